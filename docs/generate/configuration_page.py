@@ -11,7 +11,8 @@ from pydantic_core import PydanticUndefined
 
 from tasks.config.fields import Section
 from tasks.config.load import LISTS
-from tasks.config.schema import MECHANISMS, OPTIONAL, SECTIONS
+from tasks.config.schema import MECHANISMS, OPTIONAL, USUAL_FEATURES
+from tasks.config.settings import SECTIONS
 from tasks.config.templates import EXAMPLE
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
@@ -35,15 +36,17 @@ def tables() -> dict[str, tuple[str, dict[str, FieldInfo]]]:
     """By their name in meanings.toml: the heading, and the keys. Mechanisms without keys have no table."""
     found = {}
     for name, section in SECTIONS.items():
-        keys = {"*": section.model_fields["named"]} if name == "features" else keys_of(section)
-        found[name] = (f"[{name}]", keys)
-        if (name, "given") in LISTS:
-            heading, one = LISTS[name, "given"]
+        if (name,) in LISTS:
+            heading, one = LISTS[name,]
             found[name] = (heading, keys_of(one))
-        for listed, (heading, one) in LISTS.items():
-            if listed == (name, "changes"):
-                del keys["changes"]  # the heading of a table of its own
-                found[f"{name}.changes"] = (heading, keys_of(one))
+            continue
+        usual = FieldInfo.from_annotated_attribute(dict[str, tuple[str, ...]], USUAL_FEATURES)
+        keys = {"*": usual} if name == "features" else keys_of(section)
+        found[name] = (f"[{name}]", keys)
+        if (name, "changes") in LISTS:
+            heading, one = LISTS[name, "changes"]
+            del keys["changes"]  # the heading of a table of its own
+            found[f"{name}.changes"] = (heading, keys_of(one))
     shared: dict[type[Section], list[str]] = {}
     for name, section in MECHANISMS.items():
         shared.setdefault(section, []).append(name)

@@ -225,7 +225,7 @@ def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]
     order = TopologicalSorter(dict.fromkeys(sorted(streams), ()))
     for name in sorted(streams):
         settings = streams[name]
-        places = {(settings.folder / given.path).resolve() for given in settings.covariates.given}
+        places = {(settings.folder / given.path).resolve() for given in settings.covariates}
         order.add(name, *sorted({publishers[one] for one in places & publishers.keys()} - {name}))
     with suppress(CycleError):
         return [streams[name] for name in order.static_order()], broken

@@ -24,12 +24,11 @@ from optstream.catalogue.read import catalogue_reader, rows_of, with_names
 from optstream.catalogue.replicates import Period, daily_replicates, period_sums
 from optstream.catalogue.signing import check_signature, read_public_keys
 from optstream.errors import OptStreamError, PublicationError
-from optstream.stream import follows
 from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any, need_ledger
 from tasks.monitor.alarms import DEPENDS, but_for_dates, lines_of
-from tasks.monitor.days import DayState, State, by_day, day_or_hour
-from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS, newest_day, replaced
+from tasks.monitor.days import DayState, State, by_day, day_or_hour, stretches
+from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS
 from tasks.monitor.view import StreamView, status_document
 from tasks.monitor.view import watch as watch_stream
 from tasks.operate.keys import new_key
@@ -267,7 +266,7 @@ DAYS_OF_HEADROOM = 8
 
 def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
     """Print the calendar, the days that are not fine, budget, audit, alarms."""
-    facts, page, rows = view.facts, view.facts.page, replaced(view.facts)
+    facts, page, rows = view.facts, view.facts.page, view.facts.replaced()
     if not view.days:
         terminal.say(f"stream {view.stream}: nothing released yet")
     else:
@@ -295,7 +294,7 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
         )
     if rows:
         terminal.say(
-            f"readings replaced on {newest_day(facts)}, and the most in the last {SUSPECT_DAYS} days:"
+            f"readings replaced on {facts.replaced_day}, and the most in the last {SUSPECT_DAYS} days:"
         )
         for row in rows[:MOST_SHOWN]:
             newest = row.newest
@@ -323,10 +322,14 @@ def month_lines(days: Iterable[DayState]) -> Iterator[str]:
 
 def _show_days(settings: Settings, view: StreamView, terminal: Terminal) -> None:
     """Print runs of days that are not fine for the same reason, each in a row, the newest last."""
-    rows = stretches(view.days)
+    rows = stretches(
+        (day for day in view.days if day.state not in QUIET or day.note),
+        lambda day: (day.state, day.waiting_for, day.accepted, but_for_dates(day.note)),
+    )
     if len(rows) > MOST_ROWS:
         terminal.say(f"the last {MOST_ROWS} of {len(rows)} stretches that are not fine:")
-    for first, last in rows[-MOST_ROWS:]:
+    for row in rows[-MOST_ROWS:]:
+        first, last = row[0], row[-1]
         facts = [first.state.value + (" (accepted)" if first.accepted else "")]
         if first.waiting_for:
             named = ", ".join(map(settings.called, first.waiting_for[:5]))
@@ -336,23 +339,6 @@ def _show_days(settings: Settings, view: StreamView, terminal: Terminal) -> None
         facts.append(first.note)
         to = f" to {last.day}" if last.day != first.day else ""
         terminal.say(f"{first.day}{to}  {'; '.join(filter(None, facts))}")
-
-
-def stretches(days: Iterable[DayState]) -> list[tuple[DayState, DayState]]:
-    """First and last of each run of neighbouring days that are not fine and alike but for their dates."""
-
-    def reason(day: DayState) -> tuple[object, ...]:
-        return day.state, day.waiting_for, day.accepted, but_for_dates(day.note)
-
-    found: list[tuple[DayState, DayState]] = []
-    for day in days:
-        if day.state in QUIET and not day.note:
-            continue
-        if found and reason(found[-1][1]) == reason(day) and follows(found[-1][1].day, day.day):
-            found[-1] = (found[-1][0], day)
-        else:
-            found.append((day, day))
-    return found
 
 
 @app.command(epilog=cli.examples("optstream status", "optstream status --config population.toml --json"))

@@ -178,5 +178,5 @@ def _emit(name: str, alarm: Alarm) -> None:
         "prefect.resource.id": f"optstream.stream.{alarm.stream}",
         "prefect.resource.name": alarm.stream,
     }
-    if emit_event(name, resource=resource, payload=alarm.to_document()) is None:
+    if emit_event(name, resource=resource, payload=alarm.model_dump(mode="json")) is None:
         raise ConnectionError("no server takes events")

@@ -9,25 +9,22 @@ from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import HTTPConnection, Request
+from starlette.middleware.base import BaseHTTPMiddleware, DispatchFunction, RequestResponseEndpoint
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
 from flows.web.poll import Looks, UnknownStreamError
 from optstream.errors import OptStreamError
 from optstream.stream import day_of, period_from
-from tasks.config import Settings
-from tasks.pages.day import DayFacts, day_page, read_day
+from tasks.pages.day import day_page, read_day
 from tasks.pages.metrics import metrics_text
 from tasks.pages.node import MOST_DAYS, MOST_FOUND, Span, find_nodes, node_page
-from tasks.pages.overview import Need, overview
 from tasks.pages.render import asset, page
-from tasks.pages.snapshot import Snapshot, overdue
-from tasks.pages.stream import stream_page
+from tasks.pages.snapshot import overdue
+from tasks.pages.stream import Need, overview, stream_page
 
 # Who is let in, and the headers that forbid the pages everything but their own origin.
 
@@ -45,43 +42,29 @@ OPEN = "/healthz"
 """The only address that asks for no password; it says "ok" or what is overdue, and when to who has one."""
 
 
-class Guard:
-    """Lets in who knows the password, and sets the headers of every answer."""
+def _guard(secret: str) -> DispatchFunction:
+    """Let in who knows the password, and set the headers of every answer."""
 
-    def __init__(self, app: ASGIApp, secret: str) -> None:
-        self.app, self.secret = app, secret.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 401, or hand the request on."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        is_known = self._knows(HTTPConnection(scope).headers.get("authorization", ""))
-        scope.setdefault("state", {})["is_known"] = is_known
-        inside = scope["path"] == OPEN or is_known
-        answer = self.app if inside else _refusal()
-        await answer(scope, receive, with_headers)
-
-    def _knows(self, header: str) -> bool:
+    def knows(header: str) -> bool:
         scheme, _, given = header.partition(" ")
         try:
-            secret = base64.b64decode(given, validate=True)
+            known = base64.b64decode(given, validate=True)
         except (binascii.Error, ValueError):
             return False
-        return scheme.lower() == "basic" and secrets.compare_digest(secret, self.secret)
+        return scheme.lower() == "basic" and secrets.compare_digest(known, secret.encode())
 
+    async def dispatch(request: Request, go_on: RequestResponseEndpoint) -> Response:
+        request.state.is_known = knows(request.headers.get("authorization", ""))
+        if request.url.path == OPEN or request.state.is_known:
+            answer = await go_on(request)
+        else:
+            challenge = {"WWW-Authenticate": 'Basic realm="OptStream", charset="UTF-8"'}
+            answer = PlainTextResponse("user and password are needed\n", 401, challenge)
+        for name, value in HEADERS.items():
+            answer.headers.setdefault(name, value)
+        return answer
 
-def _refusal() -> Response:
-    challenge = {"WWW-Authenticate": 'Basic realm="OptStream", charset="UTF-8"'}
-    return PlainTextResponse("user and password are needed\n", 401, challenge)
+    return dispatch
 
 
 DATA_DOCS = {
@@ -114,13 +97,17 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
 
     def day(request: Request) -> Response:
         found, wanted = looks.of(request.path_params["name"]), _day(request.path_params["day"])
-        wanted = _shown_for(found, wanted)
-        known = found.view is not None and wanted in {one.day for one in found.view.days}
-        facts = read_day(found.settings, wanted) if found.settings and known else DayFacts()
-        runs, problem = looks.runs_on(found, wanted) if known else ((), "")
-        shown = day_page(found, facts, wanted, runs)
-        if shown is None:
+        own = (
+            []
+            if found.view is None
+            else [one for one in found.view.days if wanted in {one.day, day_of(one.day)}]
+        )
+        if found.settings is None or not own:
             raise HTTPException(404)
+        # of a day of hours the first that is not done, else the last
+        wanted = next((one.day for one in own if not one.state.is_done), own[-1].day)
+        runs, problem = looks.runs_on(found, wanted)
+        shown = day_page(found, read_day(found.settings, wanted), wanted, runs)
         return html("day", home=_home(found.stream), runs_problem=problem, **shown)
 
     def nodes(request: Request) -> Response:
@@ -132,10 +119,18 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         return html("nodes", refreshes=False, most=MOST_FOUND, **values)
 
     def node(request: Request) -> Response:
-        (settings, node, span), stream = _node_asked(looks, request), request.path_params["name"]
-        address = f"{_home(stream)}/nodes/{quote(node, safe='')}"
-        shown = node_page(settings, node, span)
-        return html("node", refreshes=False, name=stream, home=_home(stream), address=address, **shown)
+        found, name = looks.of(request.path_params["name"]), request.path_params["node"]
+        view, settings = found.view, found.settings
+        if view is None or settings is None or name not in settings.dated_hierarchy.nodes():
+            raise HTTPException(404)
+        newest = max((one.day for one in view.days if one.listed is not None), default=found.at.date())
+        asked, home = request.query_params, _home(found.stream)
+        span = Span(*(day_of(_day(asked[key]) if key in asked else newest) for key in ("from", "to")))
+        if not 1 <= span.n_days <= MOST_DAYS:
+            raise HTTPException(404)
+        shown = node_page(settings, name, span)
+        address = f"{home}/nodes/{quote(name, safe='')}"
+        return html("node", refreshes=False, name=found.stream, home=home, address=address, **shown)
 
     def contracts(request: Request) -> Response:
         found, wanted = looks.of(request.path_params["name"]), request.path_params["file"]
@@ -180,13 +175,10 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         Route(OPEN, health),
         Route("/static/{name}", static),
     ]
-    refused: dict[Any, ExceptionHandler] = {
-        UnknownStreamError: _not_found,
-        OptStreamError: _not_now,
-        OSError: _not_now,
-    }
-    guard = Middleware(Guard, secret=secret)
-    return Starlette(routes=routes, middleware=[guard], exception_handlers=refused)
+    guard = Middleware(BaseHTTPMiddleware, dispatch=_guard(secret))
+    return Starlette(
+        routes=routes, middleware=[guard], exception_handlers={OptStreamError: _refused, OSError: _refused}
+    )
 
 
 def _home(stream: str) -> str:
@@ -203,32 +195,7 @@ def _day(text: str) -> date:
     return found
 
 
-def _shown_for(found: Snapshot, wanted: date) -> date:
-    """The period whose page is shown: itself; of a day of hours the first that is not done, else the last."""
-    own = [] if found.view is None else [one for one in found.view.days if day_of(one.day) == wanted]
-    return next((one.day for one in own if not one.state.is_done), own[-1].day if own else wanted)
-
-
-def _node_asked(looks: Looks, request: Request) -> tuple[Settings, str, Span]:
-    """The stream, the node and the days that an address names; the newest published day without any."""
-    found, name = looks.of(request.path_params["name"]), request.path_params["node"]
-    view, settings = found.view, found.settings
-    if view is None or settings is None or name not in settings.dated_hierarchy.nodes():
-        raise HTTPException(404)
-    listed = [one.day for one in view.days if one.listed is not None]
-    newest = listed[-1] if listed else found.at.date()
-    asked = request.query_params
-    span = Span(*(day_of(_day(asked[key]) if key in asked else newest) for key in ("from", "to")))
-    if not 1 <= span.n_days <= MOST_DAYS:
-        raise HTTPException(404)
-    return settings, name, span
-
-
-def _not_found(_: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"{error}\n", 404)
-
-
-def _not_now(_: Request, error: Exception) -> Response:
+def _refused(_: Request, error: Exception) -> Response:
     """It cannot be read; OptStream's own words say why, others may name places."""
     said = str(error) if isinstance(error, OptStreamError) else "it cannot be read now"
-    return PlainTextResponse(f"{said}\n", 503)
+    return PlainTextResponse(f"{said}\n", 404 if isinstance(error, UnknownStreamError) else 503)

@@ -73,14 +73,15 @@ class Looks:
             self._write(self.textfile)
 
     def _write(self, file: Path) -> None:
-        """Replace the text file; log once why that cannot be: the pages go on."""
-        problem = None
+        """Replace the text file in one step, read at any moment; log once why that cannot be."""
+        problem, part = None, file.with_name(f".{file.name}.part")
         try:
-            _replace(file, metrics_text(self.snapshots, self.clock()))
+            part.write_bytes(metrics_text(self.snapshots, self.clock()))
+            part.replace(file)
         except OSError as error:
             problem = error.strerror or type(error).__name__
         if problem not in (None, self._unwritten):
-            LOG.warning("%s cannot be written (%s): mend its folder or disk", file, problem)
+            LOG.warning("%s cannot be written (%s): fix its folder or disk", file, problem)
         self._unwritten = problem
 
     def run(self, stop: Event) -> None:
@@ -97,10 +98,3 @@ def _with_runs(snapshot: Snapshot, runs: RunsOf, day: date | None = None) -> Sna
     except Exception as error:  # noqa: BLE001 - the pages outlive the orchestrator; an address may be a secret
         problem = f"Prefect's API did not answer ({type(error).__name__})"
         return replace(snapshot, runs=(), runs_problem=problem)
-
-
-def _replace(file: Path, data: bytes) -> None:
-    """Put the bytes in place in one step: the node exporter reads at any moment."""
-    part = file.with_name(f".{file.name}.part")
-    part.write_bytes(data)
-    part.replace(file)

@@ -1,7 +1,7 @@
 """The last runs of a stream, or those of a day, from Prefect's API; needs a server (`connect` was called)."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -75,16 +75,15 @@ def _parents(client: SyncPrefectClient, runs: Sequence[FlowRun]) -> dict[UUID, R
 
 
 def _run(run: FlowRun, steps: Sequence[TaskRun], parents: Mapping[UUID, RunLink]) -> StreamRun:
-    own = (step for step in steps if step.flow_run_id == run.id)
-    return StreamRun(
-        run.name,
-        run.state_name or "",
-        _instant(run.start_time),
-        run.end_time,
-        tuple(RunStep(_step_name(step.name), _instant(step.start_time), step.end_time) for step in own),
-        _link(run).page,
-        parents.get(run.id),
+    own = (
+        # without what Prefect adds: "look up-3f2"
+        RunStep(step.name.rpartition("-")[0] or step.name, step.start_time, step.end_time)
+        for step in steps
+        if step.flow_run_id == run.id and step.start_time is not None
     )
+    assert run.start_time is not None  # asked for
+    parent, state = parents.get(run.id), run.state_name or ""
+    return StreamRun(run.name, state, run.start_time, run.end_time, tuple(own), _link(run).page, parent)
 
 
 def _link(run: FlowRun) -> RunLink:
@@ -95,13 +94,3 @@ def _site_of(api: str) -> str:
     """Where the server's pages are; without a user and a password, which pages of ours do not show."""
     parts = urlsplit(api.rstrip("/").removesuffix("/api"))
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-
-
-def _step_name(name: str) -> str:
-    """What the step is called, without what Prefect adds: "look up-3f2"."""
-    return name.rpartition("-")[0] or name
-
-
-def _instant(at: datetime | None) -> datetime:
-    assert at is not None  # asked for
-    return at

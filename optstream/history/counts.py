@@ -27,14 +27,14 @@ from optstream.history.filter import (
 )
 from optstream.history.posterior import Seen, TreePosterior, pass_over_tree
 from optstream.history.prior import TemporalPrior
-from optstream.history.self_check import ALIKE, EXACT_LATEST, LARGEST_FACTOR, fitted_factor, left_out
+from optstream.history.self_check import ALIKE, EXACT_LATEST, LARGEST_FACTOR, fitted_factor
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 
-# How large the nodes of a level are, learned from noisy measurements of all of them: empirical Bayes.
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+# Sizes of nodes: learned from noisy measurements of all nodes of a level, by empirical Bayes.
 
 GRID_POINTS = 80
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
@@ -46,6 +46,12 @@ BELIEF = 2.0
 """Weight, in nodes, of the prior that all ratios of the grid are equally likely."""
 FINE = 20.0
 """Cells for each standard error, and each factor e of a typical size: nodes in one cell are one."""
+NOT_MEASURED = 1e12
+"""Times the variance by all else: that of a node that was not measured."""
+SURE = 1e-9
+"""Of the noise's variance: the least variance of a size."""
+LEAST_SIZE, LEAST_SHARE = 1e-6, 1e-4
+"""Of a leaf, in counts, and of all leaves together: a size of 0 would be known to stay 0."""
 
 
 def sizes_by_mixture(observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
@@ -54,39 +60,54 @@ def sizes_by_mixture(observed: Floats, variances: Floats, typical: Floats) -> tu
     Maximum likelihood without a form, on a grid, by EM, joined with a few nodes' weight of an even
     distribution, so that a level of few nodes does not fit its own noise. observed, variances: (n,), noisy
     sizes, and of their noise. typical: (n,), the mean of each node's siblings, itself included, by its
-    parent.
-
-    Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical Bayes
-    estimation of normal means".
+    parent. Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical
+    Bayes estimation of normal means".
     """
     atoms = np.concatenate([[0.0], np.geomspace(LEAST_RATIO, LARGEST_RATIO, GRID_POINTS)])
     deviation = np.sqrt(variances)
-    cells = np.rint(FINE * np.stack([observed / deviation, np.log(typical / deviation)], axis=1))
+    seen, unit = (observed / deviation)[:, None], (typical / deviation)[:, None]
+    cells = np.rint(FINE * np.hstack([seen, np.log(unit)]))
     cells, counts = np.unique(cells, axis=0, return_counts=True)
-    likely = _likelihood(cells[:, 0] / FINE, np.exp(cells[:, 1] / FINE), atoms)
+    likely = _likelihood(cells[:, :1] / FINE, np.exp(cells[:, 1:] / FINE) * atoms)
     weights = np.full(atoms.size, 1.0 / atoms.size)
     for _ in range(ROUNDS):
-        shares = likely * weights
-        weights = (counts / shares.sum(axis=1)) @ shares + BELIEF / atoms.size
+        weights = weights * ((counts / (likely @ weights)) @ likely) + BELIEF / atoms.size
         weights /= weights.sum()
-    seen, unit = (observed / deviation)[:, None], (typical / deviation)[:, None]
-    shares = _likelihood(seen[:, 0], unit[:, 0], atoms) * weights
+    centres = unit * atoms
+    shares = _likelihood(seen, centres) * weights
     shares /= shares.sum(axis=1, keepdims=True)
-    wide = (WIDTH * unit * atoms) ** 2
-    own = (unit * atoms + wide * seen) / (1.0 + wide)
+    wide = (WIDTH * centres) ** 2
+    own = (centres + wide * seen) / (1.0 + wide)
     means = (shares * own).sum(axis=1)
     spread = (shares * ((own - means[:, None]) ** 2 + wide / (1.0 + wide))).sum(axis=1)
     return np.maximum(means, 0.0) * deviation, spread * variances
 
 
-def _likelihood(observed: Floats, typical: Floats, atoms: Floats) -> Floats:
-    """Return the density of the observations, in standard errors, (n, n_atoms), up to a factor a row."""
-    spread = 1.0 + (WIDTH * typical[:, None] * atoms) ** 2
-    logs = -0.5 * ((observed[:, None] - typical[:, None] * atoms) ** 2 / spread + np.log(spread))
+def _likelihood(observed: Floats, centres: Floats) -> Floats:
+    """Return the density of observations, in standard errors, (n, n_atoms), up to a factor for each row."""
+    spread = 1.0 + (WIDTH * centres) ** 2
+    logs = -0.5 * ((observed - centres) ** 2 / spread + np.log(spread))
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
-# Sizes of small leaves, joined with those of the nodes above them.
+def _joined_upwards(
+    tree: AggregationTree, means: Floats, variances: Floats, total: Floats, spread: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Join each node with the sum of its children: its mean and variance, and those of the sum.
+
+    total, spread: (n_nodes,), sums of children that are not in the tree, and their variances.
+    """
+    above, total, spread = np.array(tree.parents), total.copy(), spread.copy()
+    joined, left = means.copy(), variances.copy()
+    for level in reversed(tree.levels):
+        at = slice(level.start, level.stop)
+        below = np.where(spread[at] > 0.0, spread[at], np.inf)
+        left[at] = 1.0 / (1.0 / variances[at] + 1.0 / below)
+        joined[at] += left[at] / below * (total[at] - means[at])
+        if level.start:
+            np.add.at(total, above[at], joined[at])
+            np.add.at(spread, above[at], left[at])
+    return joined, left, total, spread
 
 
 def joined_sizes(
@@ -101,48 +122,97 @@ def joined_sizes(
 
     By least squares: with D the sum of siblings' variances d, and v that of their parent's mean by all else,
     their sum takes D / (D + v) of its deficit, each leaf in proportion to d. Their covariance is then diag(d)
-    - u u', u = d / sqrt(D + v).
+    - u u', u = d / sqrt(D + v). All else: downwards a node is joined with its parent less its siblings.
     """
-    total, spread = (
+    of_leaves, of_spread = (
         np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, size_variances)
     )
-    others, variances = _by_all_else(tree, means, mean_variances, total, spread)
-    share = size_variances / (spread + variances)[parents]
-    found = np.maximum(sizes + share * (others - total)[parents], 0.0)
+    joined, left, total, spread = _joined_upwards(tree, means, mean_variances, of_leaves, of_spread)
+    above, others, variances = np.array(tree.parents), means.copy(), mean_variances.copy()
+    for level in tree.levels[1:]:
+        at, up = slice(level.start, level.stop), above[level.start : level.stop]
+        rest = variances[up] + spread[up] - left[at]
+        variances[at] = 1.0 / (1.0 / mean_variances[at] + 1.0 / rest)
+        others[at] += variances[at] / rest * (others[up] - total[up] + joined[at] - means[at])
+    share = size_variances / (of_spread + variances)[parents]
+    found = np.maximum(sizes + share * (others - of_leaves)[parents], 0.0)
     return found, size_variances * (1.0 - share), np.sqrt(size_variances * share)
 
 
-def _by_all_else(
-    tree: AggregationTree, means: Floats, mean_variances: Floats, total: Floats, spread: Floats
+def node_sizes(
+    tree: AggregationTree, observed: Floats, variances: Floats, scale: float | None
 ) -> tuple[Floats, Floats]:
-    """Return mean and variance of each node without the leaves below it, (n_nodes,) each.
+    """Return the leaves' sizes, above 0, and the variances of all nodes' sizes, from noisy means of nodes.
 
-    Upwards a node is joined with the sum of its children, downwards with its parent by all else, less its
-    siblings. total, spread: (n_nodes,), sums of the leaves right below and their variances.
+    Each leaf's size relative to the mean of its siblings comes from one mixture for its level; then leaves
+    and inner nodes are joined by least squares. variances: (n_nodes,), of the noise; inf where a node was not
+    measured.
     """
-    above, total, spread = np.array(tree.parents), total.copy(), spread.copy()
-    joined, left = means.copy(), mean_variances.copy()
-    for level in reversed(tree.levels):
-        at = slice(level.start, level.stop)
-        below = np.where(spread[at] > 0.0, spread[at], np.inf)
-        left[at] = 1.0 / (1.0 / mean_variances[at] + 1.0 / below)
-        joined[at] += left[at] / below * (total[at] - means[at])
-        if level.start:
-            np.add.at(total, above[at], joined[at])
-            np.add.at(spread, above[at], left[at])
-    means_of_others, variances = means.copy(), mean_variances.copy()
-    for level in tree.levels[1:]:
-        at, up = slice(level.start, level.stop), above[level.start : level.stop]
-        others = variances[up] + spread[up] - left[at]
-        variances[at] = 1.0 / (1.0 / mean_variances[at] + 1.0 / others)
-        means_of_others[at] += (
-            variances[at] / others * (means_of_others[up] - total[up] + joined[at] - means[at])
-        )
-    return means_of_others, variances
+    leaves = tree.leaf_indices
+    if len(tree.nodes) == 1:
+        return np.maximum(observed, np.maximum(0.1 * np.sqrt(variances), LEAST_SIZE)), variances
+    measured, spread = np.where(np.isfinite(variances), observed, 0.0), variances.copy()
+    typical = _typical(tree, _fit(tree, measured, variances), 1.0 / variances, scale)[leaves]
+    for depth in np.unique(tree.depths[leaves]):
+        at = tree.depths[leaves] == depth
+        nodes = leaves[at]
+        measured[nodes], spread[nodes] = sizes_by_mixture(observed[nodes], variances[nodes], typical[at])
+    spread[leaves] = np.maximum(spread[leaves], SURE * variances[leaves])
+    least = LEAST_SHARE * measured[leaves].sum() + LEAST_SIZE
+    sizes, none = _fit(tree, measured, spread)[leaves], np.zeros(len(spread))
+    return np.maximum(sizes, least), _joined_upwards(tree, none, spread, none, none)[1]
+
+
+def _fit(tree: AggregationTree, values: Floats, variances: Floats) -> Floats:
+    """Return the least-squares fit that adds up, (n_nodes,)."""
+    problem = LeastSquares(np.eye(1), values[:, None], 1.0 / variances[:, None])
+    return np.asarray(project(problem, tree)[:, 0])
+
+
+def _typical(tree: AggregationTree, means: Floats, precision: Floats, scale: float | None) -> Floats:
+    """Return the mean of each node's siblings, (n_nodes,), above 0, by the parent and the scale."""
+    known = precision + 1.0 / tree.add_up(1.0 / precision[tree.leaf_indices][:, None])[:, 0]
+    pulled = means * known
+    if scale is not None:
+        guess = scale * tree.leaves_below
+        known = known + 1.0 / (SCALE_DEVIATION * guess) ** 2
+        pulled = pulled + guess / (SCALE_DEVIATION * guess) ** 2
+    children = np.bincount(np.array(tree.parents)[1:], minlength=len(tree.nodes))
+    found = np.maximum(pulled / known, 0.1 / np.sqrt(known)) / np.maximum(children, 1)
+    return np.asarray(found[list(tree.parents)])
+
+
+def seen_counts(
+    histories: Histories,
+    tree: AggregationTree,
+    days: PublicDays,
+    scale: float | None,
+    events: Iterable[int] = (),
+) -> tuple[Seen, Floats, Floats, Floats] | None:
+    """Return `seen_tree` of a tree of counts, the leaves' sizes, and variances of all nodes' sizes, or None.
+
+    A leaf's prior mean is its size, and the noise of a block includes the variation of counts, taken as
+    independent at each node: a variance that grows with the mean. The last variances are of each node by
+    itself, without the nodes below it.
+    """
+    known = seen_tree(histories, tree, days, scale, events)
+    if known is None:
+        return None
+    seen, first = known
+    steps = seen.blocks.lengths * seen.blocks.weight
+    values = seen.residuals + tree.add_up(first[:, None]) * steps
+    information = float(steps @ steps)
+    own = seen.noise / information
+    sizes, size_variances = node_sizes(tree, values @ steps / information, own, scale)
+    alone = np.minimum(own, NOT_MEASURED * size_variances)
+    alone[tree.leaf_indices] = size_variances[tree.leaf_indices]
+    means = tree.add_up(sizes[:, None])
+    noise = seen.noise + float(np.mean(steps * seen.blocks.weight)) * means[:, 0]
+    found = replace(seen, residuals=values - means * steps, noise=noise, sizes=sizes)
+    return found, sizes, size_variances, alone
 
 
 # Leaves that are small next to their noise: shares of a well-known parent, with days of their own.
-
 
 STRENGTHS = np.geomspace(0.25, 16.0, 13)
 """Of leaves' own parts, relative to those of their parents, that are tried."""
@@ -211,9 +281,7 @@ class LeafEstimate:
     @property
     def shares(self) -> Floats:
         """The expected share of each leaf in its parent's counts of a period, (n_leaves, n_parents)."""
-        parents = self.blocks.parents
-        of_leaves = np.zeros((len(parents), len(self.shape)))
-        of_leaves[np.arange(len(parents)), parents] = self.means.sum(axis=1)
+        of_leaves = np.eye(len(self.shape))[self.blocks.parents] * self.means.sum(axis=1)[:, None]
         return np.asarray(of_leaves / np.maximum(of_leaves.sum(axis=0), 1e-300))
 
 
@@ -241,14 +309,20 @@ def estimate_leaves(
     left = blocks.sums - sizes[:, None] * cover[own]
     noise = blocks.noise + sizes * cover.mean(axis=1)[own]
     own_prior, asked = own_parts(prior), step_blocks(targets, days)
-    families = _families(blocks, cover, left, asked, own_prior, days)
+    families, clock = [], days.clock(blocks.starts)
+    for parent in np.unique(own):
+        leaves, weight = np.flatnonzero(own == parent), cover[parent] / blocks.lengths
+        seen = Blocks.at(clock, blocks.lengths, kinds=days.kinds(clock), weight=weight)
+        spectrum, basis = np.linalg.eigh(own_prior.covariances(seen, seen)[1])
+        across = own_prior.covariances(asked, seen)[1] @ basis
+        families.append(Family(leaves, seen, np.maximum(spectrum, 0.0), basis, left[leaves] @ basis, across))
     strength, before = _strength(families, sizes, noise), own_prior.variances(asked)[1]
-    bent, own_variances = np.zeros((len(sizes), len(targets))), np.zeros((len(sizes), len(targets)))
+    bent, own_variances = np.zeros((2, len(sizes), len(targets)))
     for one in families:
         power = (strength * sizes[one.leaves, None]) ** 2
-        seen = power * one.spectrum + noise[one.leaves, None]
-        bent[one.leaves] = (power * one.residuals / seen) @ one.across.T
-        own_variances[one.leaves] = power * np.maximum(before - (power / seen) @ (one.across**2).T, 0.0)
+        with_noise = power * one.spectrum + noise[one.leaves, None]
+        bent[one.leaves] = (power * one.residuals / with_noise) @ one.across.T
+        own_variances[one.leaves] = power * np.maximum(before - (power / with_noise) @ (one.across**2).T, 0.0)
     model_variance = (size_variances[:, None] + own_variances.mean(axis=1, keepdims=True)) * cover[own] ** 2
     factor = fitted_factor(left**2, blocks.noise, model_variance + (noise - blocks.noise)[:, None])
     shape = shape[:, targets.start - first : targets.stop - first]
@@ -259,25 +333,10 @@ def estimate_leaves(
 
 
 def own_parts(prior: TemporalPrior) -> TemporalPrior:
-    """Return the prior of leaves' own parts: without that of their sizes, which are known otherwise."""
+    """Return the prior of leaves' own parts, without that of their sizes, which are known otherwise."""
     logs = prior.logs.copy()
     logs[1] = -30.0
     return replace(prior, logs=logs)
-
-
-def _families(
-    blocks: LeafBlocks, cover: Floats, left: Floats, asked: Blocks, prior: TemporalPrior, days: PublicDays
-) -> list[Family]:
-    """Return the families at the target steps. cover: (n_parents, n_blocks), sums of the parents' shapes."""
-    clock, found = days.clock(blocks.starts), []
-    for parent in np.unique(blocks.parents):
-        leaves, weight = np.flatnonzero(blocks.parents == parent), cover[parent] / blocks.lengths
-        seen = Blocks.at(clock, blocks.lengths, kinds=days.kinds(clock), weight=weight)
-        spectrum, basis = np.linalg.eigh(prior.covariances(seen, seen)[1])
-        across = prior.covariances(asked, seen)[1] @ basis
-        spectrum = np.maximum(spectrum, 0.0)
-        found.append(Family(leaves, seen, spectrum, basis, left[leaves] @ basis, across))
-    return found
 
 
 def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
@@ -290,105 +349,11 @@ def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
     return float(STRENGTHS[np.argmax(scores)])
 
 
-# How large the nodes of a tree of counts are: from noisy sums at every level, busy and empty nodes apart.
-
-
-NOT_MEASURED = 1e12
-"""Times the variance by all else: that of a node that was not measured."""
-SURE = 1e-9
-"""Of the noise's variance: the least variance of a size."""
-LEAST_SIZE, LEAST_SHARE = 1e-6, 1e-4
-"""Of a leaf, in counts, and of all leaves together: a size of 0 would be known to stay 0."""
-
-
-def seen_counts(
-    histories: Histories,
-    tree: AggregationTree,
-    days: PublicDays,
-    scale: float | None,
-    events: Iterable[int] = (),
-) -> tuple[Seen, Floats, Floats, Floats] | None:
-    """Return `seen_tree` of a tree of counts, the leaves' sizes, and variances of all nodes' sizes, or None.
-
-    A leaf's prior mean is its size, and the noise of a block includes the variation of counts, taken as
-    independent at each node: a variance that grows with the mean. The last variances are of each node by
-    itself, without the nodes below it.
-    """
-    known = seen_tree(histories, tree, days, scale, events)
-    if known is None:
-        return None
-    seen, first = known
-    blocks = seen.blocks
-    steps = blocks.lengths * blocks.weight
-    values = seen.residuals + tree.add_up(first[:, None]) * steps
-    information = float(steps @ steps)
-    own = seen.noise / information
-    sizes, size_variances = node_sizes(tree, values @ steps / information, own, scale)
-    alone = np.minimum(own, NOT_MEASURED * size_variances)
-    alone[tree.leaf_indices] = size_variances[tree.leaf_indices]
-    means = tree.add_up(sizes[:, None])
-    noise = seen.noise + float(np.mean(steps * blocks.weight)) * means[:, 0]
-    return Seen(tree, blocks, values - means * steps, noise, sizes, seen.groups), sizes, size_variances, alone
-
-
-def node_sizes(
-    tree: AggregationTree, observed: Floats, variances: Floats, scale: float | None
-) -> tuple[Floats, Floats]:
-    """Return the leaves' sizes, above 0, and the variances of all nodes' sizes, from noisy means of nodes.
-
-    Each leaf's size relative to the mean of its siblings comes from one mixture for its level; then leaves
-    and inner nodes are joined by least squares. variances: (n_nodes,), of the noise; inf where a node was not
-    measured.
-    """
-    leaves, parents = tree.leaf_indices, np.array(tree.parents)
-    if len(tree.nodes) == 1:
-        return np.maximum(observed, np.maximum(0.1 * np.sqrt(variances), LEAST_SIZE)), variances
-    measured = np.where(np.isfinite(variances), observed, 0.0)
-    precision = 1.0 / variances
-    typical = _typical(tree, _joined(tree, measured, precision), precision, scale)[parents[leaves]]
-    sizes, size_variances = np.zeros(leaves.size), np.zeros(leaves.size)
-    depths = tree.depths[leaves]
-    for depth in np.unique(depths):
-        at = depths == depth
-        sizes[at], size_variances[at] = sizes_by_mixture(
-            observed[leaves[at]], variances[leaves[at]], typical[at]
-        )
-    size_variances = np.maximum(size_variances, SURE * variances[leaves])
-    measured[leaves], precision[leaves] = sizes, 1.0 / size_variances
-    found = _joined(tree, measured, precision)[leaves]
-    node_variances = variances.copy()
-    node_variances[leaves] = size_variances
-    for level in reversed(tree.levels[1:]):
-        at = np.arange(level.start, level.stop)
-        below = np.bincount(parents[at], node_variances[at], len(parents))
-        inner = np.flatnonzero(below)
-        node_variances[inner] = 1.0 / (1.0 / variances[inner] + 1.0 / below[inner])
-    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), node_variances
-
-
-def _joined(tree: AggregationTree, values: Floats, precision: Floats) -> Floats:
-    """Return the least-squares fit that adds up, (n_nodes,)."""
-    problem = LeastSquares(np.eye(1), values[:, None], precision[:, None])
-    return np.asarray(project(problem, tree)[:, 0])
-
-
-def _typical(tree: AggregationTree, means: Floats, precision: Floats, scale: float | None) -> Floats:
-    """Return the mean of each node's children, (n_nodes,), above 0, by the parent and the scale."""
-    below = tree.add_up(1.0 / precision[tree.leaf_indices][:, None])[:, 0]
-    known, pulled = precision + 1.0 / below, means * (precision + 1.0 / below)
-    if scale is not None:
-        guess = scale * tree.leaves_below
-        known = known + 1.0 / (SCALE_DEVIATION * guess) ** 2
-        pulled = pulled + guess / (SCALE_DEVIATION * guess) ** 2
-    children = np.bincount(np.array(tree.parents)[1:], minlength=len(tree.nodes))
-    return np.asarray(np.maximum(pulled / known, 0.1 / np.sqrt(known)) / np.maximum(children, 1))
-
-
 # The variation of counts around their expectations, by their own measurements.
 
 LEAST_EXPECTED = 1e-9
 """Counts: least expectation of a leaf."""
-MOST_TOLD = 1.0 - 1e-12
+MOST_KNOWN = 1.0 - 1e-12
 """Nothing is known to the last digit: errors are divided by the residual variance."""
 
 
@@ -424,7 +389,7 @@ def count_variation(tree: AggregationTree, expected: Floats, histories: Historie
     Within a block of some steps each leaf's p is divided by its expectation.
     """
     within = {level: one.between(steps.start, steps.stop) for level, one in histories.items()}
-    blocks = next(iter(within.values()))
+    blocks, below = next(iter(within.values())), tree.leaf_indices
     sums, noise = np.zeros((len(tree.nodes), blocks.n_blocks)), np.full(len(tree.nodes), np.inf)
     for level, history in within.items():
         at = slice(tree.levels[level].start, tree.levels[level].stop)
@@ -433,28 +398,26 @@ def count_variation(tree: AggregationTree, expected: Floats, histories: Historie
             noise[at] = 2.0 * np.mean(history.scales**2)
     running = np.arange(steps.start, steps.stop)[:, None]
     cover = (running >= blocks.starts) & (running < blocks.starts + blocks.lengths)
-    surprises = np.where(np.isfinite(noise)[:, None], sums - expected @ cover, 0.0)
-    leaves = np.maximum(expected[tree.leaf_indices], LEAST_EXPECTED)
-    moved = pass_over_tree(tree, leaves @ cover, noise, (surprises,)).means[0]
+    surprises = np.where(np.isfinite(noise)[:, None], sums - expected @ cover, 0.0)[None]
+    leaves = np.maximum(expected[below], LEAST_EXPECTED)
+    moved = pass_over_tree(tree, leaves @ cover, noise, surprises).means[0]
     # a count that is found varies as one of which so much was expected: it may be a day unlike others
-    counted = np.maximum(leaves @ cover + moved[tree.leaf_indices], LEAST_EXPECTED)
-    known = pass_over_tree(tree, counted, noise, (surprises,))
-    explained = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_TOLD)
+    counted = np.maximum(leaves @ cover + moved[below], LEAST_EXPECTED)
+    known = pass_over_tree(tree, counted, noise, surprises)
+    explained = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_KNOWN)
     every = tree.add_up(leaves)
     # blocks are disjoint: each of a block's steps has the block's value
     of_blocks = every @ cover @ cover.T
     parts = every / np.where(of_blocks > 0.0, of_blocks, np.inf)
-    of_leaves = parts[tree.leaf_indices]
     known_of_steps = explained @ cover.T * parts
     of_single = cover[:, blocks.lengths == 1].any(axis=1)
-    every_moved = tree.add_up(moved[tree.leaf_indices] @ cover.T * of_leaves)
+    every_moved = tree.add_up(moved[below] @ cover.T * parts[below])
     return Variation(
-        every_moved, known_of_steps, known_of_steps * of_single, noise, counted, cover, of_leaves
+        every_moved, known_of_steps, known_of_steps * of_single, noise, counted, cover, parts[below]
     )
 
 
 # How far a posterior of counts can be trusted at each level: from what its bands would have held.
-
 
 SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])
 """Of the bands that are looked at."""
@@ -477,31 +440,30 @@ def level_factors(posterior: TreePosterior) -> Floats:
     Laplace noise, the more lies near 0. By coverage and not by mean squares: a few wild days widen no others.
     """
     seen = posterior.seen
-    surprise, spread = left_out(posterior, EXACT_LATEST)
+    surprise, spread = posterior.left_out(EXACT_LATEST)
     ordinary = seen.blocks.events == 0
     ordinary[:-EXACT_LATEST] = False
     varied = np.mean(seen.blocks.lengths * seen.blocks.weight**2) * posterior.weights[:, 0]
-    found, counted = np.ones(len(seen.noise)), np.minimum(varied, seen.noise)
+    found, normal = np.ones(len(seen.noise)), np.minimum(varied, seen.noise)
     if seen.groups is not None:
-        counted = np.where((seen.groups.sizes > 1).any(axis=1), seen.noise, counted)
+        normal = np.where((seen.groups.sizes > 1).any(axis=1), seen.noise, normal)
     for level in seen.tree.levels:
         at = slice(level.start, level.stop)
         noise = seen.noise[at, None]
         if np.isfinite(noise).all() and ordinary.any():
             model_variance = np.maximum(spread[at][:, ordinary] - noise, 0.0)
             missed = np.abs(surprise[at][:, ordinary])
-            found[at] = _level_factor(missed, noise, counted[at, None], model_variance)
+            found[at] = _level_factor(missed, noise, normal[at, None], model_variance)
     return found
 
 
-def _level_factor(surprise: Floats, noise: Floats, counted: Floats, model_variance: Floats) -> float:
-    """Return the factor of one level; `counted` is the normal part of the noise."""
+def _level_factor(surprise: Floats, noise: Floats, normal: Floats, model_variance: Floats) -> float:
     logs = np.linspace(np.log(LEAST_FACTOR), np.log(LARGEST_FACTOR), HELD_GRID_POINTS)
     shares = model_variance / (noise + model_variance)
     weight, usual = float(shares.sum()), model_variance.mean(axis=1, keepdims=True)
     coverage = []
     for one in np.exp(logs):
-        edges = band_edges((counted + one * usual) / (noise + one * usual))
+        edges = band_edges((normal + one * usual) / (noise + one * usual))
         inside = surprise <= edges * np.sqrt(noise + one * model_variance)
         coverage.append(float((inside * shares).sum()) / SHARES.size)
     # coverage rises with the factor but for ties, which must not stop the search
@@ -517,27 +479,25 @@ def band_edges(normal: Floats) -> Floats:
 
 @lru_cache(maxsize=1)
 def _edges() -> Floats:
-    """Return the same at `NORMAL_PARTS`, (n_shares, n_parts), by halving."""
-    low = np.zeros((SHARES.size, NORMAL_PARTS.size))
+    """Return the edges at `NORMAL_PARTS`, (n_shares, n_parts), by halving.
+
+    A normal plus a Laplace value, of total variance 1, lies within an edge e with probability
+    2 Phi(e / s) - 1 - near + far, s the normal's standard deviation.
+    """
+    deviation, scale = np.sqrt(NORMAL_PARTS), np.sqrt((1.0 - NORMAL_PARTS) / 2.0)
+    ratio, low = deviation / scale, np.zeros((SHARES.size, NORMAL_PARTS.size))
     high = np.full_like(low, 8.0)
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        less = _share_within(middle, NORMAL_PARTS) < SHARES[:, None]
+        at = middle / deviation
+        near = np.exp(0.5 * ratio**2 - middle / scale + log_ndtr(at - ratio))
+        far = np.exp(0.5 * ratio**2 + middle / scale + log_ndtr(-at - ratio))
+        less = 1.0 - 2.0 * ndtr(-at) - near + far < SHARES[:, None]
         low, high = np.where(less, middle, low), np.where(less, high, middle)
     return 0.5 * (low + high)
 
 
-def _share_within(edges: Floats, normal: Floats) -> Floats:
-    """Return the probability of a normal plus a Laplace value, of total variance 1, within edges."""
-    deviation, scale = np.sqrt(normal), np.sqrt((1.0 - normal) / 2.0)
-    ratio, at = deviation / scale, edges / deviation
-    near = np.exp(0.5 * ratio**2 - edges / scale + log_ndtr(at - ratio))
-    far = np.exp(0.5 * ratio**2 + edges / scale + log_ndtr(-at - ratio))
-    return np.asarray(1.0 - 2.0 * ndtr(-at) - near + far)
-
-
 # Every node's counts at the steps of a period, and draws of their errors.
-
 
 SHARED_VARIANCE = 0.02
 """Of a small leaf's variance as a count: its least variance in the fit with its parent."""
@@ -576,62 +536,6 @@ def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | 
     if scale is None or above is tree:
         return scale
     return scale * len(tree.leaves) / len(above.leaves)
-
-
-def fit_counts(
-    belief: FilterState,
-    histories: Histories,
-    tree: AggregationTree,
-    small: int | None,
-    steps: range,
-    scale: float | None,
-) -> CountsFit:
-    """Estimate every node's counts at these running steps from the blocks of all measured levels.
-
-    Levels that share their blocks have one posterior (`shared_fit`), widened level by level
-    (`level_factors`). The level `small`, the deepest where its blocks are its own, is `estimate_leaves` of
-    it. `count_variation` adds a count's own measurement. Where nothing was measured, `scale`, or 0, with
-    `UNKNOWN` variance.
-    """
-    shared = shared_fit(belief, histories, tree, small, steps, scale)
-    if shared is None:
-        means, unknown = nothing_measured(tree, len(steps), scale)
-        return CountsFit(means, unknown, unknown, np.ones_like(means), len(means))
-    moved, variances = shared.found.series(step_blocks(steps, shared.days, shared.events))
-    expected = shared.of_nodes + moved
-    varied = count_variation(shared.tree, expected, shared.measured, steps)
-    means, left, open_of = expected + varied.moved, 1.0 - varied.known, 1.0 - varied.known_expected
-
-    def variances_with(of_sizes: Floats) -> Floats:
-        return (variances * shared.factors[:, None] + of_sizes * shared.shape(expected) ** 2) * open_of
-
-    alone = variances_with(shared.excess_variances)
-    given, draws = alone + LEAST_VARIANCE, partial(_draws, shared, expected, varied, tree, steps)
-    if small is None:
-        return CountsFit(means, alone, given, left, len(means), partial(draws, None))
-    known = shared.leaf_blocks(tree, small, histories[small], steps)
-    if known is None:  # even parts of their parents
-        parents = np.array(tree.parents)[tree.levels[small].start : tree.levels[small].stop]
-        of_leaves = np.maximum(means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
-        unknown = np.full(of_leaves.shape, UNKNOWN)
-        return CountsFit(
-            np.vstack([means, of_leaves]),
-            np.vstack([alone, unknown]),
-            np.vstack([given, unknown]),
-            np.vstack([left, np.ones_like(of_leaves)]),
-            len(means),
-        )
-    leaves = estimate_leaves(*known, steps, shared.found.posterior.prior, shared.days)
-    # the leaves' information on nodes above is in the published sums, not in the variances of their fit
-    whole = variances_with(shared.excess_variances_with(leaves))
-    return CountsFit(
-        np.vstack([means, leaves.means * shared.raised(expected, varied)[leaves.blocks.parents]]),
-        np.vstack([whole, leaves.variances + leaves.shares**2 @ alone]),
-        np.vstack([given, leaves.variances + SHARED_VARIANCE * leaves.means + LEAST_VARIANCE]),
-        np.vstack([left, np.full_like(leaves.means, leaves.factor)]),
-        len(means),
-        partial(draws, leaves),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -680,10 +584,10 @@ class SharedFit:
         stop = max(int((history.starts + history.lengths).max()), steps.stop)
         means = self.of_nodes + self.found.means(step_blocks(range(first, stop), self.days, self.events))
         past = np.maximum(means, LEAST_SHAPE * self.of_nodes)
-        level, noise = tree.levels[small], 2.0 * float(history.scales[-1]) ** 2
-        parents = np.array(tree.parents)[level.start : level.stop]
-        blocks = history.starts, history.lengths, history.sums.astype(np.float64), noise
-        return LeafBlocks(*blocks, parents, self.tree, self.own_size_variances), past, first
+        parents = np.array(tree.parents)[list(tree.levels[small])]
+        noise, sums = 2.0 * float(history.scales[-1]) ** 2, history.sums.astype(np.float64)
+        blocks = history.starts, history.lengths, sums, noise, parents
+        return LeafBlocks(*blocks, self.tree, self.own_size_variances), past, first
 
 
 def shared_fit(
@@ -705,12 +609,65 @@ def shared_fit(
     factors = level_factors(found.posterior) / found.factor
     # variances of sizes beyond the prior's constant part, a leaf's own part
     shared, own = np.exp(2.0 * found.posterior.prior.logs[:2])
-    of_nodes, expected = above.add_up(sizes[:, None]), own * above.add_up(sizes[:, None] ** 2)[:, 0]
+    of_nodes, expected = above.add_up(sizes[:, None]), own * above.add_up(sizes[:, None] ** 2)
     inner = np.setdiff1d(np.arange(len(above.nodes)), above.leaf_indices)
-    expected[inner] += shared * of_nodes[inner, 0] ** 2
-    excess = np.asarray(np.maximum(size_variances - expected, 0.0)[:, None])
+    expected[inner] += shared * of_nodes[inner] ** 2
+    excess = np.asarray(np.maximum(size_variances[:, None] - expected, 0.0))
     measured = common_blocks(dense)
     return SharedFit(above, measured, found, belief.days, events, of_nodes, factors, excess, alone)
+
+
+def fit_counts(
+    belief: FilterState,
+    histories: Histories,
+    tree: AggregationTree,
+    small: int | None,
+    steps: range,
+    scale: float | None,
+) -> CountsFit:
+    """Estimate every node's counts at these running steps from the blocks of all measured levels.
+
+    Levels that share their blocks have one posterior (`shared_fit`), widened level by level
+    (`level_factors`). The level `small`, the deepest where its blocks are its own, is `estimate_leaves` of
+    it. `count_variation` adds a count's own measurement. Where nothing was measured, `scale`, or 0, with
+    `UNKNOWN` variance.
+    """
+    shared = shared_fit(belief, histories, tree, small, steps, scale)
+    if shared is None:
+        means, unknown = nothing_measured(tree, len(steps), scale)
+        return CountsFit(means, unknown, unknown, np.ones_like(means), len(means))
+    moved, variances = shared.found.series(step_blocks(steps, shared.days, shared.events))
+    expected = shared.of_nodes + moved
+    varied = count_variation(shared.tree, expected, shared.measured, steps)
+    means, left, n_above = expected + varied.moved, 1.0 - varied.known, len(expected)
+
+    def variances_with(of_sizes: Floats) -> Floats:
+        whole = variances * shared.factors[:, None] + of_sizes * shared.shape(expected) ** 2
+        return whole * (1.0 - varied.known_expected)
+
+    alone = variances_with(shared.excess_variances)
+    given, draws = alone + LEAST_VARIANCE, partial(_draws, shared, expected, varied, tree, steps)
+    if small is None:
+        return CountsFit(means, alone, given, left, n_above, partial(draws, None))
+    known = shared.leaf_blocks(tree, small, histories[small], steps)
+    if known is None:  # even parts of their parents
+        parents = np.array(tree.parents)[list(tree.levels[small])]
+        of_leaves = np.maximum(means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
+        unknown, whole, of_errors = np.full(of_leaves.shape, UNKNOWN), alone, None
+        below = of_leaves, unknown, unknown, np.ones_like(of_leaves)
+    else:
+        leaves = estimate_leaves(*known, steps, shared.found.posterior.prior, shared.days)
+        # the leaves' information on nodes above is in the published sums, not in the variances of their fit
+        whole, of_errors = variances_with(shared.excess_variances_with(leaves)), partial(draws, leaves)
+        below = (
+            leaves.means * shared.raised(expected, varied)[leaves.blocks.parents],
+            leaves.variances + leaves.shares**2 @ alone,
+            leaves.variances + SHARED_VARIANCE * leaves.means + LEAST_VARIANCE,
+            np.full_like(leaves.means, leaves.factor),
+        )
+    pairs = zip((means, whole, given, left), below, strict=True)
+    means, spread, given, left = (np.vstack(pair) for pair in pairs)
+    return CountsFit(means, spread, given, left, n_above, of_errors)
 
 
 SIZES, COUNTS, NOISE_OF_COUNTS, LEAF_SIZES, LEAF_PARENTS, LEAF_NOISE, LEAF_COUNTS = range(16, 23)
@@ -763,13 +720,11 @@ def _variation_draws(
     every = np.stack([tree.add_up(one) for one in moved])
     if not varied.cover.shape[1]:
         return every
-    known = np.isfinite(varied.noise)[:, None]
-    firsts = at[varied.cover.argmax(axis=0)]
-    noise = np.sqrt(np.where(known, varied.noise[:, None], 0.0)) * normals(
-        NOISE_OF_COUNTS, replicates, keys_of(tree.nodes)[:, None], firsts
-    )
-    sides = tuple(np.where(known, every @ varied.cover + noise, 0.0))
-    found = np.stack(pass_over_tree(tree, varied.counted, varied.noise, sides).means)
+    known, firsts = np.isfinite(varied.noise)[:, None], at[varied.cover.argmax(axis=0)]
+    drawn = normals(NOISE_OF_COUNTS, replicates, keys_of(tree.nodes)[:, None], firsts)
+    noise = np.sqrt(np.where(known, varied.noise[:, None], 0.0)) * drawn
+    sides = np.where(known, every @ varied.cover + noise, 0.0)
+    found = pass_over_tree(tree, varied.counted, varied.noise, sides).means
     leaves_found = found[:, tree.leaf_indices] @ varied.cover.T * varied.parts
     return np.asarray(every - np.stack([tree.add_up(one) for one in leaves_found]))
 
@@ -777,9 +732,11 @@ def _variation_draws(
 def _leaf_draws(
     leaves: LeafEstimate, prior: TemporalPrior, asked: Blocks, names: tuple[str, ...], n: int
 ) -> Floats:
-    """Return draws of the errors of small leaves, given their parents, (n, n_leaves, n_steps)."""
+    """Return draws of the errors of small leaves, given their parents, (n, n_leaves, n_steps).
+
+    Sizes are drawn as known by themselves, then joined with the sum of siblings, by Matheron's rule.
+    """
     keys, replicates, own_prior = keys_of(names), np.arange(n)[:, None], own_parts(prior)
-    # sizes known by themselves, then joined with the sum of siblings: by Matheron's rule
     alone = leaves.size_variances + leaves.joined**2
     sizes = np.sqrt(alone) * normals(LEAF_SIZES, replicates, keys)
     found = np.zeros((n, len(names), asked.clock.size))
@@ -793,19 +750,16 @@ def _leaf_draws(
             other = np.sqrt(max(whole - of_siblings, 0.0)) * normals(LEAF_PARENTS, np.arange(n), parent)
             of_sizes = of_sizes - alone[at] / whole * (of_sizes.sum(axis=1) + other)[:, None]
         scale, variance = (leaves.strength * leaves.sizes[at])[:, None], leaves.noise[at, None]
-        noise = np.sqrt(variance) * normals(
-            LEAF_NOISE, replicates[:, :, None], keys[at][:, None], leaves.blocks.starts
-        )
-        drawn = scale * prior_draws(own_prior, keys[at], one.blocks, n) + noise
+        drawn = normals(LEAF_NOISE, replicates[:, :, None], keys[at][:, None], leaves.blocks.starts)
+        seen = scale * prior_draws(own_prior, keys[at], one.blocks, n) + np.sqrt(variance) * drawn
         answer = scale**2 / (scale**2 * one.spectrum + variance)
-        bent = (answer * (drawn @ one.basis)) @ one.across.T
+        bent = (answer * (seen @ one.basis)) @ one.across.T
         own = scale * prior_draws(own_prior, keys[at], asked, n) - bent
         found[:, at] = (of_sizes[:, :, None] + own) * leaves.shape[parent]
     return float(np.sqrt(leaves.factor)) * found
 
 
 # Published counts: series that add up, errors, bands of whole numbers.
-
 
 SHARE = 0.95
 """What a band is to hold."""
@@ -830,23 +784,16 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
     above `LARGE` or the variance far below it.
     """
     mean = np.maximum(means, SMALLEST)
-    model_variance = np.minimum(variances, mean**2 / LEAST_GAMMA_SHAPE)
-    whole, least = model_variance + count_variance * mean, 1e-3 * mean**2 + 1e-12
+    whole = np.minimum(variances, mean**2 / LEAST_GAMMA_SHAPE) + count_variance * mean
+    least = 1e-3 * mean**2 + 1e-12
     size = mean**2 / np.maximum(whole - mean, least)
-    tails = 0.5 - SHARE / 2, 0.5 + SHARE / 2
-    low, high = (_quantiles(tail, size, size / (size + mean)) for tail in tails)
     is_normal = (whole - mean < least) & ((mean > LARGE) | (whole < KNOWN * mean))
-    lowest, highest = (np.maximum(np.rint(mean + ndtri(tail) * np.sqrt(whole)), 0.0) for tail in tails)
-    return np.where(is_normal, lowest, low), np.where(is_normal, highest, high)
 
+    def edge(tail: float) -> Floats:
+        normal = np.maximum(np.rint(mean + ndtri(tail) * np.sqrt(whole)), 0.0)
+        return np.where(is_normal, normal, _quantiles(tail, size, size / (size + mean)))
 
-def _above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of normal distributions, given that they are not below 0."""
-    deviation = np.sqrt(variances)
-    at = np.maximum(means / deviation, -FAR_BELOW)
-    # the density over the share above 0; far below 0 nearly -at
-    rate = np.exp(-0.5 * at**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(at))
-    return deviation * (at + rate), variances * np.maximum(1.0 - rate * (rate + at), 1e-12)
+    return edge(0.5 - SHARE / 2), edge(0.5 + SHARE / 2)
 
 
 def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
@@ -876,10 +823,14 @@ def published_counts(
     known = fit.variances < UNKNOWN * (1.0 - 1e-9)
     variances = np.where(known, fit.variances + fit.count_variances * expected, UNKNOWN)
     model_variance = np.where(known, fit.variances, 0.0)
-    # shares of a parent are not below 0; a normal posterior may be
+    # shares of a parent are not below 0; a normal posterior may be, and is taken given that it is not
     normal = np.arange(len(expected)) < fit.n_normal
-    below = np.where(fit.means < 0.0, fit.means, expected)
-    mean, rest = _above_zero(below[normal], np.maximum(model_variance[normal], LEAST_VARIANCE))
+    below = np.where(fit.means < 0.0, fit.means, expected)[normal]
+    spread = np.maximum(model_variance[normal], LEAST_VARIANCE)
+    at = np.maximum(below / np.sqrt(spread), -FAR_BELOW)
+    # the density over the share above 0; far below 0 nearly -at
+    rate = np.exp(-0.5 * at**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(at))
+    mean, rest = np.sqrt(spread) * (at + rate), spread * np.maximum(1.0 - rate * (rate + at), 1e-12)
     low, high = count_bands(
         np.vstack([mean, expected[~normal]]), np.vstack([rest, model_variance[~normal]]), fit.count_variances
     )

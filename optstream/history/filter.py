@@ -1,10 +1,10 @@
 """The estimate of a period from the blocks of the last weeks and a learned prior, of every node of a tree."""
 
-import hashlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce, wraps
-from typing import Any, TypeVar
+from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,34 +17,12 @@ from optstream.history.learn import learn
 from optstream.history.posterior import NoiseGroups, Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.history.robust import with_known_noise
-from optstream.history.self_check import LEAST_GAIN, is_unlike, left_out, variance_factor
+from optstream.history.self_check import LEAST_GAIN, is_unlike, variance_factor
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
-Argument = TypeVar("Argument", bound=Hashable)
-Result = TypeVar("Result")
-
-
-def last_answer(function: Callable[[Argument], Result]) -> Callable[[Argument], Result]:
-    """Return the function with its last result cached.
-
-    `functools.lru_cache` drops the last result only after it computed another: of 10,000 nodes one takes most
-    of a gigabyte.
-    """
-    kept: dict[Argument, Result] = {}
-
-    @wraps(function)
-    def answered(argument: Argument) -> Result:
-        if argument not in kept:
-            kept.clear()
-            kept[argument] = function(argument)
-        return kept[argument]
-
-    return answered
-
-
 HEAVY = 2.5
 """Variance of what others leave of a measured value, over its noise's: below it the noise's shape is used.
 From 3 on a surprise is the series' own as often, and nothing is gained."""
@@ -100,49 +78,47 @@ class Fitted:
         return means if self.effect is None else means + self.effect.means(steps)
 
 
-@dataclass(frozen=True, eq=False)
-class Question:
-    """The arguments of a period's estimate, compared for equality.
+def last_fit(function: Callable[..., Fitted]) -> Callable[..., Fitted]:
+    """Return the function with its last result cached, which is dropped before another is computed.
 
-    today: the estimated days. watch: whether to test if they are unlike all others; a prior that has learned
-    nothing knows no ordinary day.
+    `functools.lru_cache` drops it after: of 10,000 nodes one takes most of a gigabyte.
     """
+    kept: dict[bytes, Fitted] = {}
 
-    prior: TemporalPrior
-    seen: Seen
-    today: tuple[int, ...]
-    watch: bool
-    covariates: tuple[Covariate, ...] = ()
+    @wraps(function)
+    def fitted(
+        prior: TemporalPrior, seen: Seen, covariates: tuple[Covariate, ...] = (), *others: object
+    ) -> Fitted:
+        plain = (prior.steps_per_day, prior.components, [one.key for one in covariates], others)
+        key = sha256(repr(plain).encode() + prior.logs.tobytes() + seen.key).digest()
+        if key not in kept:
+            kept.clear()
+            kept[key] = function(prior, seen, covariates, *others)
+        return kept[key]
 
-    @cached_property
-    def key(self) -> bytes:
-        """A digest of all of it."""
-        known = [one.key for one in self.covariates]
-        plain = (self.prior.steps_per_day, self.today, self.watch, self.prior.components, known)
-        digest = hashlib.sha256(repr(plain).encode())
-        digest.update(self.prior.logs.tobytes() + self.seen.key)
-        return digest.digest()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Question) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
+    return fitted
 
 
-@last_answer
-def fit(question: Question) -> Fitted:
+@last_fit
+def fit(
+    prior: TemporalPrior,
+    seen: Seen,
+    covariates: tuple[Covariate, ...],
+    today: tuple[int, ...] = (),
+    watch: bool = False,
+) -> Fitted:
     """Condition the prior, and test whether the days `today` are unlike all others.
 
     A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
-    then it has a part that it shares with no other day: wider priors, for that day alone.
+    then it has a part that it shares with no other day: wider priors, for that day alone. watch: whether to
+    test; a prior that has learned nothing knows no ordinary day.
     """
-    known, a_day = conditioned(replace(question, today=(), watch=False)), question.prior.steps_per_day
+    known, a_day = conditioned(prior, seen, covariates), prior.steps_per_day
     posterior, seen = known.posterior, known.posterior.seen
     clock, events = seen.blocks.clock, seen.blocks.events
-    chosen = np.isin(clock // a_day, question.today)
+    chosen = np.isin(clock // a_day, today)
     ordinary = not events[chosen].any()
-    if not (question.watch and ordinary and is_unlike(posterior, chosen, known.factor)):
+    if not (watch and ordinary and is_unlike(posterior, chosen, known.factor)):
         return known
     named = np.unique(clock[chosen | (events > 0)] // a_day)
     wider = replace(seen, blocks=replace(seen.blocks, events=event_numbers(clock, named, a_day)))
@@ -152,10 +128,10 @@ def fit(question: Question) -> Fitted:
     return replace(known, posterior=found, unlike=True)
 
 
-@last_answer
-def conditioned(question: Question) -> Fitted:
-    """Condition the prior on a question's measurements, whatever its days."""
-    posterior, effect = explained(question.prior, question.seen, question.covariates)
+@last_fit
+def conditioned(prior: TemporalPrior, seen: Seen, covariates: tuple[Covariate, ...]) -> Fitted:
+    """Condition the prior on measurements, whatever the days in question."""
+    posterior, effect = explained(prior, seen, covariates)
     return Fitted(posterior, variance_factor(posterior), effect)
 
 
@@ -163,7 +139,7 @@ def with_own_noise(posterior: TreePosterior) -> TreePosterior:
     """Return the posterior, with the exact noise distribution where noise outweighs the model's variance."""
     noise = posterior.seen.noise
     known = np.isfinite(noise)
-    _, spread = left_out(posterior, 0)
+    _, spread = posterior.left_out(0)
     heavy = np.median(spread[known, 0] / noise[known]) < HEAVY
     found = with_known_noise(posterior) if heavy else posterior
     posterior.predictions.clear()  # of 10,000 nodes 0.1 GB, which is not read again
@@ -262,29 +238,25 @@ class FilterState:
         """Return the state that `to_document` wrote; that of a new stream where there is none.
 
         A prior of other components, which another version learned, is forgotten: the next night learns its
-        own.
+        own, and until then no day is judged.
         """
         given = document or {}
-        prior = TemporalPrior.broad(days.steps_per_day, components)
-        began, learned, events = (given.get(key) for key in ("began", "learned", "events"))
-        logs = given.get("prior")
-        if logs is not None and len(logs) == prior.logs.size:
-            prior = replace(prior, logs=np.array(logs, dtype=np.float64))
-        else:
-            learned = None  # no day is judged by what nothing was learned of
-        covariates = tuple(Covariate.from_document(one) for one in given.get("covariates", ()))
-        return cls(prior, days, began, learned, tuple(events or ()), covariates)
+        prior, logs = TemporalPrior.broad(days.steps_per_day, components), given.get("prior")
+        is_same = logs is not None and len(logs) == prior.logs.size
+        return cls(
+            replace(prior, logs=np.array(logs, dtype=np.float64)) if is_same else prior,
+            days,
+            given.get("began"),
+            given.get("learned") if is_same else None,
+            tuple(given.get("events") or ()),
+            tuple(Covariate.from_document(one) for one in given.get("covariates", ())),
+        )
 
     def to_document(self) -> dict[str, Any]:
         """Return the state as a JSON-ready document, public; covariates only where there are any."""
         known = {"covariates": [one.to_document() for one in self.covariates]} if self.covariates else {}
-        return {
-            "prior": self.prior.logs.tolist(),
-            "began": self.began,
-            "learned": self.learned,
-            "events": list(self.events),
-            **known,
-        }
+        learned = {"prior": self.prior.logs.tolist(), "began": self.began, "learned": self.learned}
+        return {**learned, "events": list(self.events), **known}
 
     def refreshed(
         self, look: Look, histories: Histories, first_step: int, relearn_days: int
@@ -295,19 +267,19 @@ class FilterState:
         after `FIRST_LEARNED_DAYS`, then each time after as many days as were known, at most `relearn_days`;
         never if that is 0. It is learned from the measurements less the covariates' effect.
         """
-        judged = self._judged(look, histories, first_step)
+        judged, today = self._judged(look, histories, first_step), self.days.day_of(first_step)
         if self.began is None or not relearn_days:
             return judged
         since, wait = self.began, FIRST_LEARNED_DAYS
         if self.learned is not None:
             since, wait = self.learned, min(relearn_days, max(self.learned - self.began, 1))
-        if self.day_of(first_step) - since < wait:
-            return judged
-        seen = look(_latest_of(histories, MOST_LEARNED), judged.events)
+        seen = None
+        if today - since >= wait:
+            seen = look(_latest_of(histories, MOST_LEARNED), judged.events)
         if seen is None:
             return judged
         left = explained(self.prior, seen, self.covariates)[0].seen
-        return replace(judged, prior=learn(self.prior, left), learned=self.day_of(first_step))
+        return replace(judged, prior=learn(self.prior, left), learned=today)
 
     def _judged(self, look: Look, histories: Histories, first_step: int) -> "FilterState":
         """Return the state, the last day before this step's added to the events if it was one."""
@@ -316,26 +288,19 @@ class FilterState:
         if not history.n_blocks:
             return self
         days = self.days.clock(history.starts) // self.days.steps_per_day
-        last, today = int(days[-1]), self.day_of(first_step)
+        last, today = int(days[-1]), self.days.day_of(first_step)
         kept = tuple(day for day in self.events if day >= days[0])
         if len(kept) >= len(set(days.tolist())):
             kept = ()  # all that is remembered is one event: it is how things are now
         known = None if self.learned is None or last in kept or last >= today else look(recent, kept)
-        unlike = known is not None and fit(self._question(known, (last,), True)).unlike
+        unlike = known is not None and fit(self.prior, known, self.covariates, (last,), True).unlike
         return replace(self, events=(*kept, last) if unlike else kept)
 
     def answer(self, seen: Seen, steps: range) -> tuple[Fitted, tuple[int, ...]]:
         """Return the posterior for these steps, and the days that are events, theirs included if they are."""
-        today = tuple(range(self.day_of(steps.start), self.day_of(steps.stop - 1) + 1))
-        found = fit(self._question(seen, today, self.learned is not None))
+        today = tuple(range(self.days.day_of(steps.start), self.days.day_of(steps.stop - 1) + 1))
+        found = fit(self.prior, seen, self.covariates, today, self.learned is not None)
         return found, tuple(sorted({*self.events, *(today if found.unlike else ())}))
-
-    def _question(self, seen: Seen, today: tuple[int, ...], watch: bool) -> Question:
-        return Question(self.prior, seen, today, watch, self.covariates)
-
-    def day_of(self, step: int) -> int:
-        """Return the day of a running step."""
-        return self.days.day_of(step)
 
 
 def with_new_blocks(
@@ -354,13 +319,11 @@ def around(history: BlockHistory, steps: range) -> BlockHistory:
 
     So a night conditions two or three times for its own day and a fortnight of new estimates.
     """
-    behind = history.n_blocks - MOST_FITTED
-    if behind <= 0:
-        return history
+    behind = max(history.n_blocks - MOST_FITTED, 0)
     middle = int(np.searchsorted(history.starts, (steps.start + steps.stop) // 2))
     moved = MOVED * max(round((behind + MOST_FITTED // 2 - middle) / MOVED), 0)
-    places = np.arange(history.n_blocks) - max(behind - moved, 0)
-    return history.chosen((places >= 0) & (places < MOST_FITTED))
+    first = max(behind - moved, 0)
+    return history.chosen(np.arange(first, min(first + MOST_FITTED, history.n_blocks)))
 
 
 def in_sight(history: BlockHistory, steps_per_day: int) -> BlockHistory:
@@ -371,7 +334,7 @@ def in_sight(history: BlockHistory, steps_per_day: int) -> BlockHistory:
 
 def latest(history: BlockHistory, most: int) -> BlockHistory:
     """Return the last so many blocks."""
-    return history.chosen(np.arange(history.n_blocks) >= history.n_blocks - most)
+    return history.chosen(np.arange(max(history.n_blocks - most, 0), history.n_blocks))
 
 
 def _latest_of(histories: Histories, most: int) -> dict[int, BlockHistory]:
@@ -419,25 +382,29 @@ def seen_tree(
     first = next(iter(common.values()))
     if not first.n_blocks:
         return None
-    logs, longest = (
-        np.log(np.array([history.scales for history in common.values()])),
-        int(first.lengths.max()),
-    )
+    logs, longest = np.log([history.scales for history in common.values()]), int(first.lengths.max())
     mean = logs.mean(axis=0)
-    same = np.all(np.ptp(logs - mean, axis=1) < SAME)  # all levels weigh blocks alike
-    shared = None if same else np.asarray(np.exp(mean[-1] - mean))
-    n_nodes, n_blocks, groups = len(tree.nodes), first.n_blocks, first.groups
-    values, group_sizes = np.zeros((n_nodes, n_blocks)), np.ones((n_nodes, n_blocks), dtype=np.int64)
-    noise, means, sizes = np.full(n_nodes, np.inf), np.zeros(n_nodes), np.zeros(n_nodes)
-    weight = np.zeros(n_blocks)
+    alike = np.all(np.ptp(logs - mean, axis=1) < SAME)  # all levels weigh blocks alike
+    shape, groups = (len(tree.nodes), first.n_blocks), first.groups
+    values, group_sizes = np.zeros(shape), np.ones(shape, dtype=np.int64)
+    noise, means, sizes = np.full(shape[0], np.inf), np.zeros(shape[0]), np.zeros(shape[0])
+    weight = np.zeros(first.n_blocks)
     for level, history in common.items():
         at, reference = slice(tree.levels[level].start, tree.levels[level].stop), history.scales[-1]
-        weight = (reference / history.scales if shared is None else shared) / longest
-        variance = 2.0 * (reference / longest) ** 2
-        if shared is not None:
-            variance = float(np.mean(2.0 * (history.scales * weight) ** 2))
+        weight = (reference / history.scales if alike else np.exp(mean[-1] - mean)) / longest
+        scale_now = np.array(reference / longest) if alike else history.scales * weight
+        variance = float(np.mean(2.0 * scale_now**2))
         values[at] = own = history.sums * weight
-        means[at], sizes[at] = _means_and_sizes(own, history.lengths * weight, variance, scale)
+        steps = history.lengths * weight
+        # the mean of blocks, joined with the public scale
+        information = float(steps @ steps)
+        precision, pulled = information / variance, own @ steps / variance
+        if scale is not None:
+            known = (SCALE_DEVIATION * scale) ** -2.0
+            precision, pulled = precision + known, pulled + scale * known
+        means[at] = pulled / precision
+        square = ((own**2).sum(axis=1) - steps.size * variance) / information
+        sizes[at] = np.sqrt(np.maximum(np.maximum(square, means[at] ** 2), 1.0 / precision))
         noise[at] = np.maximum(variance, LEAST_NOISE * sizes[at] ** 2)
         if (history.group_sizes > 1).any():
             groups, group_sizes[at] = history.groups, history.group_sizes
@@ -450,19 +417,6 @@ def seen_tree(
     return Seen(tree, blocks, residuals, noise, sizes[leaves], joint), means[leaves]
 
 
-def _means_and_sizes(
-    values: Floats, steps: Floats, noise: float, scale: float | None
-) -> tuple[Floats, Floats]:
-    """Return prior means a step and sizes, (n,), of series with these weighted sums, over `steps` steps."""
-    precision, pulled = float(steps @ steps) / noise, values @ steps / noise
-    if scale is not None:
-        variance = (SCALE_DEVIATION * scale) ** 2
-        precision, pulled = precision + 1.0 / variance, pulled + scale / variance
-    means = pulled / precision
-    square = ((values**2).sum(axis=1) - steps.size * noise) / float(steps @ steps)
-    return means, np.sqrt(np.maximum(np.maximum(square, means**2), 1.0 / precision))
-
-
 def common_blocks(histories: Histories) -> dict[int, BlockHistory]:
     """Return each level's part of the blocks that all have, of the plan of the latest common one.
 
@@ -471,17 +425,13 @@ def common_blocks(histories: Histories) -> dict[int, BlockHistory]:
     keys = {level: history.starts * 2**32 + history.lengths for level, history in histories.items()}
     shared = reduce(np.intersect1d, keys.values())
     kept = {level: history.chosen(np.isin(keys[level], shared)) for level, history in histories.items()}
-    scales = np.array([history.scales for history in kept.values()])
-    if not scales.size:
-        return kept
-    ratios = scales / scales[0]
-    away = np.abs(np.log(ratios / ratios[:, -1:]))
-    alike = np.all(away < np.log(OTHER_PLAN), axis=0)
+    ratios = np.log([history.scales for history in kept.values()])
+    ratios -= ratios[:1]
+    alike = np.all(np.abs(ratios - ratios[:, -1:]) < np.log(OTHER_PLAN), axis=0)
     return {level: history.chosen(alike) for level, history in kept.items()}
 
 
 # How far a day's mean may be off: not as a single value, and leaves more than the prior says.
-
 
 MORE_OF_DAYS = 0.9
 """Factor of the prior's residual variance of leaves' days, apart from their shares of the sum."""
@@ -515,20 +465,20 @@ class PeriodErrors:
 
     def draws(self, n: int) -> Floats:
         """Return draws of the errors of every node, (n, n_nodes, n_steps)."""
-        tree, sizes = self.fitted.published.seen.tree, self.fitted.published.seen.sizes
+        seen = self.fitted.published.seen
         of_prior, of_rest = self.fitted.draws(n, self.steps)
         found = np.sqrt(self.fitted.factor) * (of_prior + of_rest)
         if self.is_day:
             found = found + found @ self._to_mean.T
             # those of another replicate, which are independent
             means = np.roll(of_prior, 1, axis=0).mean(axis=2)
-            apart = means - means.sum(axis=1, keepdims=True) * sizes / sizes.sum()
+            apart = means - means.sum(axis=1, keepdims=True) * seen.sizes / seen.sizes.sum()
             found = found + np.sqrt(MORE_OF_DAYS) * apart[:, :, None] * self.uncertainty
-        return np.stack([tree.add_up(one) for one in found])
+        return np.stack([seen.tree.add_up(one) for one in found])
 
     @property
     def _to_mean(self) -> Floats:
-        """What is added to each step's error of that of the others, (n_steps, n_steps)."""
+        """The share of the other steps' errors that each step's error takes on, (n_steps, n_steps)."""
         n = self.uncertainty.size
         return np.outer(self.uncertainty, np.full(n, (self.fitted.factor**-0.5 - 1.0) / n))
 
@@ -563,11 +513,10 @@ def fit_tree(
     known = seen_tree(histories, tree, belief.days, scale, belief.events)
     if known is None:
         return None
-    seen, means = known
-    found, events = belief.answer(seen, steps)
+    found, events = belief.answer(known[0], steps)
     is_day = 1 < belief.days.steps_per_day < 2 * len(steps)
     errors = PeriodErrors(found, step_blocks(steps, belief.days, events), is_day)
-    return tree.add_up(means[:, None]), errors
+    return tree.add_up(known[1][:, None]), errors
 
 
 def nothing_measured(tree: AggregationTree, n_steps: int, scale: float | None) -> tuple[Floats, Floats]:

@@ -60,8 +60,8 @@ def likelihood_gradient(posterior: TreePosterior, tables: LagTables) -> Floats:
     """
     seen, basis, joint = posterior.seen, posterior.basis, posterior.shared_pull
     leaves, sizes = seen.tree.leaf_indices, seen.sizes[:, None]
-    pulls, loads = posterior.own_pull()[leaves] / sizes, posterior.own_loads()[leaves] / sizes
-    precision = (posterior.own_precision()[leaves] / sizes**2).sum(axis=0)
+    pulls, loads = posterior.own_pull[leaves] / sizes, posterior.own_loads[leaves] / sizes
+    precision = (posterior.own_precision[leaves] / sizes**2).sum(axis=0)
     # by the shared and by the own covariance, (n, n) each
     by_shared = 0.5 * (np.outer(joint, joint) - posterior.shared_precision)
     by_own = 0.5 * (pulls.T @ pulls - np.diag(precision) + posterior.kept * (loads.T @ loads))

@@ -1,8 +1,8 @@
 """The posterior of all series of a tree, from blocks at the same times: exact, and linear in nodes."""
 
-import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,126 +22,66 @@ MOST_ENTRIES = 2**24
 """Of the systems of modes of a lattice that are solved side by side: 128 MiB."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Passed:
     """The result of a pass for each right-hand side y.
 
-    means: E[x | y] of every node, and pulls, Sigma^-1 y, (n_nodes, n_modes). variances: Var[x | y]; prior:
-    Var[x]. log_density: of the first y, constants left out.
+    means: E[x | y] of every node, and pulls, Sigma^-1 y, (n_sides, n_nodes, n_modes). variances: Var[x | y];
+    prior: Var[x]. log_density: of the first y, constants left out.
     """
 
-    means: tuple[Floats, ...]
-    pulls: tuple[Floats, ...]
+    means: Floats
+    pulls: Floats
     variances: Floats
     prior: Floats
-    log_density: float
+    log_density: float = 0.0
 
 
-def pass_over_tree(
-    tree: AggregationTree, leaf_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
-) -> Passed:
+def pass_over_tree(tree: AggregationTree, leaf_variances: Floats, noise: Floats, seen: Floats) -> Passed:
     """Condition independent Gaussian leaves, and their sums, on noisy values of nodes.
 
     Leaves x_i ~ N(0, leaf_variances[i]), a node is the sum of its leaves, y_p = x_p + N(0, noise[p]), each
     mode (column) by itself. leaf_variances: (n_leaves, n_modes), above 0. noise: (n_nodes,), inf where a node
-    was not measured. seen: right-hand sides y, (n_nodes, n_modes) each, 0 where a node was not measured. Time
-    linear in nodes, modes and sides.
-    """
-    shape = len(tree.nodes), leaf_variances.shape[1]
-    means, pulls = (tuple(np.empty(shape) for _ in seen) for _ in range(2))
-    variances, prior, log_density = np.empty(shape), np.empty(shape), 0.0
-    width = AT_ONCE // shape[0]
-    if isinstance(tree, Lattice):
-        width = MOST_ENTRIES // (shape[0] - len(tree.leaves)) ** 2
-    for first in range(0, shape[1], max(width, 1)):
-        at = np.s_[:, first : first + max(width, 1)]
-        given = leaf_variances[at], noise, tuple(side[at] for side in seen)
-        part = _over_lattice(tree, *given) if isinstance(tree, Lattice) else _over_levels(tree, *given)
-        for whole, own in zip((*means, *pulls), (*part.means, *part.pulls), strict=True):
-            whole[at] = own
-        variances[at], prior[at] = part.variances, part.prior
-        log_density += part.log_density
-    return Passed(means, pulls, variances, prior, log_density)
+    was not measured. seen: right-hand sides y, (n_sides, n_nodes, n_modes), 0 where a node was not measured.
 
-
-def _over_levels(
-    tree: AggregationTree, leaf_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
-) -> Passed:
-    """Do it for some of the modes in two passes: `estimation.system.System` with proper priors.
-
-    Upwards a node's sum is joined with its own measurement, downwards the difference is shared among its
-    children by variance. Differences of nearly equal numbers are avoided, so that it holds for noise far
-    below the leaves.
-    """
-    n_nodes, n_modes = len(tree.nodes), leaf_variances.shape[1]
-    measured = np.isfinite(noise)[:, None]
-    below = np.zeros((n_nodes, n_modes))
-    below[tree.leaf_indices] = leaf_variances
-    # 1 / spread is the weight of a surprise; 0 where nothing was measured
-    weight, above = np.empty((n_nodes, n_modes)), np.empty((n_nodes, n_modes))
-    sums = np.zeros((len(seen), n_nodes, n_modes))
-    # shifts: the measurements' moves of a node away from its children's sum
-    surprises, shifts = np.empty_like(sums), np.empty_like(sums)
-    values, log_density = np.stack(seen), 0.0
-    for number in reversed(range(tree.n_levels)):
-        at = slice(tree.levels[number].start, tree.levels[number].stop)
-        known, own = measured[at], measured[at, 0]
-        noises = np.where(known, noise[at, None], 0.0)
-        spread = below[at] + noises
-        weight[at] = known / spread
-        above[at] = np.where(known, below[at] * noises * weight[at], below[at])
-        surprises[:, at] = values[:, at] - sums[:, at]
-        surprises[:, at][:, ~own] = 0.0  # ten times as fast as `np.where` with a row for each side
-        shifts[:, at] = below[at] * weight[at] * surprises[:, at]
-        log_density -= 0.5 * float(np.sum(surprises[0, at] ** 2 * weight[at]) + np.sum(np.log(spread[own])))
-        if number:
-            up, parts = slice(tree.levels[number - 1].start, at.start), tree.parts_of_levels[number - 1]
-            below[up] += parts @ above[at]
-            for total, shift in zip(sums, shifts, strict=True):
-                total[up] += parts @ (total[at] + shift[at])
-    parents, variances, pulls = np.array(tree.parents), above.copy(), weight * surprises
-    for level in tree.levels[1:]:
-        at = slice(level.start, level.stop)
-        of_parent, shift = below[parents[at]], shifts[:, parents[at]]
-        share = above[at] / of_parent
-        variances[at] += share**2 * (variances[parents[at]] - of_parent)
-        shifts[:, at] += share * shift
-        # the share over the noise, the noise divided out
-        pulls[:, at] -= below[at] * weight[at] / of_parent * shift
-    prior = tree.add_up(leaf_variances)
-    return Passed(tuple(sums + shifts), tuple(pulls), variances, prior, log_density)
-
-
-def _over_lattice(lattice: Lattice, own: Floats, noise: Floats, seen: tuple[Floats, ...]) -> Passed:
-    """Do it for some of the modes of a lattice, exact by one small system.
-
-    A cell with its own measurement is N(u, D): D = d r / (d + r) and u = d y / (d + r), with d its prior
+    A leaf with its own measurement is N(u, D): D = d r / (d + r) and u = d y / (d + r), with d its prior
     variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): their
-    multipliers are mu = K^-1 (y - A u), and a cell is u + D A' mu. Time linear in cells and modes.
+    multipliers are mu = K^-1 (y - A u), and a leaf is u + D A' mu. No differences of nearly equal numbers, so
+    it holds for noise far below the leaves. Time linear in leaves, modes and sides.
     """
-    values, holders, measured = np.stack(seen, axis=-1), holders_of(lattice), np.isfinite(noise)
-    leaves, nodes, prior = holders.leaves, holders.above, lattice.add_up(own)
-    own, at, above = prior[leaves], measured[leaves], measured[nodes]
-    noises = np.where(measured, noise, 0.0)[:, None]
-    weight = np.where(at[:, None], 1.0 / (own + noises[leaves]), 0.0)
-    free = np.where(at[:, None], own * noises[leaves] * weight, own)
+    prior, holders, measured = tree.add_up(leaf_variances), holders_of(tree), np.isfinite(noise)
+    found = Passed(np.empty(seen.shape), np.empty(seen.shape), np.empty(prior.shape), prior)
+    leaves, nodes = holders.leaves, holders.above
+    at, above, noises = measured[leaves, None], measured[nodes], np.where(measured, noise, 0.0)
     precision = np.where(above, 1.0 / noise[nodes], 0.0)[:, None, None, None]
-    shape = len(nodes), own.shape[1], 1, 1
-    system = System(holders, np.broadcast_to(precision, shape), free[..., None, None])
-    known = (own * weight)[..., None] * values[leaves]
-    right = np.where(above[:, None, None], values[nodes] - holders.sums(known), 0.0)
-    mu, pulled = (part[:, :, 0] for part in system.refined(right[:, :, None]))
-    means, pulls, variances = np.empty_like(values), np.empty_like(values), np.empty_like(prior)
-    means[leaves] = known + free[..., None] * pulled
-    means[nodes] = holders.sums(means[leaves])
-    pulls[leaves] = weight[..., None] * (values[leaves] - own[..., None] * pulled)
-    pulls[nodes] = mu
-    variances[leaves], variances[nodes] = (part[..., 0] for part in system.variances())
-    surprise = float((weight * values[leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
-    spread = -float(np.log(weight[at]).sum() + np.log(system.gain[above[: len(system.gain)]]).sum())
-    spread += float(np.linalg.slogdet(system.factor)[1].sum())
-    of_means, of_pulls = (tuple(np.moveaxis(part, -1, 0)) for part in (means, pulls))
-    return Passed(of_means, of_pulls, variances, prior, -0.5 * (surprise + spread))
+    width = max(1, AT_ONCE // len(prior))
+    if isinstance(tree, Lattice):
+        width = max(1, MOST_ENTRIES // len(nodes) ** 2)
+    for first in range(0, prior.shape[1], width):
+        some = np.s_[..., first : first + width]
+        own, values = prior[some][leaves], np.stack(tuple(seen[some]), axis=-1)
+        weight = np.where(at, 1.0 / (own + noises[leaves, None]), 0.0)
+        free = np.where(at, own * noises[leaves, None] * weight, own)
+        shape = len(nodes), own.shape[1], 1, 1
+        system = System(holders, np.broadcast_to(precision, shape), free[..., None, None])
+        known = (own * weight)[..., None] * values[leaves]
+        right = np.where(above[:, None, None], values[nodes] - holders.sums(known), 0.0)
+        mu, pulled = (part[:, :, 0] for part in system.refined(right[:, :, None]))
+        of_leaves = known + free[..., None] * pulled
+        pulls = weight[..., None] * (values[leaves] - own[..., None] * pulled)
+        for whole, below, upper in (
+            (found.means[some], of_leaves, holders.sums(of_leaves)),
+            (found.pulls[some], pulls, mu),
+        ):
+            whole[:, leaves], whole[:, nodes] = np.moveaxis(below, -1, 0), np.moveaxis(upper, -1, 0)
+        variances = found.variances[some]
+        variances[leaves], variances[nodes] = (part[..., 0] for part in system.variances())
+        surprise = float((weight * values[leaves, :, 0] ** 2).sum() + (right[..., 0] * mu[..., 0]).sum())
+        spread = -float(np.log(weight[at[:, 0]]).sum())
+        spread -= float(np.log(system.gain[above[: len(system.gain)]]).sum())
+        spread += float(np.linalg.slogdet(system.factor)[1].sum())
+        found.log_density -= 0.5 * (surprise + spread)
+    return found
 
 
 EXACT = 1e-10
@@ -243,16 +183,10 @@ class Seen:
     @cached_property
     def key(self) -> bytes:
         """A digest of all of it but names."""
-        blocks = self.blocks
-        tree = (self.tree.parents, getattr(self.tree, "members", None))
-        digest = hashlib.sha256(repr(tree).encode())
-        for part in (
-            self.residuals, self.noise, self.sizes,
-            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.weight,
-        ):  # fmt: skip
+        digest = sha256(repr((self.tree.parents, getattr(self.tree, "members", None))).encode())
+        groups = () if self.groups is None else (self.groups.numbers, self.groups.sizes)
+        for part in (self.residuals, self.noise, self.sizes, *vars(self.blocks).values(), *groups):
             digest.update(np.ascontiguousarray(part).data)
-        if self.groups is not None:
-            digest.update(self.groups.numbers.tobytes() + self.groups.sizes.tobytes())
         return digest.digest()
 
 
@@ -289,12 +223,12 @@ class TreePosterior:
         self.rotation = rotation or Rotation.of(prior, seen.blocks)
         self.basis, self.spectrum = self.rotation.basis, self.rotation.spectrum
         self.weights = seen.tree.add_up(seen.sizes[:, None])
-        known = np.isfinite(seen.noise)[:, None]
-        rotated = np.where(known, seen.residuals, 0.0) @ self.basis
-        loading = np.broadcast_to(np.where(known, self.weights, 0.0), rotated.shape)
-        self.passed = self._passed((rotated, loading))
+        self.known = np.isfinite(seen.noise)[:, None]
+        rotated = np.where(self.known, seen.residuals, 0.0) @ self.basis
+        loading = np.broadcast_to(np.where(self.known, self.weights, 0.0), rotated.shape)
+        self.passed = self._passed(np.stack([rotated, loading]))
         self.predictions: dict[int, tuple[Floats, Floats]] = {}
-        """The results of `self_check.left_out`."""
+        """The results of `left_out`."""
         # the shared part's posterior: precision P and pull q from the tree
         (residual, load), (pull, self.loads) = self.passed.means, self.passed.pulls
         self.precision = (self.weights * self.loads).sum(axis=0)
@@ -312,11 +246,10 @@ class TreePosterior:
         # in place: nothing else reads them, and of 10,000 nodes each is 27 MB
         pull -= self.loads * factor_mean
         residual -= load * factor_mean
-        self.pulls = pull
-        """Sigma^-1 times the residuals, in the eigenbasis, (n_nodes, n)."""
-        self.own_means = residual
+        self.pulls, self.own_means = pull, residual
+        """Sigma^-1 times the residuals, and own means, in the eigenbasis, (n_nodes, n)."""
 
-    def _passed(self, sides: tuple[Floats, ...]) -> Passed:
+    def _passed(self, sides: Floats) -> Passed:
         """Return the pass over the tree of the modes of the own parts, which are independent."""
         variances = self.seen.sizes[:, None] ** 2 * self.spectrum
         return pass_over_tree(self.seen.tree, variances, self.seen.noise, sides)
@@ -327,7 +260,7 @@ class TreePosterior:
 
     @cached_property
     def shared_pull(self) -> Floats:
-        """What the shared part's covariance is multiplied with, (n,), in the eigenbasis."""
+        """The factor of the shared part's covariance in its mean, (n,), in the eigenbasis."""
         return np.asarray((self.weights * self.pulls).sum(axis=0))
 
     @cached_property
@@ -336,44 +269,60 @@ class TreePosterior:
         p = self.precision
         return np.asarray(np.diag(p) - p[:, None] * self.kept * p[None, :])
 
+    @property
     def own_pull(self) -> Floats:
-        """Return what each node's own covariance is multiplied with, (n_nodes, n), in the eigenbasis."""
+        """The factor of each node's own covariance in its mean, (n_nodes, n), in the eigenbasis."""
         return np.asarray(self.own_means / self.spectrum)
 
+    @property
     def own_loads(self) -> Floats:
-        """Return how the own parts move with the shared one, (n_nodes, n)."""
+        """How the own parts move with the shared one, (n_nodes, n)."""
         return np.asarray(self.passed.means[1] / self.spectrum)
 
+    @property
     def own_precision(self) -> Floats:
         """The own precision given the shared part, (n_nodes, n)."""
         return np.asarray((self.passed.prior - self.passed.variances) / self.spectrum**2)
 
+    @property
     def alone(self) -> Floats:
-        """Return the diagonal of Sigma^-1 in the eigenbasis, given the shared part; 0 where not measured."""
-        known = np.isfinite(self.seen.noise)[:, None]
-        noise = np.where(known, self.seen.noise[:, None], 1.0)
-        return np.where(known, np.maximum(noise - self.passed.variances, 0.0) / noise**2, 0.0)
+        """The diagonal of Sigma^-1 in the eigenbasis, given the shared part; 0 where not measured."""
+        noise = np.where(self.known, self.seen.noise[:, None], 1.0)
+        return np.where(self.known, np.maximum(noise - self.passed.variances, 0.0) / noise**2, 0.0)
 
     @cached_property
     def spanned_loads(self) -> SpannedRows:
-        """The loads, as sums of few."""
         return SpannedRows.of(self.loads)
 
     @cached_property
     def spanned_alone(self) -> SpannedRows:
-        """`alone`, likewise."""
-        return SpannedRows.of(self.alone())
+        return SpannedRows.of(self.alone)
 
     @cached_property
     def spanned_own_loads(self) -> SpannedRows:
-        """The own parts' loads, likewise: all days of an estimate need them."""
-        return SpannedRows.of(self.own_loads())
+        return SpannedRows.of(self.own_loads)  # all days of an estimate need them
+
+    def left_out(self, exact_for: int) -> tuple[Floats, Floats]:
+        """Return each measured value less its prediction by all others, and the variance, (n_nodes, n) each.
+
+        Value less prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance, noise
+        included, 1 / d. The diagonal is exact for the last `exact_for` blocks; for those before it is the
+        mean of them all, which takes no n x n product.
+        """
+        if exact_for not in self.predictions:
+            n, alone = self.spectrum.size, self.alone
+            rows = self.basis[max(n - exact_for, 0) :]
+            mean = (alone.sum(axis=1) - self.loads**2 @ np.diag(self.kept)) / n
+            diagonal = np.repeat(mean[:, None], n, axis=1)
+            exact = alone @ (rows**2).T - self.spanned_loads.squares(rows, self.kept)
+            diagonal[:, n - len(rows) :] = exact
+            diagonal = np.where(self.known, diagonal, 1.0)
+            self.predictions[exact_for] = (self.pulls @ self.basis.T) / diagonal, 1.0 / diagonal
+        return self.predictions[exact_for]
 
     def means(self, steps: Blocks) -> Floats:
         """Return posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
-        shared, own = self.prior.covariances(steps, self.seen.blocks)
-        joint = (shared @ self.basis) @ self.shared_pull
-        return np.asarray(self.weights * joint + self.own_pull() @ (own @ self.basis).T)
+        return np.asarray(self.means_of_pulled(self.pulls[None], self.own_pull[None], steps)[0])
 
     def covariance_with_root(self, steps: Blocks, times: Floats) -> Floats:
         """Return every node's posterior covariance with the root, of a sum with these weights."""
@@ -387,21 +336,15 @@ class TreePosterior:
         return np.asarray(before - self.means_of_pulled(*self.pulled(column[None]), steps)[0] @ times)
 
     def pulled(self, columns: Floats) -> tuple[Floats, Floats]:
-        """Return what the shared and the own covariances are multiplied with for means of other residuals.
+        """Return the factors of the shared and the own covariances in means of other residuals.
 
         columns: (n_columns, n_nodes, n). The first, in the eigenbasis, is Sigma^-1 times these residuals, 0
         where a node was not measured.
         """
-        known = np.isfinite(self.seen.noise)[:, None]
-        rotated = np.where(known, columns, 0.0) @ self.basis
-        passed = self._passed(tuple(rotated))
-        pulls, own_means = np.stack(passed.pulls), np.stack(passed.means)
-        factor_means = ((self.weights * pulls).sum(axis=1) @ self.kept)[:, None]
-        pulls, own_means = (
-            part - load * factor_means
-            for part, load in ((pulls, self.loads), (own_means, self.passed.means[1]))
-        )
-        return pulls, own_means / self.spectrum
+        passed = self._passed(np.where(self.known, columns, 0.0) @ self.basis)
+        factor_means = ((self.weights * passed.pulls).sum(axis=1) @ self.kept)[:, None]
+        own_means = passed.means - self.passed.means[1] * factor_means
+        return passed.pulls - self.loads * factor_means, own_means / self.spectrum
 
     def means_of_pulled(self, pulls: Floats, own_pulls: Floats, steps: Blocks) -> Floats:
         """Return the means of what `pulled` returned, (n_columns, n_nodes, n_steps)."""
@@ -409,9 +352,7 @@ class TreePosterior:
         joint = (self.weights * pulls).sum(axis=1) @ (shared @ self.basis).T
         return np.asarray(self.weights * joint[:, None] + own_pulls @ (own @ self.basis).T)
 
-    def variances(
-        self, steps: Blocks, nodes: NDArray[np.int64] | None = None, times: Floats | None = None
-    ) -> Floats:
+    def variances(self, steps: Blocks, nodes: Integers | None = None, times: Floats | None = None) -> Floats:
         """Return posterior variances of nodes at these steps, or of sums with weights (n_sums, n_steps)."""
         chosen = slice(None) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
@@ -423,12 +364,11 @@ class TreePosterior:
             )
         squares = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2)
         known = np.einsum("tk,kl,tl->t", shared, self.shared_precision, shared, optimize=True)
-        shared_precise = shared * self.precision
-        shared_kept = shared_precise @ self.kept
+        shared_kept = (shared * self.precision) @ self.kept
         found = self.weights[chosen] ** 2 * (of_shared - known) + squares[chosen] * of_own
-        loads = self.own_loads()[chosen]
+        loads = self.own_loads[chosen]
         cross = loads @ ((shared - shared_kept) * own).T
-        explained = self.own_precision()[chosen] @ (own**2).T
+        explained = self.own_precision[chosen] @ (own**2).T
         spanned = self.spanned_own_loads if nodes is None else SpannedRows.of(loads)
         explained -= spanned.squares(own, self.kept)
         return np.asarray(np.maximum(found - 2.0 * self.weights[chosen] * cross - explained, 0.0))

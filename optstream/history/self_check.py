@@ -14,29 +14,6 @@ AT_ONCE = 2**22
 """Entries of the matrices of several nodes that are in memory together."""
 
 
-def left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
-    """Return each measured value less its prediction by all others, and the variance, (n_nodes, n) each.
-
-    Value less prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance, noise included, 1
-    / d. The diagonal is exact for the last `exact_for` blocks; for those before it is the mean of them all,
-    which takes no n x n product.
-    """
-    if exact_for in posterior.predictions:
-        return posterior.predictions[exact_for]
-    known = np.isfinite(posterior.seen.noise)
-    n, last = posterior.spectrum.size, min(exact_for, posterior.spectrum.size)
-    alone = posterior.alone()
-    rows = posterior.basis[n - last :]
-    diagonal = np.empty((len(known), n))
-    mean = (alone.sum(axis=1) - posterior.loads**2 @ np.diag(posterior.kept)) / n
-    diagonal[:, : n - last] = mean[:, None]
-    diagonal[:, n - last :] = alone @ (rows**2).T - posterior.spanned_loads.squares(rows, posterior.kept)
-    diagonal[~known] = 1.0
-    found = np.asarray((posterior.pulls @ posterior.basis.T) / diagonal), 1.0 / diagonal
-    posterior.predictions[exact_for] = found
-    return found
-
-
 def day_squares(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
     """Return the chi-squared statistic of these blocks for each node, then for the leaves' shared part.
 
@@ -118,7 +95,7 @@ def variance_factor(posterior: TreePosterior) -> float:
     """
     seen = posterior.seen
     known = np.isfinite(seen.noise)
-    surprise, spread = (part[known] for part in left_out(posterior, EXACT_LATEST))
+    surprise, spread = (part[known] for part in posterior.left_out(EXACT_LATEST))
     noise = seen.noise[known, None]
     ordinary = seen.blocks.events == 0
     ordinary[:-EXACT_LATEST] = False

@@ -20,7 +20,7 @@ from optstream.ledger.accounting import (
 )
 from optstream.ledger.database import reading
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hash_of
-from optstream.ledger.records import Entries, Key, StreamTerms, continues, trees_of_event
+from optstream.ledger.records import Entries, Key, StreamTerms, continues, trees_from
 from optstream.ledger.schema import (
     AmendmentRow,
     EventRow,
@@ -140,7 +140,7 @@ class StreamCheck:
             self.terms = body
             named = body.get("grant"), body.get("amendment", 0)
             self.account.guarantees[named] = [body.get(name) for name in GUARANTEE_COLUMNS]
-            trees = trees_of_event(body)
+            trees = trees_from(body)
             # until something is reserved, terms may be any
             is_kept = kind == "amended" or self.trees is None or self.reserved_until == NOTHING_RESERVED
             if not is_kept and not continues(self.trees or (), trees, self.reserved_until):
@@ -205,8 +205,8 @@ class StreamCheck:
                 continue
             self.account.longest = max(self.account.longest, *(n_steps for _, _, n_steps, _ in plan))
             if generation == in_force:
-                for position, first_step, _, document in plan:
-                    self.account.history.add(position, first_step, document, amendment)
+                for *_, document in plan:
+                    self.account.history.add(document, amendment)
         nothing = rows_hash(self.stream.grant_id, [])
         for place, digest in self.spends.items():
             if digest != nothing:

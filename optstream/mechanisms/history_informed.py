@@ -525,7 +525,9 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         history = BlockHistory.from_document(memory.get("history"), period.n_leaves)
         measured = measure_blocks(period, tuple(chain.from_iterable(groups)), spend, noise)
         own = BlockHistory.of(measured)
-        began = belief.day_of(int(own.starts[0])) if belief.began is None and own.n_blocks else belief.began
+        began = (
+            belief.days.day_of(int(own.starts[0])) if belief.began is None and own.n_blocks else belief.began
+        )
         after = replace(belief, covariates=(), began=began)
         kept = with_new_blocks(history, own, self.history_days, self.public_days.steps_per_day)
         near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]

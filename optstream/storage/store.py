@@ -118,6 +118,10 @@ REASONS: tuple[tuple[type[OSError], str], ...] = (
 )
 
 
+ANY = 2**62
+"""Bytes: more than any object has."""
+
+
 @dataclass(frozen=True)
 class Stored:
     """An object's bytes and its tag, which is another whenever the bytes are."""
@@ -145,15 +149,11 @@ class Store:
         """Return what fsspec calls an object."""
         return f"{self._root}/{name}"
 
-    def get(self, name: str, largest: int) -> Stored:
+    def get(self, name: str, largest: int = ANY) -> Stored:
         """Return an object; of one that is longer than `largest` bytes, one byte more than that."""
         with self.opened(name) as file:
             data = file.read(largest + 1)
         return Stored(data, hashlib.sha256(data).hexdigest())
-
-    def get_whole(self, name: str) -> Stored:
-        """Return an object, however long."""
-        return self.get(name, 2**62)
 
     def is_object(self, name: str) -> bool:
         """Return whether there is an object of this name."""
@@ -191,7 +191,7 @@ class Store:
 
     def for_polars(self, name: str) -> Any:
         """Return what polars scans, and how: here the bytes, for it knows not this kind of store."""
-        return {"source": io.BytesIO(self.get_whole(name).data)}
+        return {"source": io.BytesIO(self.get(name).data)}
 
     def names_below(self, folder: str) -> list[str]:
         """Return the names of all objects below a folder, rising; none where there are none."""
@@ -256,7 +256,7 @@ PART = 2**20
 class S3Store(Store):
     """`Store` on S3 and compatible services."""
 
-    def get(self, name: str, largest: int) -> Stored:
+    def get(self, name: str, largest: int = ANY) -> Stored:
         """Return bytes and ETag of one answer; no more than `largest` and one bytes are held."""
         import fsspec.asyn
 

@@ -1,22 +1,17 @@
-"""What keys of the configuration hold: numbers, names, clock times, crons, and places."""
+"""Types of the configuration's keys: numbers, names, clock times, crons, and places."""
 
 import re
 from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
+from annotated_types import Ge, Le
 from cronsim import CronSim, CronSimError
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    StringConstraints,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
+from pydantic.fields import FieldInfo
 
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.privacy.exact import SIZES, NumberSizeError, exact
@@ -26,17 +21,36 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
 
+def _range_in_words(field: FieldInfo) -> str:
+    kinds = [one for one in get_args(field.annotation) or (field.annotation,) if one is not NoneType]
+    stated = (one.description for one in getattr(kinds[0], "__metadata__", ()) if isinstance(one, FieldInfo))
+    if found := next(filter(None, stated), None):
+        return found
+    literals = get_args(kinds[0]) if get_origin(kinds[0]) is Literal else kinds
+    if all(isinstance(one, str) for one in literals):
+        return " or ".join(f'"{one}"' for one in literals)
+    limits = {type(one): one for one in field.metadata}
+    if Ge in limits and Le in limits and kinds[0] is int:
+        return f"an integer in [{limits[Ge].ge}, {limits[Le].le}]"
+    return "true or false" if kinds[0] is bool else ""
+
+
 class Section(BaseModel):
-    """A table of the file: frozen, strict about types, refusing unknown keys."""
+    """A table of the file: frozen, strict, refusing unknown keys. Errors and the reference take a legal
+    range from a field's description, which follows from its type where it has none.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        for field in cls.model_fields.values():
+            field.description = field.description or _range_in_words(field)
 
 
 class RuleError(ValueError):
     """A value breaks a rule that its key's description does not say; the message does."""
 
-
-# Types of single values. A description is the legal range, as errors say it; keys may have one of their own.
 
 LARGEST_BOUND = 10**15
 LONGEST_COLUMN = 200
@@ -59,7 +73,16 @@ def _number(value: object) -> Fraction:
         raise ValueError(str(error)) from error
 
 
-def _that(is_legal: Callable[[Any], bool]) -> AfterValidator:
+def _day(value: object) -> date:
+    """A date of TOML's own, or its text."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        raise ValueError("not a date")
+    return date.fromisoformat(value)
+
+
+def _check(is_legal: Callable[[Any], bool]) -> AfterValidator:
     def legal(value: Any) -> Any:
         if not is_legal(value):
             raise ValueError("outside its range")
@@ -83,15 +106,6 @@ def is_node_name(name: object) -> bool:
     return isinstance(name, str) and _NODE_NAME.fullmatch(name) is not None and len(name.encode()) <= 200
 
 
-def _day(value: object) -> date:
-    """A date of TOML's own, or its text."""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value
-    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-        raise ValueError("not a date")
-    return date.fromisoformat(value)
-
-
 def _is_cron(text: str) -> bool:
     """Whether it is five fields of numbers, lists, ranges and steps; no names, no seconds, no nicknames."""
     try:
@@ -103,35 +117,55 @@ def _is_cron(text: str) -> bool:
 T = TypeVar("T")
 Listed = Annotated[tuple[T, ...], Field(strict=False)]
 """A list of the file."""
-Number = Annotated[Fraction, PlainValidator(_number), PlainSerializer(str, return_type=str)]
-Positive = Annotated[Number, _that(lambda number: number > 0)]
-NotNegative = Annotated[Number, _that(lambda number: number >= 0)]
-Share = Annotated[Number, _that(lambda number: 0 <= number <= 1)]
-PositiveShare = Annotated[Number, _that(lambda number: 0 < number <= 1)]
-Bound = Annotated[Number, _that(lambda number: abs(number) <= LARGEST_BOUND)]
-Count = Annotated[int, Field(ge=1, le=10**6, description="an integer in [1, 1000000]")]
-DAYS = "a number of days, an integer in [1, 36500]"
-Days = Annotated[int, Field(ge=1, le=36500, description=DAYS)]
-Day = Annotated[date, PlainValidator(_day), PlainSerializer(date.isoformat, return_type=str)]
-NodeName = Annotated[str, _that(is_node_name)]
-FileName = Annotated[str, _that(_is_file_name)]
-LogFile = Annotated[str, _that(_is_log_file)]
-Name = Annotated[
-    str,
-    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z"),
-    Field(description="1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digit"),
+_EXACT = Annotated[Fraction, PlainValidator(_number), PlainSerializer(str, return_type=str)]
+Number = Annotated[_EXACT, Field(description='a decimal string such as "0" or "5200"')]
+Positive = Annotated[
+    _EXACT,
+    _check(lambda number: number > 0),
+    Field(description='a decimal string greater than 0, such as "1" or "0.001"'),
 ]
+AT_LEAST_0 = 'a decimal string of at least 0, such as "50"'
+NotNegative = Annotated[
+    _EXACT,
+    _check(lambda number: number >= 0),
+    Field(description=AT_LEAST_0),
+]
+Share = Annotated[_EXACT, _check(lambda number: 0 <= number <= 1)]
+PositiveShare = Annotated[_EXACT, _check(lambda number: 0 < number <= 1)]
+Bound = Annotated[_EXACT, _check(lambda number: abs(number) <= LARGEST_BOUND)]
+Count = Annotated[int, Field(ge=1, le=10**6)]
+Days = Annotated[int, Field(ge=1, le=36500, description="a number of days, an integer in [1, 36500]")]
+Day = Annotated[
+    date,
+    PlainValidator(_day),
+    PlainSerializer(date.isoformat, return_type=str),
+    Field(description='a day such as "2016-07-01"'),
+]
+NodeName = Annotated[str, _check(is_node_name)]
+FileName = Annotated[
+    str, _check(_is_file_name), Field(description='a plain file name such as "_SUCCESS" or "_FILES"')
+]
+LogFile = Annotated[
+    str,
+    _check(_is_log_file),
+    Field(description='the path of a file that ends in .jsonl, such as "trusted/events.jsonl"'),
+]
+NAME = "1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digit"
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z", description=NAME)]
 COLUMN = f"the name of a column, of 1 to {LONGEST_COLUMN} characters"
-Column = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_COLUMN), Field(description=COLUMN)]
+Column = Annotated[str, Field(min_length=1, max_length=LONGEST_COLUMN, description=COLUMN)]
 Text = Annotated[str, Field(min_length=1)]
-ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z")]
-Block = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*\z")]
-StepLength = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}(min|h)\z")]
-Cron = Annotated[
-    str,
-    _that(_is_cron),
-    Field(description='five fields of numbers as cron takes them, such as "0 3 * * *"'),
-]
+FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
+Folder = Annotated[Text, Field(description=FOLDER)]
+STORE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
+FolderOrUrl = Annotated[Text, Field(description=STORE)]
+CLOCK = 'a clock time such as "12:00", of the day after a day, or so long after an hour'
+ClockTime = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z", description=CLOCK)]
+Block = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*\z")]
+LENGTH = 'a length such as "30min" or "2h", at most "9999h"'
+StepLength = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,3}(min|h)\z", description=LENGTH)]
+CRON = 'five fields of numbers as cron takes them, such as "0 3 * * *"'
+Cron = Annotated[str, _check(_is_cron), Field(description=CRON)]
 
 
 def step_minutes(length: str) -> int:
@@ -175,22 +209,21 @@ def resolve_ledger_url(text: str, folder: Path) -> "URL":
         raise ConfigurationError(
             f"{LEGAL}; what it got is not a URL (not shown: it may hold a password)"
         ) from None
-    backend = url.get_backend_name()
-    if backend == "sqlite":
-        database = url.database
-        if not database or database == ":memory:" or database.startswith("file:"):
-            raise ConfigurationError(f"{LEGAL}; a ledger in memory would forget what was spent")
-        if database.startswith("~"):
-            raise ConfigurationError(f"{LEGAL}; ~ stands for no folder here: write the path out")
-        if url != url.create(url.drivername, database=database):
-            raise ConfigurationError(
-                f"{LEGAL}; one of SQLite is sqlite:/// and a path, without a host (three slashes, not two) "
-                "and without a query: a path with a ? in it can be given relative to the configuration"
-            )
-        url = url.set(drivername=backend, database=str(folder / database))
-    elif backend != "postgresql":
+    if (backend := url.get_backend_name()) == "postgresql":
+        return url
+    if backend != "sqlite":
         raise ConfigurationError(f"{LEGAL}; got another kind of database (not shown: it may hold a password)")
-    return url
+    database = url.database
+    if not database or database == ":memory:" or database.startswith("file:"):
+        raise ConfigurationError(f"{LEGAL}; a ledger in memory would forget what was spent")
+    if database.startswith("~"):
+        raise ConfigurationError(f"{LEGAL}; ~ stands for no folder here: write the path out")
+    if url != url.create(url.drivername, database=database):
+        raise ConfigurationError(
+            f"{LEGAL}; one of SQLite is sqlite:/// and a path, without a host (three slashes, not two) "
+            "and without a query: a path with a ? in it can be given relative to the configuration"
+        )
+    return url.set(drivername=backend, database=str(folder / database))
 
 
 def ledger_database(url: "URL") -> Path | None:

@@ -1,7 +1,7 @@
 """The hierarchy's source: tables of the configuration, or a CSV or Parquet file."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -22,44 +22,45 @@ UNUSABLE_TREE = (
     "must hold the columns node and parent, and may hold name, latitude and longitude, "
     "readable as its ending says"
 )
-Parents = dict[str, str | None]
-FACTS = ("name", "latitude", "longitude")
+# a column of whole numbers is text as it stands
+CODES = dict.fromkeys(("node", "parent", "name"), pl.String)
+PLACES = dict.fromkeys(("latitude", "longitude"), pl.Float64)
 
 
 class Nodes(NamedTuple):
     """The hierarchy as read. parents: the root's is None. facts: of nodes that have a name or a place."""
 
-    parents: Parents
+    parents: dict[str, str | None]
     facts: dict[str, NodeFacts]
 
 
 def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list[str]]:
     """Return the nodes and the problems found; None where there is no usable table."""
+    rows: list[Mapping[str, Any]] = [
+        {"node": node, "name": section.names.get(node), "latitude": latitude, "longitude": longitude}
+        for node in dict.fromkeys((*section.names, *section.places))
+        for latitude, longitude in [section.places.get(node, (None, None))]
+    ]
     if (section.parents is None) == (section.file is None):
         given = "neither" if section.parents is None else "both"
         return None, [f"hierarchy must have one of the keys parents, file; got {given}"]
     if section.parents is not None:
         key, pairs = "hierarchy.parents", list(section.parents.items())
-        rows = list(_from_tables(section))
     else:
-        key = "hierarchy.file"
-        table = _read_file(folder / str(section.file))
+        key, table = "hierarchy.file", _read_file(folder / str(section.file))
         if isinstance(table, str):
             return None, [f"hierarchy.file {section.file!r} {table}"]
         pairs = list(table.select("node", "parent").iter_rows())
-        rows = list(table.iter_rows(named=True))
-        rows += _from_tables(section)
-        of_file = {node for node, _ in pairs}
-        if any(node in of_file for node in (*section.names, *section.places)):
+        if not {row["node"] for row in rows}.isdisjoint(table["node"]):
             return None, [
                 "hierarchy.names and places go with parents, or are of units that begin by a change; "
                 "hierarchy.file has columns for its own"
             ]
+        rows = [*table.iter_rows(named=True), *rows]
     if len(pairs) > MOST_NODES:
         return None, [f"{key} must name at most {MOST_NODES:,} nodes; got {len(pairs):,}"]
     problems = []
-    bad = [node for node, _ in pairs if not is_node_name(node)]
-    if bad:
+    if bad := [node for node, _ in pairs if not is_node_name(node)]:
         listed = ", ".join(f"{str(node)!r:.80}" for node in bad[:5])
         problems.append(
             f"{key} must name nodes, which name folders, by letters (without combining marks), digits, "
@@ -67,23 +68,19 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
             f"got {listed}. What readers see may be any words: hierarchy.names, or the column name of "
             "hierarchy.file"
         )
-    parents: Parents = {str(node): parent or None for node, parent in pairs}
+    parents = {str(node): parent or None for node, parent in pairs}
     if len(parents) < len(pairs):
         problems.append(f"{key} must name each node once")
     if problems:
         return None, problems
-    codes = {*parents, *(code for change in section.tree_changes for code in change.beginning)}
+    changes = section.tree_changes
+    codes = {*parents, *(code for change in changes for code in change.beginning)}
     if (margin := section.margin) is not None:
         codes |= {*margin.nodes, *(cell for leaf in parents for cell in margin.cells_of(leaf))}
     facts, problems = _facts_of(rows, codes)
-    respelled = {
-        new
-        for change in section.tree_changes
-        for old, new in change.renamed.items()
-        if _folded(old) == _folded(new)
-    }
-    problems += _alike(codes - respelled)
-    return Nodes(parents, facts), problems
+    renamed = (pair for change in changes for pair in change.renamed.items())
+    respelled = {new for old, new in renamed if _folded(old) == _folded(new)}
+    return Nodes(parents, facts), problems + _alike(codes - respelled)
 
 
 DRAWN_AS_NOTHING = {0x115F: None, 0x1160: None}
@@ -105,37 +102,26 @@ def _alike(codes: Collection[str]) -> list[str]:
         for same in found.values()
         if len(same) > 1
     ]
-    spaced = [code for code in sorted(codes) if code != code.strip()]
-    if spaced:
+    if spaced := [code for code in sorted(codes) if code != code.strip()]:
         problems.append(f"hierarchy: {spaced[0]!r:.80} ends in a space: take it out, in the dumps too")
     return problems[:5]
 
 
-def _from_tables(section: Hierarchy) -> Iterator[Mapping[str, Any]]:
-    """A row for each node that names or places tell of, as a file would have it."""
-    for node in dict.fromkeys((*section.names, *section.places)):
-        latitude, longitude = section.places.get(node, (None, None))
-        name = section.names.get(node)
-        yield {"node": node, "name": name, "latitude": latitude, "longitude": longitude}
-
-
 def _facts_of(
-    rows: Sequence[Mapping[str, Any]], nodes: Collection[str]
+    rows: Iterable[Mapping[str, Any]], nodes: Collection[str]
 ) -> tuple[dict[str, NodeFacts], list[str]]:
     """The facts of the rows that have any, and what is wrong with the first rows."""
     facts, problems = {}, []
     for row in rows:
-        given = {key: row[key] for key in FACTS if row.get(key) is not None}
-        if not given:
-            continue
-        shown = f"{str(row['node'])!r:.80}"
-        if row["node"] not in nodes:
-            problems.append(f"hierarchy: {shown} has a name or a place, and is not a node")
-            continue
-        try:
-            facts[row["node"]] = NodeFacts(**given)
-        except ParameterError as error:
-            problems.append(f"hierarchy: node {shown}: {error}")
+        given = {key: row[key] for key in ("name", *PLACES) if row.get(key) is not None}
+        named = f"{str(row['node'])!r:.80}"
+        if given and row["node"] not in nodes:
+            problems.append(f"hierarchy: {named} has a name or a place, and is not a node")
+        elif given:
+            try:
+                facts[row["node"]] = NodeFacts(**given)
+            except ParameterError as error:
+                problems.append(f"hierarchy: node {named}: {error}")
     return facts, problems[:5]
 
 
@@ -150,37 +136,29 @@ def _read_file(path: Path) -> pl.DataFrame | str:
             return "must be at most 64 MiB"
     except (OSError, ValueError):
         return "is no path that can be looked up; shorten it"
-    if path.suffix == ".parquet":
-        claims = claims_of(path)
-        if claims is None or not claims.is_flat:
-            return UNUSABLE_TREE
-        if not claims.within(LIMITS):
-            return f"must claim {LIMITS.words}"
     try:
         if path.suffix == ".csv":
             table = pl.read_csv(path, infer_schema=False, glob=False)
             if twice := [name for name in table.columns if f"{name}_duplicated_0" in table.columns]:
                 return f"must have each column once; {twice[0]!r:.80} is there twice: take one out"
         else:
+            claims = claims_of(path)
+            if claims is None or not claims.is_flat:
+                return UNUSABLE_TREE
+            if not claims.within(LIMITS):
+                return f"must claim {LIMITS.words}"
             table = pl.read_parquet(path, glob=False, hive_partitioning=False)
-        if not all(_names_nodes(table.schema.get(one)) for one in ("node", "parent", "name")):
+        kinds, texts = table.schema, (pl.String, pl.Categorical, pl.Enum, pl.Null)
+        if not all(kinds[one].is_integer() or kinds[one] in texts for one in CODES if one in kinds):
             return (
                 "must have text or whole numbers as node, parent and name: 1.0, true or a date is read "
                 "otherwise than dumps and readers write it"
             )
-        places = [table.schema.get(one, pl.Null()) for one in ("latitude", "longitude")]
-        if not all(kind.is_numeric() or kind in (pl.String, pl.Null) for kind in places):
+        if not all(
+            kinds[one].is_numeric() or kinds[one] in (pl.String, pl.Null) for one in PLACES if one in kinds
+        ):
             return "must have numbers as latitude and longitude: true or a date is none"
-        # a column of whole numbers is text as it stands
-        kinds: dict[str, type[pl.DataType]] = {"node": pl.String, "parent": pl.String, "name": pl.String}
-        kinds |= {"latitude": pl.Float64, "longitude": pl.Float64}
-        wanted = [name for name in kinds if name in table.columns or name in ("node", "parent")]
-        return table.select(pl.col(name).cast(kinds[name]) for name in wanted)
+        wanted = [one for one in (*CODES, *PLACES) if one in kinds or one in ("node", "parent")]
+        return table.select(pl.col(one).cast({**CODES, **PLACES}[one]) for one in wanted)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
         return UNUSABLE_TREE
-
-
-def _names_nodes(kind: pl.DataType | None) -> bool:
-    """Whether the column has codes that have one spelling; also of none, and of one that is missing."""
-    texts = (pl.String, pl.Categorical, pl.Enum, pl.Null)
-    return kind is None or kind.is_integer() or kind in texts

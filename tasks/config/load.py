@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
 from optstream.storage.store import Location, StoreUrl, open_store
@@ -29,11 +29,10 @@ from tasks.config.schema import (
     COVARIATES,
     HIERARCHY_CHANGES,
     MECHANISMS,
-    MOST_FEATURES,
     NAMES,
     OPTIONAL,
     OWN_TABLES,
-    SECTIONS,
+    USUAL_FEATURES,
     Change,
     HierarchyChange,
     PublicFact,
@@ -42,15 +41,15 @@ from tasks.config.schema import (
     delivered_alpha,
     guarantee_of,
 )
-from tasks.config.settings import Settings
+from tasks.config.settings import SECTIONS, Settings
 
 # What is wrong with a table, as errors say it: key, legal range, and what it got.
 
-LISTS: dict[tuple[str, str], tuple[str, type[Section]]] = {
+LISTS: dict[tuple[str, ...], tuple[str, type[Section]]] = {
     ("input", "changes"): (CHANGES, Change),
     ("hierarchy", "changes"): (HIERARCHY_CHANGES, HierarchyChange),
-    ("covariates", "given"): (COVARIATES, PublicSeries),
-    ("constraints", "given"): (CONSTRAINTS, PublicFact),
+    ("covariates",): (COVARIATES, PublicSeries),
+    ("constraints",): (CONSTRAINTS, PublicFact),
 }
 """What heads the tables of a list, and what each of them is."""
 LONGEST_SHOWN = 80
@@ -64,6 +63,11 @@ NOT_OF_A_DAY = {
     **dict.fromkeys(("alpha", "bounds", "resolution", "epsilon", "window", "unit"), GUARANTEE),
 }
 """Keys that an entry of [[input.changes]] may not have, and why."""
+_AMEND = (
+    "Where days were released with the other, declare the change with `optstream ledger amend`: they stay as "
+    "they are and are priced for what follows"
+)
+_TUNED = [f"mechanism.{key}" for section in MECHANISMS.values() for key in section.fixed]
 REMOVED = {
     "questions": "`optstream.queries` answers sliding sums and events from what was published "
     "(docs/data/published.md)",
@@ -73,11 +77,7 @@ REMOVED = {
     ),
     "published.errors": "every release has replicates; published.replicates = 0 leaves them out",
     **dict.fromkeys(
-        (
-            "trusted.staging_retention_days",
-            "trusted.validation_retention_days",
-            "trusted.raw_state_retention_days",
-        ),
+        (f"trusted.{name}_retention_days" for name in ("staging", "validation", "raw_state")),
         "trusted.retention_days holds for staged bytes, validation results and raw state, which is kept for "
         "at most 7 days",
     ),
@@ -92,19 +92,10 @@ REMOVED = {
     "covariates.node": "the column of nodes is called node: rename it in the file",
     "covariates.level": "nodes of the deepest level of at most 40 nodes respond each in their own way; with "
     "nodes = [...] a covariate applies below these alone",
-    "privacy.calibration": "noise is always for what every window may lose. Where days were released with "
-    '"paper", declare the change with `optstream ledger amend`: they stay as they are and are priced for '
-    "what follows",
-    "privacy.windows": "the privacy guarantee covers every window, also one over two days. Where days were "
-    'released with "aligned", declare the change with `optstream ledger amend`: they stay as they are and '
-    "are priced for what follows",
+    "privacy.calibration": f"noise is always for what every window may lose. {_AMEND}",
+    "privacy.windows": f"the privacy guarantee covers every window, also one over two days. {_AMEND}",
     **dict.fromkeys(
-        (
-            *(f"mechanism.{key}" for section in MECHANISMS.values() for key in section.fixed),
-            "budget.stages",
-            "sampling.allocation",
-            "privacy.horizon",
-        ),
+        (*_TUNED, "budget.stages", "sampling.allocation", "privacy.horizon"),
         "how a mechanism is tuned inside is no longer configured: it goes by its defaults; other values are "
         "for `optstream.mechanisms` in Python. Days that were released with one keep their charges",
     ),
@@ -129,33 +120,27 @@ def refused(named: str, problems: Sequence[str]) -> ConfigurationError:
     return ConfigurationError(f"{named} is not usable; correct:{lines}")
 
 
-def problems_of(
-    name: str, section: type[Section], error: ValidationError, table: Mapping[str, Any]
-) -> list[str]:
-    """A line for each key of the table `name` that its section refuses."""
-    entries = error.errors(include_url=False, include_input=False)
-    if name == "features":
-        if len(table) > MOST_FEATURES:
-            return [f"features must be at most {MOST_FEATURES} tables; got {len(table)}"]
-        broken = dict.fromkeys(str(entry["loc"][1]) for entry in entries)
-        return [
-            f'features.{plain(key)} must be a list of clock times such as ["07:00", "12:00"]; '
-            f"got {shown(table[key])}"
-            for key in broken
-        ]
+def problems_of(name: str, section: Any, error: ValidationError, given: Any) -> list[str]:
+    """A line for each key of the table or list `name` that its type refuses."""
     problems = {}
-    for entry in entries:
-        match entry["loc"]:
-            case (str(listed), int(number), *path) if (name, listed) in LISTS:
-                headed, one = LISTS[name, listed]
-                place, known, within = f"{headed} {number + 1}: ", keys(one), table[listed][number]
-            case ("given",) if (name, "given") in LISTS:
-                place, known, within = "", {name: keys(section)["given"]}, {name: table["given"]}
-                path = [name]
-            case (*path,):
-                place, known, within = f"{name}.", keys(section), table
+    for entry in error.errors(include_url=False, include_input=False):
+        place, table = "", given
+        match (name, *entry["loc"]):
+            case (str(listed), int(number), *path) if (listed,) in LISTS:
+                (heading, one), table = LISTS[listed,], given[number]
+                place, known = f"{heading} {number + 1}: ", keys(one)
+            case (_, str(listed), int(number), *path) if (name, listed) in LISTS:
+                (heading, one), table = LISTS[name, listed], given[listed][number]
+                place, known = f"{heading} {number + 1}: ", keys(one)
+            case ("features", str(key), *_):
+                place, path = "features.", [key]
+                known = {key: 'a list of clock times such as ["07:00", "12:00"]'}
+            case ("features" | "covariates" | "constraints",):
+                path, table, known = [name], {name: given}, {name: of_all_tables(name)}
+            case (_, *path):
+                place, known = f"{name}.", keys(section)
         key = str(path[0]) if path else ""
-        problems[place, key] = place + _problem(f"{name}.{key}", key, known, entry, within)
+        problems[place, key] = place + _problem(f"{name}.{key}", key, known, entry, table)
     return list(problems.values())
 
 
@@ -176,7 +161,12 @@ def _problem(named: str, key: str, known: Mapping[str, str], entry: Mapping[str,
         got += f": {REMOVED[former]}"
     broken = entry["ctx"]["error"] if entry["type"] == "value_error" else None
     rule = f", {broken}" if isinstance(broken, RuleError) else ""
-    return f"{key} must be {known.get(key)}{rule}{got}"
+    return f"{plain(key)} must be {known.get(key)}{rule}{got}"
+
+
+def of_all_tables(name: str) -> str:
+    """What a list of tables, or the tables by name, must be."""
+    return str(Settings.model_fields["features_" if name == "features" else name].description)
 
 
 def keys(section: type[Section]) -> dict[str, str]:
@@ -214,29 +204,25 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            problem = "must be at most 1 MiB"
+        elif _DOTTED.search(content):
+            problem = f"must have keys of at most {MOST_PARTS} dotted parts"
+        else:
+            return tomllib.loads(content.decode("utf-8"))
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "it cannot be read"
-        raise ConfigurationError(
-            f"the configuration {path} cannot be read: {reason}; `optstream init` writes an example"
-        ) from None
-    if len(content) > LARGEST_FILE:
-        raise ConfigurationError(f"the configuration {path} must be at most 1 MiB")
-    if _DOTTED.search(content):
-        raise ConfigurationError(
-            f"the configuration {path} must have keys of at most {MOST_PARTS} dotted parts"
-        )
-    try:
-        return tomllib.loads(content.decode("utf-8"))
+        problem = f"cannot be read: {reason}; `optstream init` writes an example"
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigurationError(f"the configuration {path} must be UTF-8 text; see line {line}") from None
+        problem = f"must be UTF-8 text; see line {line}"
     except tomllib.TOMLDecodeError as error:
-        reason = str(error)  # what the parser expected and where; it never repeats a value
+        problem = f"is not TOML: {error}"  # what the parser expected and where; it never repeats a value
     except RecursionError:
-        reason = "nested too deeply"
+        problem = "is not TOML: nested too deeply"
     except ValueError:  # of Python's own, which the parser lets pass
-        reason = "an integer has too many digits"
-    raise ConfigurationError(f"the configuration {path} is not TOML: {reason}")
+        problem = "is not TOML: an integer has too many digits"
+    raise ConfigurationError(f"the configuration {path} {problem}")
 
 
 # The file of a population: what its streams say alike is said once, in a file that each of them names.
@@ -264,10 +250,10 @@ class Population:
     def read(cls, file: Path) -> "Population":
         """Return what the file says, its keys not judged. Raises ConfigurationError."""
         file, document = file.absolute(), read_toml(file)
-        known = (*OF_POPULATION, STREAMS)
+        known = dict.fromkeys((*OF_POPULATION, STREAMS))
         problems = [
-            f"{plain(key)} is none of its tables{nearest(key, dict.fromkeys(known))}"
-            for key in document.keys() - known
+            f"{plain(key)} is none of its tables{nearest(key, known)}"
+            for key in document.keys() - known.keys()
         ]
         tables = {name: document.get(name, {}) for name in OF_POPULATION}
         for name, table in tables.items():
@@ -288,6 +274,26 @@ class Population:
         if problems:
             raise refused(f"the population file {file}", problems)
         return cls(file, tables, tuple((file.parent / path).resolve() for path in dict.fromkeys(streams)))
+
+    @classmethod
+    def named_by(cls, document: Mapping[str, Any], path: Path) -> "Population | None":
+        """Return the population file that a stream's document names, if any. Raises ConfigurationError."""
+        if STREAMS in document:
+            raise ConfigurationError(
+                f"{path} is the file of a population: name the configuration of one of its streams"
+            )
+        table = document.get("privacy")
+        named = table.get("population_file") if isinstance(table, dict) else None
+        if not _is_path(named):
+            return None
+        # resolved, so that places relative to it read the same in every stream's settings
+        population = cls.read((path.absolute().parent / named).resolve())
+        if population.streams and path.resolve() not in population.streams:
+            raise ConfigurationError(
+                f"{path} names the population file {population.file}, whose streams do not list it: add it "
+                "there, for its share of epsilon is theirs too"
+            )
+        return population
 
     def merged(self, document: Mapping[str, Any], file: Path) -> tuple[dict[str, Any], list[str]]:
         """Return a stream's configuration with this file's keys, and a line for each that contradicts."""
@@ -311,9 +317,9 @@ class Population:
         return found, problems
 
     def placed(self, problem: str) -> str:
-        """Return the problem, and where its key is said, if that is this file."""
-        said = {f"{name}.{key}" for name, table in self.tables.items() for key in table}
-        is_here = problem.split(" ", 1)[0] in said and str(self.file) not in problem
+        """Return the problem, with this file where its key is written here."""
+        here = {f"{name}.{key}" for name, table in self.tables.items() for key in table}
+        is_here = problem.split(" ", 1)[0] in here and str(self.file) not in problem
         return f"{problem} (in {self.file})" if is_here else problem
 
 
@@ -336,26 +342,6 @@ def stream_files(paths: Sequence[Path]) -> list[Path]:
     return list(found.values())
 
 
-def _population_of(document: Mapping[str, Any], path: Path) -> Population | None:
-    """Return the population file that a stream's document names, if any. Raises ConfigurationError."""
-    if STREAMS in document:
-        raise ConfigurationError(
-            f"{path} is the file of a population: name the configuration of one of its streams"
-        )
-    table = document.get("privacy")
-    named = table.get("population_file") if isinstance(table, dict) else None
-    if not _is_path(named):
-        return None
-    # resolved, so that places relative to it read the same in every stream's settings
-    population = Population.read((path.absolute().parent / named).resolve())
-    if population.streams and path.resolve() not in population.streams:
-        raise ConfigurationError(
-            f"{path} names the population file {population.file}, whose streams do not list it: add it "
-            "there, for its share of epsilon is theirs too"
-        )
-    return population
-
-
 # From the document to settings.
 
 
@@ -363,16 +349,14 @@ def load_settings(path: Path) -> Settings:
     """Read the configuration file; raise one ConfigurationError of every problem, which shows no secret."""
     file = path.absolute()
     document, problems = read_toml(path), list[str]()
-    population = _population_of(document, path)
+    population = Population.named_by(document, path)
+    ledger_folder = file.parent
     if population is not None:
         document, problems = population.merged(document, file)
-    url = next(
-        (value for name, value in os.environ.items() if value and name.upper() == "OPTSTREAM_LEDGER_URL"),
-        None,
-    )
-    if url:
-        document = {**document, "ledger": {"url": url}}
-    is_shared = population is not None and "url" in population.tables["ledger"] and not url
+        ledger_folder = population.file.parent if "url" in population.tables["ledger"] else file.parent
+    urls = (value for name, value in os.environ.items() if name.upper() == "OPTSTREAM_LEDGER_URL")
+    if url := next(filter(None, urls), None):
+        document, ledger_folder = {**document, "ledger": {"url": url}}, file.parent
     source, published = document.get("input"), document.get("published", {})
     if isinstance(source, dict) and isinstance(published, dict) and isinstance(source.get("value"), str):
         document = {**document, "published": {"value": source["value"], **published}}
@@ -389,27 +373,25 @@ def load_settings(path: Path) -> Settings:
         tables["budget"] = tables["budget"].over(trees[0])
     problems += broken_rules(tables, trees)
     problems += _of_mechanism(tables, is_known=bool(problems))
-    settings = None
     if nodes is not None and not problems:
         privacy = tables["privacy"]
         if population is not None and delivered_alpha(privacy, tables["input"]) == privacy.budget_alpha:
             # whose alpha is the budget's has none of its own
             tables["privacy"] = privacy.model_copy(update={"budget_alpha": None})
-        if "features" in tables:
-            tables["features_"] = tables.pop("features")
         settings = Settings(
-            **tables,
+            **{"features_" if name == "features" else name: table for name, table in tables.items()},
             parents=tuple(nodes.parents.items()),
             node_facts=nodes.facts,
             folder=file.parent,
             file=file,
-            ledger_folder=population.file.parent if population and is_shared else file.parent,
+            ledger_folder=ledger_folder,
         )
         problems = list(_misplaced(settings))
-    if settings is None or problems:
-        placed = problems if population is None else map(population.placed, problems)
-        raise refused(f"the configuration {path}", list(placed))
-    return settings
+        if not problems:
+            return settings
+    raise refused(
+        f"the configuration {path}", list(map(population.placed, problems) if population else problems)
+    )
 
 
 def _tables(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -425,28 +407,26 @@ def _tables(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     named = table.get("name") if isinstance(table, dict) else None
     mechanism = MECHANISMS.get(named) if isinstance(named, str) else None
     for name, section in SECTIONS.items():
-        table, is_given = document.get(name, {}), name in document
+        table, is_given = document.get(name, USUAL_FEATURES if name == "features" else {}), name in document
         if name == "mechanism" and isinstance(table, dict):
             if mechanism is None:
                 problems.append(_unnamed(table))
                 continue
             section = mechanism
+        is_table = isinstance(section, type)
         if name in OWN_TABLES and mechanism is not None and name not in mechanism.tables:
             if is_given:
                 able = " or ".join(f'"{one}"' for one, its in MECHANISMS.items() if name in its.tables)
                 problems.append(f"[{name}] must be left out: it is for mechanism.name {able}")
         elif not is_given and (name in OPTIONAL or (name in OWN_TABLES and mechanism is None)):
             continue
-        elif not is_given and any(field.is_required() for field in section.model_fields.values()):
+        elif is_table and not is_given and any(one.is_required() for one in section.model_fields.values()):
             problems.append(f"[{name}] is missing; its keys: {', '.join(keys(section))}")
-        elif not isinstance(table, dict) and (name, "given") not in LISTS:
+        elif is_table and not isinstance(table, dict):
             problems.append(f"{name} must be a table of keys: {', '.join(keys(section))}")
         else:
-            if (name, "given") in LISTS:
-                table = {"given": table}
             try:
-                given = {"named": table} if name == "features" and is_given else table
-                tables[name] = section.model_validate(given)
+                tables[name] = TypeAdapter(section).validate_python(table)
             except ValidationError as error:
                 problems += problems_of(name, section, error, table)
     return tables, problems
@@ -481,6 +461,7 @@ def _of_mechanism(tables: Mapping[str, Any], *, is_known: bool) -> list[str]:
 # Whether folders and ledger are places that can be, and none that is private lies where readers look.
 
 NO_PATH = "is no path: it holds a NUL, is too long, or links to itself"
+_NO_PATH_ERRORS = (OSError, ValueError, RuntimeError)
 
 
 def _misplaced(settings: Settings) -> Iterator[str]:
@@ -511,48 +492,39 @@ def _misplaced(settings: Settings) -> Iterator[str]:
     public = places.pop("published.folder")
     private = {**places, "watch.log": settings.event_log_file, "the file of ledger.url": database}
     for key, zone in private.items():
-        if zone is None:
-            continue
         try:
-            if lies_within(zone, public):
+            if zone is not None and lies_within(zone, public):
                 yield f"{key} must not lie in published.folder, which is the public zone"
-        except (OSError, ValueError, RuntimeError):
+        except _NO_PATH_ERRORS:
             yield f"{key} or published.folder {NO_PATH}"
     # who has the key signs in the stream's name: it lies where nobody else may enter
-    if (signs := settings.signing_key_file) is not None and not _is_in(signs, settings.trusted_folder):
-        yield "published.signing_key must be the path of a file in trusted.folder, and of nobody else"
-    for number, one in enumerate(settings.covariates.given, 1):
-        yield from _private_file(f"{COVARIATES} {number}: path", settings, one.path, places)
-    for number, fact in enumerate(settings.constraints.given, 1):
-        if fact.totals is not None:
-            yield from _private_file(f"{CONSTRAINTS} {number}: totals", settings, fact.totals, places)
-
-
-def _is_in(place: Path, folder: Path) -> bool:
-    try:
-        return lies_within(place, folder)
-    except (OSError, ValueError, RuntimeError):
-        return False
-
-
-def _private_file(place: str, settings: Settings, path: str, places: Mapping[str, Location]) -> Iterator[str]:
-    """Refuse a public file in a private folder: what it shows is not charged, so it must be public."""
-    for key in ("input.folder", "trusted.folder"):
-        zone = places[key]
-        if not isinstance(zone, Path):
-            continue
+    if (signs := settings.signing_key_file) is not None:
+        is_private = False
+        with suppress(*_NO_PATH_ERRORS):
+            is_private = lies_within(signs, settings.trusted_folder)
+        if not is_private:
+            yield "published.signing_key must be the path of a file in trusted.folder, and of nobody else"
+    files = {f"{COVARIATES} {n}: path": one.path for n, one in enumerate(settings.covariates, 1)}
+    files |= {
+        f"{CONSTRAINTS} {n}: totals": one.totals
+        for n, one in enumerate(settings.constraints, 1)
+        if one.totals
+    }
+    for named_by, path in files.items():
         try:
-            named = _named_in(settings.folder / path)
-            if any(named.is_relative_to(known) for known in (zone.resolve(), _named_in(zone))):
-                yield (
-                    f"{place} must not lie in {key}, which is private: what is learned from it would "
-                    "leak, and no ledger would see it; name a file that is public"
-                )
-        except (OSError, ValueError, RuntimeError):
-            yield f"{place} {NO_PATH}"
-            return
+            file = _in_real_folder(settings.folder / path)
+            for key in ("input.folder", "trusted.folder"):
+                zone = places[key]
+                zones = (zone.resolve(), _in_real_folder(zone)) if isinstance(zone, Path) else ()
+                if any(map(file.is_relative_to, zones)):  # it shows what is not charged, so it must be public
+                    yield (
+                        f"{named_by} must not lie in {key}, which is private: what is learned from it would "
+                        "leak, and no ledger would see it; name a file that is public"
+                    )
+        except _NO_PATH_ERRORS:
+            yield f"{named_by} {NO_PATH}"
 
 
-def _named_in(place: Path) -> Path:
+def _in_real_folder(place: Path) -> Path:
     """Return a path in the folder that it lies in, whose links are followed. Raises as `Path.resolve`."""
     return place.parent.resolve() / place.name

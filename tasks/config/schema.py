@@ -1,23 +1,14 @@
 """The configuration's tables as pydantic models, and the rules between them (`RULES`)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from functools import lru_cache
 from inspect import signature
-from itertools import accumulate, pairwise
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 from cronsim import CronSim
-from pydantic import (
-    AfterValidator,
-    Field,
-    SecretStr,
-    SerializeAsAny,
-    computed_field,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, SecretStr, computed_field, model_validator
 
 from optstream import mechanisms
 from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
@@ -30,8 +21,7 @@ from optstream.stream.changes import MOST_HIERARCHY_CHANGES, hierarchy_problems
 from optstream.stream.lattice import MOST_MARGIN_NODES, Margin
 from optstream.stream.private_period import LARGEST_UNITS
 from tasks.config.fields import (
-    COLUMN,
-    DAYS,
+    AT_LEAST_0,
     LARGEST_BOUND,
     Block,
     Bound,
@@ -42,6 +32,8 @@ from tasks.config.fields import (
     Day,
     Days,
     FileName,
+    Folder,
+    FolderOrUrl,
     Listed,
     LogFile,
     Name,
@@ -87,7 +79,7 @@ def broken_rules(tables: Mapping[str, Any], trees: Trees) -> list[str]:
 
 class Stream(Section):
     name: Name
-    unit: Literal["customer", "roaming"] = Field("customer", description='"customer" or "roaming"')
+    unit: Literal["customer", "roaming"] = "customer"
     leaves_per_step: Count = 1
     # no Literal[1]: true and 1.0 equal 1, and are no word
     leaves_per_period: Annotated[int, Field(ge=1, le=1)] | None = Field(
@@ -95,8 +87,8 @@ class Stream(Section):
     )
     step: StepLength = Field(description='a length that divides a day, such as "30min" or "1h"')
     time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
-    day: Literal["elapsed", "fixed"] = Field("elapsed", description='"elapsed" or "fixed"')
-    period: Literal["day", "hour"] = Field("day", description='"day" or "hour"')
+    day: Literal["elapsed", "fixed"] = "elapsed"
+    period: Literal["day", "hour"] = "day"
 
     @property
     def calendar(self) -> Calendar:
@@ -104,43 +96,30 @@ class Stream(Section):
         return Calendar(step_minutes(self.step), self.time_zone, self.day, self.period)
 
 
+DELTA = 'a decimal string in [1e-15, 1/1000], such as "1e-6"'
+
+
 class Privacy(Section):
-    epsilon: Positive = Field(description='a decimal string greater than 0, such as "1" or "0.5"')
-    delta: Positive | None = Field(
-        None,
-        description="for mechanisms of Gaussian noise alone: what may be added to any probability beside the "
-        'factor e^epsilon, a decimal string in [1e-15, 1/1000], such as "1e-6"',
-    )
+    epsilon: Positive
+    delta: Positive | None = Field(None, description=f"{DELTA}; only for mechanisms of Gaussian noise")
     window: Count
-    population: Name = Field(
-        description="the name of the source and its customers, to whom the privacy budget belongs: 1 to 64 "
-        "letters, digits, '_', '.' or '-'"
-    )
-    population_file: Text | None = Field(
-        None, description="the path of the file with what the population's streams say alike"
-    )
-    alpha: Positive = Field(description='a decimal string greater than 0, such as "10"')
-    budget_alpha: Positive | None = Field(
-        None,
-        description="the alpha of the population's other streams, where this stream is of another quantity "
-        "and has an alpha of its own: a decimal string greater than 0",
-    )
-    resolution: Positive = Field(
-        "0.001", validate_default=True, description="a decimal string greater than 0"
-    )
-    counts: bool = Field(False, description="true or false")
+    population: Name
+    population_file: Text | None = Field(None, description="the path of the population's file")
+    alpha: Positive
+    budget_alpha: Positive | None = None
+    resolution: Positive = Field("0.001", validate_default=True)
+    counts: bool = False
     bounds: tuple[Bound, Bound] = Field(
         strict=False, description='two decimal strings, the lower first, such as ["0", "20000"], up to 10^15'
     )
-    lower_bound: Number = Field("0", validate_default=True, description='a decimal string such as "0"')
+    lower_bound: Number = Field("0", validate_default=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _of_counts(cls, table: Any) -> Any:
+    def _round_counts(cls, table: Any) -> Any:
         """Counts are whole numbers."""
-        return (
-            {"resolution": "1", **table} if isinstance(table, dict) and table.get("counts") is True else table
-        )
+        is_of_counts = isinstance(table, dict) and table.get("counts") is True
+        return {"resolution": "1", **table} if is_of_counts else table
 
     @property
     def largest(self) -> Fraction:
@@ -170,16 +149,16 @@ def guarantee_of(privacy: Privacy, stream: Stream, source: "Input") -> PrivacyMo
 def period_lengths(calendar: Calendar) -> frozenset[int]:
     """Return the steps of every kind of period that the zone has, from two whole years."""
     days = [date(2025, 1, 1) + timedelta(days=number) for number in range(730)]
-    if calendar.period == "hour":
-        for day in days:
-            if calendar.n_steps(day) != calendar.slots:  # only a day whose clock changes can have part of one
-                calendar.periods_of(day)
-        return frozenset({calendar.usual_steps})
-    return frozenset(map(calendar.n_steps, days))
+    if calendar.period == "day":
+        return frozenset(map(calendar.n_steps, days))
+    for day in days:
+        if calendar.n_steps(day) != calendar.slots:  # only a day whose clock changes can have part of one
+            calendar.periods_of(day)
+    return frozenset({calendar.usual_steps})
 
 
 @rule
-def _calendar(stream: Stream, features: "Features | None" = None) -> Iterator[str]:
+def _calendar(stream: Stream, features: Mapping[str, Any] | None = None) -> Iterator[str]:
     if stream.unit == "customer" and stream.leaves_per_step != 1:
         yield f'stream.leaves_per_step must be 1 for unit "customer"; got {stream.leaves_per_step}'
     if stream.unit == "roaming" and stream.leaves_per_period is not None:
@@ -195,14 +174,14 @@ def _calendar(stream: Stream, features: "Features | None" = None) -> Iterator[st
         return
     if min(lengths) < 1:
         yield f"stream.step must give each day at least one step; got {stream.step!r}"
-    for name, times in (features.named if features else {}).items():
+    for name, times in (features or {}).items():
         try:
             Feature.from_clock(times, stream.calendar.local_times(date(2025, 1, 15)), name)
         except ParameterError as error:
             yield f"features: {error}: the parts of a feature may not overlap"
 
 
-def countable_up_to(largest: Fraction, resolution: Fraction) -> bool:
+def _is_countable(largest: Fraction, resolution: Fraction) -> bool:
     """Return whether readings of this size, and those just beyond, are exact integers of this resolution."""
     # readings are cut one whole unit, or one float, outside the bounds before they are rounded
     return (largest + 1) / resolution * (1 + Fraction(1, 2**20)) + 2 < LARGEST_UNITS
@@ -213,7 +192,7 @@ def _bounds(stream: Stream, privacy: Privacy, trees: Trees) -> Iterator[str]:
     low, high = privacy.bounds
     if low >= high:
         yield f"privacy.bounds must have the lower first, the upper greater; got [{low}, {high}]"
-    if not countable_up_to(privacy.largest, privacy.resolution):
+    if not _is_countable(privacy.largest, privacy.resolution):
         yield "privacy.bounds must be below 2^50 units of privacy.resolution; choose a coarser resolution"
     if privacy.counts and privacy.resolution != 1:
         yield (
@@ -234,9 +213,8 @@ def _bounds(stream: Stream, privacy: Privacy, trees: Trees) -> Iterator[str]:
         yield "privacy.bounds are too large for the sums of a day to stay exact; choose a coarser resolution"
 
 
-# [mechanism]: which one, and its own keys.
+# [mechanism], [sampling] and [features]: which one, its own keys, and the tables that some have.
 
-NOISE = '"joint" or "laplace"'
 Noise = Literal["joint", "laplace"] | None
 
 
@@ -274,13 +252,13 @@ class OptStream(Mechanism):
     fixed: ClassVar[Mapping[str, Any]] = {"weights": "variance"}
     is_checked: ClassVar[bool] = False  # what it is made with stands in other tables
 
-    noise: Noise = Field(None, description=NOISE)
+    noise: Noise = None
 
 
 class Laplace(Mechanism):
     """Laplace and Uniform."""
 
-    noise: Noise = Field(None, description=NOISE)
+    noise: Noise = None
 
 
 class Fourier(Mechanism):
@@ -296,7 +274,7 @@ class Kellaris(Mechanism):
 class PeGaSus(Mechanism):
     fixed: ClassVar[Mapping[str, Any]] = {"perturber_share": "4/5", "smoother": "median", "groups": "own"}
 
-    threshold: Number | None = Field(None, description='a decimal string of at least 0, such as "50"')
+    threshold: Number | None = Field(None, description=AT_LEAST_0)
 
 
 class Fast(Mechanism):
@@ -341,11 +319,9 @@ class HistoryInformed(Mechanism):
     }
 
     scale: float | None = Field(None, ge=1e-9, le=1e15, description="a number in [1e-09, 1e+15]")
-    country: str | None = Field(
-        None, pattern=r"^[A-Z]{2}$", description='a country whose public holidays count, such as "FR"'
-    )
+    country: str | None = Field(None, pattern=r"^[A-Z]{2}$", description='a country such as "FR"')
     holidays: Listed[date] = Field((), max_length=10_000, description="a list of dates, at most 10000")
-    noise: Noise = Field(None, description=NOISE)
+    noise: Noise = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -383,9 +359,7 @@ def kinds_with(fact: str, value: object = True) -> str:
 
 class Sampling(Section):
     n_samples: int = Field(10, ge=2, le=10**6, description="an integer in [2, privacy.window]")
-    threshold: NotNegative | None = Field(
-        None, description='a decimal string of at least 0, such as "50"; without it points are equally spaced'
-    )
+    threshold: NotNegative | None = None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -397,24 +371,23 @@ class Sampling(Section):
     @classmethod
     def _without_method(cls, table: Any) -> Any:
         """A method that says what the threshold says is as if left out."""
-        given = table.get("threshold") if isinstance(table, dict) else None
-        follows = "equally_spaced" if given is None else "l1"
-        if isinstance(table, dict) and table.get("method") == follows:
-            return {key: value for key, value in table.items() if key != "method"}
-        return table
+        if not isinstance(table, dict):
+            return table
+        follows = "equally_spaced" if table.get("threshold") is None else "l1"
+        return {key: value for key, value in table.items() if (key, value) != ("method", follows)}
 
 
-MOST_FEATURES = 100
-
-
-class Features(Section):
-    named: dict[str, Annotated[Listed[ClockTime], Field(max_length=1440)]] = Field(
-        {"day parts": ("07:00", "12:00", "18:00"), "day": ()}, max_length=MOST_FEATURES
-    )
+Features = Annotated[
+    dict[str, Annotated[Listed[ClockTime], Field(max_length=1440)]],
+    Field(max_length=100, description="at most 100 tables"),
+]
+USUAL_FEATURES = {"day parts": ("07:00", "12:00", "18:00"), "day": ()}
 
 
 @rule
-def _mechanism(mechanism: Mechanism, privacy: Privacy) -> Iterator[str]:
+def _noise(
+    mechanism: Mechanism, privacy: Privacy, stream: Stream, trees: Trees, sampling: Sampling | None = None
+) -> Iterator[str]:
     if mechanism.kind.currency == "epsilon" and privacy.delta is not None:
         yield (
             f"privacy.delta is for mechanism.name {kinds_with('currency', 'rho')}, of Gaussian noise; that "
@@ -424,14 +397,10 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy) -> Iterator[str]:
     if mechanism.kind.currency == "rho" and privacy.delta is None:
         yield (
             f'privacy.delta must be given for mechanism.name "{mechanism.name}", whose noise has no price in '
-            'epsilon alone: a decimal string in [1e-15, 1/1000], such as "1e-6"'
+            f"epsilon alone: {DELTA}"
         )
-
-
-@rule
-def _joint_noise(
-    mechanism: Mechanism, stream: Stream, trees: Trees, sampling: Sampling | None = None
-) -> Iterator[str]:
+    if sampling is not None and sampling.n_samples > privacy.window:
+        yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
     if getattr(mechanism, "noise", None) != "joint":
         return
     if stream.leaves_per_period is None and any(len(tree.leaves) > 1 for tree in trees):
@@ -447,12 +416,6 @@ def _joint_noise(
         )
 
 
-@rule
-def _sampling(privacy: Privacy, sampling: Sampling) -> Iterator[str]:
-    if sampling.n_samples > privacy.window:
-        yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
-
-
 # [hierarchy] and [budget]: the tree, what becomes of it, its margin, and the shares of epsilon.
 
 HIERARCHY_CHANGES = "[[hierarchy.changes]]"
@@ -462,9 +425,9 @@ Parts = NodeNames | dict[NodeName, Positive]
 
 
 class HierarchyChange(Section):
-    """What becomes of some units at the start of a local day; all others stay as they are."""
+    """What becomes of some units at the start of a local day, `valid_from`; all others stay as they are."""
 
-    valid_from: Day = Field(description='the first day on which it holds, such as "2016-07-01"')
+    valid_from: Day
     renamed: dict[NodeName, NodeName] = Field({}, description='a table old code = "new code"')
     split: dict[NodeName, Parts] = Field(
         {},
@@ -474,6 +437,15 @@ class HierarchyChange(Section):
     added: dict[NodeName, NodeName] = Field({}, description='a table new code = "parent"')
     removed: NodeNames = Field((), description='a list of codes such as ["21"]')
     moved: dict[NodeName, NodeName] = Field({}, description='a table code = "parent from now on"')
+
+    @property
+    def tree_change(self) -> TreeChange:
+        """The change as the hierarchy takes it; parts without sizes have the same."""
+        sizes = {
+            old: parts if isinstance(parts, dict) else dict.fromkeys(parts, Fraction(1))
+            for old, parts in self.split.items()
+        }
+        return TreeChange(**{**dict(self), "split": sizes})
 
 
 class Hierarchy(Section):
@@ -508,11 +480,8 @@ class Hierarchy(Section):
 
     @property
     def tree_changes(self) -> tuple[TreeChange, ...]:
-        """The changes as the hierarchy takes them; parts without sizes have the same."""
-        return tuple(
-            TreeChange(**{**dict(one), "split": {old: _sizes(parts) for old, parts in one.split.items()}})
-            for one in self.changes
-        )
+        """The changes as the hierarchy takes them."""
+        return tuple(one.tree_change for one in self.changes)
 
     @property
     def margin(self) -> Margin | None:
@@ -529,10 +498,6 @@ class Hierarchy(Section):
         return (() if problems else tuple(tree for _, tree in DatedHierarchy(*parts).periods)), problems
 
 
-def _sizes(parts: Parts) -> dict[str, Fraction]:
-    return dict(parts) if isinstance(parts, dict) else dict.fromkeys(parts, Fraction(1))
-
-
 class Budget(Section):
     levels: Listed[Share] = Field(
         (),
@@ -544,16 +509,10 @@ class Budget(Section):
         {}, description='a table margin = "share" in [0, 1], for that of hierarchy.margins; 0: derived'
     )
     stream_share: PositiveShare = Field(
-        "1",
-        validate_default=True,
-        description="a share of epsilon in (0, 1] that this stream plans with, the population's other "
-        "streams having the rest",
+        "1", validate_default=True, description='a share of epsilon in (0, 1], such as "1/2"'
     )
     restatement_share: Share = Field(
-        "1/10",
-        validate_default=True,
-        description="a share of epsilon in [0, 1) that first releases leave to restatements; with 0 no day "
-        "is measured again",
+        "1/10", validate_default=True, description='a share of epsilon in [0, 1), such as "1/10"'
     )
 
     def over(self, tree: AggregationTree) -> "Budget":
@@ -571,8 +530,8 @@ class Budget(Section):
 def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
     levels = budget.levels
     if (whole := sum((*levels, *budget.margins.values()))) > 1:
-        of_levels = "levels and budget.margins" if budget.margins else "levels"
-        yield f"budget.{of_levels} must add up to at most 1; got {whole}"
+        named = "levels and budget.margins" if budget.margins else "levels"
+        yield f"budget.{named} must add up to at most 1; got {whole}"
     if budget.restatement_share == 1:
         yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
     if not trees:
@@ -614,18 +573,17 @@ def _margin(
             "input.margin must be left out without hierarchy.margins and input.region: it is the column of "
             "the margin's node in rows whose region stands in another"
         )
-    if not margins:
-        if hierarchy.cells:
-            yield "hierarchy.cells must be left out without hierarchy.margins, whose nodes they are of"
+    if hierarchy.cells and not margins:
+        yield "hierarchy.cells must be left out without hierarchy.margins, whose nodes they are of"
+    if not margins or mechanism is None:
         return
-    if mechanism is not None and not mechanism.kind.takes_margin:
+    if not mechanism.kind.takes_margin:
         able = kinds_with("takes_margin")
         yield (
             f"hierarchy.margins is for {able}; got {mechanism.name!r}: leave the margin out, or take one of "
             "them"
         )
-    counts = privacy is not None and privacy.counts
-    if counts and mechanism is not None and "counts" in mechanism.kind.__dataclass_fields__:
+    if privacy is not None and privacy.counts and "counts" in mechanism.kind.__dataclass_fields__:
         yield (
             f"privacy.counts must be false for {mechanism.name} beside hierarchy.margins: its counts are "
             "shares of one node above each; got true"
@@ -634,101 +592,82 @@ def _margin(
 
 # [input]: how dumps are laid out, and from which day on.
 
-FACTOR = 'a decimal string greater than 0, such as "0.001" for kW where alpha is in MW'
-MARKER = 'a plain file name such as "_SUCCESS"'
-FILE_LIST = 'a plain file name such as "_FILES"'
 CHANGES = "[[input.changes]]"
 DEFAULT_MARKER = "_SUCCESS"
-FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
-PLACE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
 Bounds = tuple[Fraction, Fraction]
 
 
 class Change(Section):
     """What changes in the dumps from a date on; keys that are not given keep their value."""
 
-    valid_from: Day = Field(description='the first day that is laid out so, such as "2015-07-01"')
-    timestamp: Column | None = Field(None, description=COLUMN)
-    value: Column | None = Field(None, description=COLUMN)
-    customer: Column | None = Field(None, description=COLUMN)
-    factor: Positive | None = Field(None, description=FACTOR)
-    marker: FileName | None = Field(None, description=MARKER)
-    file_list: FileName | None = Field(None, description=FILE_LIST)
+    valid_from: Day
+    timestamp: Column | None = None
+    value: Column | None = None
+    customer: Column | None = None
+    factor: Positive | None = None
+    marker: FileName | None = None
+    file_list: FileName | None = None
 
 
 class Input(Section):
-    """The oldest layout, whose rows lie in one folder a day with `region`; see `Settings.input_of`."""
+    """How dumps are laid out. region: column of the leaves' names, where one folder holds the rows of all.
+    margin: column of the margin's nodes, where a row's leaf is the cell of its region and of that node.
+    factor: what a number of the value column is multiplied by, exactly, to be a reading in the unit of alpha
+    and bounds. marker, file_list: the file whose presence says that a dump has arrived, or that lists its
+    files.
+    """
 
-    folder: Text = Field("dumps", description=PLACE)
-    schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
+    folder: FolderOrUrl = "dumps"
+    schema_: Literal["aggregated", "metered"] = Field(alias="schema")
     timestamp: Column = "timestamp"
     value: Column
     customer: Column = "customer_id"
-    region: Column | None = Field(None, description=COLUMN)
-    margin: Column | None = Field(None, description=COLUMN)
-    factor: Positive = Field("1", validate_default=True, description=FACTOR)
-    marker: FileName | None = Field(None, description=MARKER)
-    file_list: FileName | None = Field(None, description=FILE_LIST)
+    region: Column | None = None
+    margin: Column | None = None
+    factor: Positive = Field("1", validate_default=True)
+    marker: FileName | None = None
+    file_list: FileName | None = None
     changes: Listed[Change] = Field(
         (), max_length=1000, description=f"a list of at most 1000 tables, each headed {CHANGES}"
     )
-    supplier_rounding: NotNegative = Field(
-        "0",
-        validate_default=True,
-        description='a decimal string of at least 0, such as "1" for sums rounded to whole numbers',
-    )
-    time_limit: StepLength = Field("6h", description='a length such as "30min" or "6h", at most "9999h"')
-    raw_retention_days: Days | None = Field(None, description=DAYS)
+    supplier_rounding: NotNegative = Field("0", validate_default=True)
+    time_limit: StepLength = "6h"
+    raw_retention_days: Days | None = None
 
     @property
-    def layouts(self) -> "tuple[Layout, ...]":
-        """Every layout, oldest first."""
-        return tuple(accumulate(self.changes, _changed, initial=_changed(Layout(self.value), self)))
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How the dumps of the days from `valid_from` on are laid out, until the next layout.
-
-    factor: what a number of the value column is multiplied by, exactly, to be a reading in the unit of alpha
-    and bounds. marker, file_list: the file whose presence says that a dump has arrived, or that lists its
-    files; the other is None. region: column of the leaves' names, where one folder holds the rows of all.
-    margin: column of the margin's nodes, where a row's leaf is the cell of its region and of that node.
-    """
-
-    value: str
-    timestamp: str = "timestamp"
-    customer: str = "customer_id"
-    factor: Fraction = Fraction(1)
-    marker: str | None = DEFAULT_MARKER
-    file_list: str | None = None
-    valid_from: date | None = None
-    region: str | None = None
-    margin: str | None = None
+    def layouts(self) -> tuple[tuple[date, "Input"], ...]:
+        """The table as each change leaves it, with the first day: of the oldest `date.min`."""
+        marker = self.marker or (None if self.file_list else DEFAULT_MARKER)
+        layout = self.model_copy(update={"changes": (), "marker": marker})
+        found = [(date.min, layout)]
+        for change in self.changes:
+            given = {key: value for key, value in change if value is not None and key != "valid_from"}
+            if given.keys() & {"marker", "file_list"}:
+                given = {"marker": None, "file_list": None, **given}
+            layout = layout.model_copy(update=given)
+            found.append((change.valid_from, layout))
+        return tuple(found)
 
     @property
     def announcement(self) -> str:
         """The file without which a dump has not arrived."""
-        return str(self.file_list or self.marker)
+        return self.file_list or self.marker or DEFAULT_MARKER
 
-    def key(self, name: str) -> str:
-        """Return what a key such as "factor" is called in messages: with its table, and its first day."""
-        return f"input.{name}" if self.valid_from is None else f"{name} of {CHANGES} from {self.valid_from}"
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read: a dump may hold others of any name."""
+        customer = self.customer if self.schema_ == "metered" else None
+        known = self.timestamp, self.value, customer, self.region, self.margin
+        return [column for column in known if column is not None]
 
     def in_column_units(self, bounds: Bounds, resolution: Fraction) -> tuple[Bounds, Fraction]:
         """Return bounds and resolution divided by the factor, exactly (docs/privacy.md, Lemma 2)."""
         return (bounds[0] / self.factor, bounds[1] / self.factor), resolution / self.factor
 
 
-def _changed(before: Layout, change: Change | Input) -> Layout:
-    given = {
-        field.name: getattr(change, field.name)
-        for field in fields(Layout)
-        if getattr(change, field.name, None) is not None
-    }
-    if "marker" in given or "file_list" in given:
-        given = {"marker": None, "file_list": None, **given}
-    return replace(before, **given)
+def layout_key(name: str, first: date) -> str:
+    """Return what messages call a key of the layout that begins on a day."""
+    return f"input.{name}" if first == date.min else f"{name} of {CHANGES} from {first}"
 
 
 @rule
@@ -736,44 +675,36 @@ def _layouts(source: Input) -> Iterator[str]:
     if source.marker is not None and source.file_list is not None:
         yield "input must have one of the keys marker, file_list; got both"
     layouts = source.layouts
-    yield from _columns("input.timestamp, input.value, input.customer and input.region", source, layouts[0])
-    for number, (before, now) in enumerate(pairwise(layouts)):
-        named, change = f"{CHANGES} {number + 1}:", source.changes[number]
+    columns = [("input.timestamp, input.value, input.customer and input.region", layouts[0][1].columns)]
+    for number, (change, (earlier, before), (first, now)) in enumerate(
+        zip(source.changes, layouts, layouts[1:], strict=False), 1
+    ):
+        named = f"{CHANGES} {number}:"
         if change.marker is not None and change.file_list is not None:
             yield f"{named} must have one of the keys marker, file_list; got both"
-        if before.valid_from is not None and change.valid_from <= before.valid_from:
+        if first <= earlier:
+            yield f"{named} valid_from must be later than {earlier}, that of the entry before it; got {first}"
+        if now == before:
             yield (
-                f"{named} valid_from must be later than {before.valid_from}, that of the entry before it; "
-                f"got {change.valid_from}"
-            )
-        if replace(now, valid_from=before.valid_from) == before:
-            yield (
-                f"{named} must change something: from {change.valid_from} on dumps are laid out as before; "
+                f"{named} must change something: from {first} on dumps are laid out as before; "
                 "remove it, or give a key that changes"
             )
-        yield from _columns(f"{named} timestamp, value, customer and region", source, now)
-
-
-def _columns(named: str, source: Input, layout: Layout) -> Iterator[str]:
-    columns = [layout.timestamp, layout.value]
-    columns += [layout.customer] if source.schema_ == "metered" else []
-    columns += [one for one in (layout.region, layout.margin) if one is not None]
-    if len(set(columns)) < len(columns):
-        yield f"{named} must be different columns; got {columns}"
+        columns.append((f"{named} timestamp, value, customer and region", now.columns))
+    for named, of_layout in columns:
+        if len(set(of_layout)) < len(of_layout):
+            yield f"{named} must be different columns; got {of_layout}"
 
 
 @rule
 def _factors(source: Input, privacy: Privacy) -> Iterator[str]:
-    firsts = {layout.factor: layout for layout in reversed(source.layouts)}
-    for layout in firsts.values():
-        if layout.factor == 1:
-            continue  # then it is privacy.bounds that is too large
+    for factor, (first, layout) in {one.factor: (day, one) for day, one in reversed(source.layouts)}.items():
         bounds, resolution = layout.in_column_units(privacy.bounds, privacy.resolution)
         largest = max(map(abs, bounds))
-        if largest > LARGEST_BOUND or not countable_up_to(largest, resolution):
+        # of a factor of 1 it is privacy.bounds that is too large
+        if factor != 1 and (largest > LARGEST_BOUND or not _is_countable(largest, resolution)):
             yield (
-                f"{layout.key('factor')} must leave privacy.bounds below 10^15 and 2^50 units of "
-                f"privacy.resolution in the column's own unit; got {layout.factor}"
+                f"{layout_key('factor', first)} must leave privacy.bounds below 10^15 and 2^50 units of "
+                f"privacy.resolution in the column's own unit; got {factor}"
             )
 
 
@@ -814,16 +745,12 @@ def _texts(given: dict[str, str]) -> dict[str, str]:
 
 
 class Published(Section):
-    folder: Text = Field("published", description=PLACE)
-    value: Column = Field("", description=f"{COLUMN}; if left out, that of input.value")
-    rounding: Literal["nearest", "unbiased"] = Field("nearest", description='"nearest" or "unbiased"')
-    not_before: ClockTime | None = Field(
-        None, description='a clock time such as "06:00", of the day after a day, or so long after an hour'
-    )
-    measurements: bool = Field(False, description="true or false")
-    replicates: int = Field(
-        REPLICATES, ge=0, le=MOST_REPLICATES, description=f"an integer in [0, {MOST_REPLICATES}]"
-    )
+    folder: FolderOrUrl = "published"
+    value: Column = ""
+    rounding: Literal["nearest", "unbiased"] = "nearest"
+    not_before: ClockTime | None = None
+    measurements: bool = False
+    replicates: Annotated[int, Field(ge=0, le=MOST_REPLICATES)] = REPLICATES
     about: Annotated[dict[str, str], AfterValidator(_texts)] = Field(
         {}, description=f"a table of printable texts of 1 to {LONGEST_LINE} characters: {', '.join(TEXTS)}"
     )
@@ -848,14 +775,10 @@ RAW_STATE_DAYS = 7
 class Trusted(Section):
     """The retentions are what `optstream purge` goes by."""
 
-    folder: Text = Field("trusted", description=FOLDER)
+    folder: Folder = "trusted"
     retention_days: Days = 90
     lineage_retention_days: Days = 3650
-    witness: Text | None = Field(
-        None,
-        description="a second place that knows how far the ledger is, a folder or a URL such as "
-        '"s3://bucket/witness"',
-    )
+    witness: FolderOrUrl | None = None
 
 
 class Ledger(Section):
@@ -869,7 +792,7 @@ class Ledger(Section):
 class Contracts(Section):
     """Users' own suites; a configuration need not have any."""
 
-    folder: Text = Field(description=FOLDER)
+    folder: Folder
 
 
 # [watch], [release] and [schedule]: what follows by itself, and when. A configuration need not have them.
@@ -878,15 +801,11 @@ class Contracts(Section):
 class Watch(Section):
     """What alarms go by. That a configuration has it says that the stream runs nightly."""
 
-    late_after: ClockTime = Field(
-        "12:00", description='a clock time such as "12:00", of the day after a day, or so long after an hour'
-    )
-    max_runtime: StepLength = Field("2h", description='a length such as "30min" or "2h", at most "9999h"')
-    first_day: Day | None = Field(None, description='the first day that is to be released, "2016-02-01"')
+    late_after: ClockTime = "12:00"
+    max_runtime: StepLength = "2h"
+    first_day: Day | None = None
     accepted_gaps: Listed[Day] = Field(
-        (),
-        max_length=10_000,
-        description='a list of at most 10000 days such as ["2016-02-03"], which raise no alarm',
+        (), max_length=10_000, description='a list of at most 10000 days such as ["2016-02-03"]'
     )
     notify: Listed[Block] = Field(
         (),
@@ -894,17 +813,13 @@ class Watch(Section):
         description="a list of at most 20 notification blocks of Prefect, each by type and name, "
         'such as ["custom-webhook/optstream"]',
     )
-    log: LogFile | None = Field(
-        None, description='the path of a file that ends in .jsonl, such as "trusted/events.jsonl"'
-    )
+    log: LogFile | None = None
 
 
 class Release(Section):
     """What follows once a day is published."""
 
-    revise_days: int | None = Field(
-        None, ge=0, le=366, description="a number of days, an integer in [0, 366]"
-    )
+    revise_days: Annotated[int | None, Field(ge=0, le=366)] = None
 
 
 EVERY_HOUR = "5 * * * *"
@@ -915,7 +830,7 @@ class Schedule(Section):
     """When nights run under `optstream serve`; until when dumps are waited for is [watch] late_after."""
 
     cron: Cron = "0 3 * * *"
-    catch_up_days: int = Field(7, ge=1, le=366, description="a number of days, an integer in [1, 366]")
+    catch_up_days: Annotated[int, Field(ge=1, le=366)] = 7
     watch_cron: Cron = "5 * * * *"
 
 
@@ -954,22 +869,11 @@ def schedule_problems(schedule: Schedule, watch: Watch, stream: Stream) -> Itera
         )
 
 
-@rule
-def _revisions(mechanism: Mechanism, release: Release) -> Iterator[str]:
-    if release.revise_days and not mechanism.kind.revises:
-        able = kinds_with("revises")
-        yield (
-            f"release.revise_days must be 0 or left out for mechanism.name {mechanism.name!r}, whose "
-            f"estimates learn nothing from later days: it is for {able}; got {release.revise_days}"
-        )
-
-
 # [[covariates]]: public series that explain part of the readings.
 
 COVARIATES = "[[covariates]]"
 MOST_ROWS = 1000
 """Nodes times covariates: an estimate holds up to 105 numbers for each at each of up to 336 blocks."""
-ENDINGS = (".parquet", ".csv")
 PATH = (
     "the path of another stream's published folder, or of a .parquet or .csv file whose sha256 is given, "
     "relative to the configuration file's folder or absolute"
@@ -983,15 +887,13 @@ class PublicSeries(Section):
     name: Name
     path: Text = Field(description=PATH)
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description=SHA256)
-    value: Column = Field("value", description=f"{COLUMN} of numbers")
+    value: Column = "value"
     source: str = Field(
         min_length=1,
         max_length=300,
         description="a text of 1 to 300 characters that says who publishes it and under which terms",
     )
-    publication_lag_days: int = Field(
-        1, ge=0, le=366, description="after how many days a day's value is public, an integer in [0, 366]"
-    )
+    publication_lag_days: Annotated[int, Field(ge=0, le=366)] = 1
     nodes: Listed[str] = Field(
         (),
         max_length=1000,
@@ -999,29 +901,24 @@ class PublicSeries(Section):
     )
 
 
-class Covariates(Section):
-    """All of them, in the file's order."""
-
-    given: Listed[PublicSeries] = Field(
-        (), max_length=8, description=f"a list of at most 8 tables, each headed {COVARIATES}"
-    )
+Covariates = Annotated[
+    Listed[PublicSeries],
+    Field(max_length=8, description=f"a list of at most 8 tables, each headed {COVARIATES}"),
+]
 
 
 @rule
-def _covariates(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> Iterator[str]:
-    if covariates.given and not mechanism.kind.takes_covariates:
-        able = kinds_with("takes_covariates")
-        yield f"{COVARIATES} is for mechanism.name {able}; got {mechanism.name!r}: leave it out"
+def _covariates(covariates: Covariates, trees: Trees) -> Iterator[str]:
     tree = max(trees, key=lambda one: len(one.nodes), default=None)
-    if tree is not None and len(tree.nodes) * len(covariates.given) > MOST_ROWS:
+    if tree is not None and len(tree.nodes) * len(covariates) > MOST_ROWS:
         yield (
             f"{COVARIATES} may have at most {MOST_ROWS:,} series of nodes together, for estimates "
-            f"hold all in memory; got {len(covariates.given)} for each of {len(tree.nodes):,} nodes: leave "
+            f"hold all in memory; got {len(covariates)} for each of {len(tree.nodes):,} nodes: leave "
             "some out"
         )
-    names = [one.name for one in covariates.given]
-    for number, one in enumerate(covariates.given, 1):
-        place, is_file = f"{COVARIATES} {number}:", one.path.endswith(ENDINGS)
+    names = [one.name for one in covariates]
+    for number, one in enumerate(covariates, 1):
+        place, is_file = f"{COVARIATES} {number}:", one.path.endswith((".parquet", ".csv"))
         if one.name in names[: number - 1]:
             yield f"{place} name must not be that of another covariate; got {one.name!r}"
         if is_file and one.sha256 is None:
@@ -1050,7 +947,7 @@ class PublicFact(Section):
         description='a list of nodes such as ["84"], a table node = "weight", or a level: its number, the '
         "root's 0, or the name of a margin",
     )
-    at_most: Number | None = Field(None, description='a decimal string such as "5200"')
+    at_most: Number | None = None
     most_change: NotNegative | Literal["up"] | None = Field(
         None, description='a decimal string of at least 0, such as "300", or "up" for what never falls'
     )
@@ -1071,21 +968,19 @@ class PublicFact(Section):
         return [one for one in sums if one.keys() <= known]
 
 
-class Constraints(Section):
-    """All of them, in the file's order."""
-
-    given: Listed[PublicFact] = Field(
-        (), max_length=100, description=f"a list of at most 100 tables, each headed {CONSTRAINTS}"
-    )
+Constraints = Annotated[
+    Listed[PublicFact],
+    Field(max_length=100, description=f"a list of at most 100 tables, each headed {CONSTRAINTS}"),
+]
 
 
 @rule
 def _constraints(constraints: Constraints, stream: Stream, trees: Trees) -> Iterator[str]:
     cells = max((len(tree.nodes) for tree in trees), default=1) * (24 * 60 // step_minutes(stream.step))
-    if constraints.given and cells > MOST_VALUES:
+    if constraints and cells > MOST_VALUES:
         yield f"{CONSTRAINTS} is for at most {MOST_VALUES:,} nodes times steps of a day; got {cells:,}"
     known = {node for tree in trees for node in tree.nodes}
-    for number, one in enumerate(constraints.given, 1):
+    for number, one in enumerate(constraints, 1):
         place, nodes = f"{CONSTRAINTS} {number}:", one.nodes
         facts = [key for key in FACTS if getattr(one, key) is not None]
         if len(facts) != 1:
@@ -1102,56 +997,36 @@ def _constraints(constraints: Constraints, stream: Stream, trees: Trees) -> Iter
 
 
 @rule
-def _hours(
-    stream: Stream, mechanism: Mechanism, release: Release | None = None, covariates: Covariates | None = None
+def _abilities(
+    stream: Stream,
+    mechanism: Mechanism,
+    release: Release | None = None,
+    covariates: Covariates | None = None,
 ) -> Iterator[str]:
-    """What is made for days as a whole goes with no hours."""
-    if stream.period == "day":
-        return
-    if not mechanism.kind.serves_hours:
-        able = kinds_with("serves_hours")
+    """What a mechanism cannot do; and what is made for days as a whole goes with no hours."""
+    name, by_hour, revises = mechanism.name, stream.period == "hour", bool(release and release.revise_days)
+    if by_hour and not mechanism.kind.serves_hours:
         yield (
-            f'stream.period "hour" is for mechanism.name {able}; got {mechanism.name!r}, which is made for '
-            'days as a whole: take one of these, or period "day"'
+            f'stream.period "hour" is for mechanism.name {kinds_with("serves_hours")}; got {name!r}, which '
+            'is made for days as a whole: take one of these, or period "day"'
         )
-    if release is not None and release.revise_days:
+    if covariates and not mechanism.kind.takes_covariates:
+        able = kinds_with("takes_covariates")
+        yield f"{COVARIATES} is for mechanism.name {able}; got {name!r}: leave it out"
+    if covariates and by_hour:
+        yield 'covariates is for stream.period "day"; leave it out, or publish by the day'
+    got = release and release.revise_days
+    if revises and not mechanism.kind.revises:
+        yield (
+            f"release.revise_days must be 0 or left out for mechanism.name {name!r}, whose estimates learn "
+            f"nothing from later days: it is for {kinds_with('revises')}; got {got}"
+        )
+    if revises and by_hour:
         yield (
             'release.revise_days must be 0 or left out for stream.period "hour": each hour would estimate '
-            f"all hours of these days again; got {release.revise_days}"
+            f"all hours of these days again; got {got}"
         )
-    if covariates is not None and covariates.given:
-        yield 'covariates is for stream.period "day"; leave it out, or publish by the day'
 
 
-# All tables.
-
-
-class Tables(Section):
-    """The tables of the file; None where an optional one is left out, or one that the mechanism has not."""
-
-    stream: Stream
-    mechanism: SerializeAsAny[Mechanism]
-    privacy: Privacy
-    hierarchy: Hierarchy
-    budget: Budget
-    sampling: Sampling | None = None
-    features_: Features = Features(named={})
-    input: Input
-    published: Published
-    trusted: Trusted
-    ledger: Ledger
-    watch: Watch | None = None
-    release: Release | None = None
-    schedule: Schedule | None = None
-    contracts: Contracts | None = None
-    covariates: Covariates = Covariates()
-    constraints: Constraints = Constraints()
-
-
-SECTIONS: dict[str, type[Section]] = {
-    name.rstrip("_"): (*get_args(field.annotation), field.annotation)[0]
-    for name, field in Tables.model_fields.items()
-}
-"""By what the file calls them."""
 OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates", "constraints")
 """Tables that are None, or empty, where they are left out."""

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin
 from zoneinfo import ZoneInfo
 
+from pydantic import Field, SerializeAsAny
 from pydantic_core import to_jsonable_python
 
 from optstream.catalogue.about import NodeFacts, called
@@ -20,8 +22,29 @@ from optstream.privacy import PrivacyModel
 from optstream.storage.store import Location
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Hour, day_of
 from optstream.stream.lattice import Margin
-from tasks.config.fields import located, resolve_ledger_url
-from tasks.config.schema import EVERY_HOUR, Layout, Schedule, Tables, Watch, guarantee_of, period_lengths
+from tasks.config.fields import Section, located, resolve_ledger_url
+from tasks.config.schema import (
+    EVERY_HOUR,
+    Budget,
+    Constraints,
+    Contracts,
+    Covariates,
+    Features,
+    Hierarchy,
+    Input,
+    Ledger,
+    Mechanism,
+    Privacy,
+    Published,
+    Release,
+    Sampling,
+    Schedule,
+    Stream,
+    Trusted,
+    Watch,
+    guarantee_of,
+    period_lengths,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -29,41 +52,24 @@ if TYPE_CHECKING:
 # What of a configuration shapes a release, as one hash.
 
 SHAPES_NOTHING: dict[str, Any] = {
-    "hierarchy": True,
-    "node_facts": True,
-    "ledger": True,
-    "trusted": True,
-    "watch": True,
-    "release": True,
-    "schedule": True,
-    "contracts": True,
-    "folder": True,
-    "file": True,
-    "ledger_folder": True,
+    **dict.fromkeys(("hierarchy", "node_facts", "ledger", "trusted", "watch", "release", "schedule"), True),
+    **dict.fromkeys(("contracts", "folder", "file", "ledger_folder"), True),
     "input": {"folder", "raw_retention_days", "time_limit"},
     "published": {
-        "folder",
-        "not_before",
-        "measurements",
-        "replicates",
-        "signing_key",
-        "public_keys",
-        "about",
+        *("folder", "not_before", "measurements", "replicates", "signing_key", "public_keys", "about")
     },
     "privacy": {"population_file"},
-    "covariates": {"given": {"__all__": {"path", "sha256"}}},
+    "covariates": {"__all__": {"path", "sha256"}},
 }
 """Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
-FIRST: Mapping[str, tuple[str, ...]] = {
-    "stream": ("name", "unit", "leaves_per_step", "step", "time_zone", "day"),
-    "mechanism": ("name", "threshold", "scale", "country", "holidays"),
-    "privacy": ("epsilon", "window", "population", "alpha", "resolution", "bounds", "lower_bound"),
-    "budget": ("levels", "restatement_share"),
-    "sampling": ("n_samples", "threshold"),
-    "features_": ("named",),
-    "input": ("schema_", "timestamp", "value", "customer", "marker", "file_list"),
-    "published": ("value",),
-    "covariates": ("given",),
+FIRST: Mapping[str, str] = {
+    "stream": "name unit leaves_per_step step time_zone day",
+    "mechanism": "name threshold scale country holidays",
+    "privacy": "epsilon window population alpha resolution bounds lower_bound",
+    "budget": "levels restatement_share",
+    "sampling": "n_samples threshold",
+    "input": "schema_ timestamp value customer marker file_list",
+    "published": "value",
 }
 """The keys that the first hashes held at any value. All others are part of it where they have no default: a
 key that comes keeps the hash of every configuration without it.
@@ -83,29 +89,39 @@ class Within:
     def __init__(self, place: str) -> None:
         self.place = place
 
-    @overload
-    def __get__(self, settings: None, of: type) -> "Within": ...
-
-    @overload
-    def __get__(self, settings: "Settings", of: type) -> Path: ...
-
-    def __get__(self, settings: "Settings | None", of: type) -> "Within | Path":
-        if settings is None:
-            return self
+    def __get__(self, settings: "Settings", _: type) -> Path:
         return settings.trusted_folder / self.place.format(stream=settings.stream.name)
 
 
-class Settings(Tables):
+class Settings(Section):
     """A validated configuration. Made by `load_settings`; its repr shows no secret.
 
-    Each table is as in the file (docs/configure.md); None where an optional one is left out, whose defaults
-    `watching` and `scheduling` give.
+    Each table is as in the file (docs/configure.md); None, or empty, where an optional one is left out, or
+    the mechanism has no such table; `watching` and `scheduling` give defaults.
 
     parents: (node, parent) of the oldest tree in input order, the root's parent None; see `tree_of`.
     node_facts: names and places; they shape no release. folder: where relative paths start, that of the
     configuration file, which is `file`; both absolute. ledger_folder: where that of `ledger.url` starts,
     which a population's file may say.
     """
+
+    stream: Stream
+    mechanism: SerializeAsAny[Mechanism]
+    privacy: Privacy
+    hierarchy: Hierarchy
+    budget: Budget
+    sampling: Sampling | None = None
+    features_: Features = Field({})
+    input: Input
+    published: Published
+    trusted: Trusted
+    ledger: Ledger
+    watch: Watch | None = None
+    release: Release | None = None
+    schedule: Schedule | None = None
+    contracts: Contracts | None = None
+    covariates: Covariates = ()
+    constraints: Constraints = ()
 
     parents: tuple[tuple[str, str | None], ...]
     node_facts: Mapping[str, NodeFacts] = {}
@@ -122,11 +138,9 @@ class Settings(Tables):
     inputs_folder: ClassVar[Within] = Within("inputs")
     """The keyed hashes of what releases were drawn from, by stream and release."""
     input_key_file: ClassVar[Within] = Within("input.key")
-    """The key of those hashes."""
     validation_folder: ClassVar[Within] = Within("validation")
     """What the suites found, for the trusted zone alone."""
     audits_folder: ClassVar[Within] = Within("audit/{stream}")
-    """What audits of the configured mechanism found."""
     watch_folder: ClassVar[Within] = Within("watch/{stream}")
     """Which alarms were sent to whom."""
     report_folder: ClassVar[Within] = Within("report/{stream}")
@@ -148,17 +162,14 @@ class Settings(Tables):
 
     @property
     def input_folder(self) -> Location:
-        """A path, or a URL of an object store."""
         return located(self.input.folder, self.folder)
 
     @property
     def published_folder(self) -> Location:
-        """A path, or a URL of an object store."""
         return located(self.published.folder, self.folder)
 
     @property
     def trusted_folder(self) -> Path:
-        """The trusted zone's folder, on this machine."""
         return Path(str(located(self.trusted.folder, self.folder)))
 
     @property
@@ -268,11 +279,9 @@ class Settings(Tables):
         """Whether each row of the input is one customer's."""
         return self.input.schema_ == "metered"
 
-    def input_of(self, day: date) -> Layout:
+    def input_of(self, day: date) -> Input:
         """Return how the dumps of a day are laid out: columns, the value's factor, what completes it."""
-        begun = (one for one in self.input.layouts if (one.valid_from or date.min) <= day_of(day))
-        *_, latest = begun
-        return latest
+        return [layout for first, layout in self.input.layouts if first <= day_of(day)][-1]
 
     @property
     def least_units(self) -> int:
@@ -344,7 +353,7 @@ class Settings(Tables):
     def features(self, day: date) -> list[Feature]:
         """Return the named partitions of a day, in the file's order; none where the mechanism has none."""
         times = self.calendar.local_times(day)
-        return [Feature.from_clock(cuts, times, name) for name, cuts in self.features_.named.items()]
+        return [Feature.from_clock(cuts, times, name) for name, cuts in self.features_.items()]
 
     def describe_mechanism(self, day: date) -> dict[str, Any]:
         """Return the mechanism of a day and all its parameters, as lineage states them, for JSON: public."""
@@ -352,7 +361,7 @@ class Settings(Tables):
         described |= {key: value for key, value in self.mechanism.fixed.items() if value is not None}
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
-            described["features"] = self.features_.model_dump(mode="json")["named"]
+            described["features"] = {name: list(cuts) for name, cuts in self.features_.items()}
         taken, n_leaves = self.mechanism.kind.__dataclass_fields__, self.leaves_per_period(day)
         if n_leaves > 1 and "leaves_per_period" in taken:
             described["leaves_per_period"] = n_leaves
@@ -376,17 +385,18 @@ class Settings(Tables):
                 continue
             for key, field in type(getattr(self, table)).model_fields.items():
                 default = field.get_default(call_default_factory=True)
-                is_later = key in document[table] and key not in first and not field.is_required()
+                is_later = key in document[table] and key not in first.split() and not field.is_required()
                 if is_later and document[table][key] == to_jsonable_python(default):
                     del document[table][key]
         for table, keys in {**ALWAYS, "mechanism": self.mechanism.fixed}.items():
             if document[table] is not None:
                 document[table] |= keys
-        for covariate in document["covariates"]["given"]:
+        document["features_"] = {"named": document["features_"]}
+        for covariate in document["covariates"]:
             covariate |= {"node": "node", "level": None}
         for name in ("covariates", "constraints"):
-            if not document[name]["given"]:
-                del document[name]
+            given = document.pop(name)
+            document |= {name: {"given": given}} if given else {}
         if self.margin is not None:
             document["margin"] = [self.margin.name, *self.margin.nodes]
             if self.margin.cells:
@@ -395,3 +405,12 @@ class Settings(Tables):
             document["hierarchy_changes"] = [one.to_document() for one in self.dated_hierarchy.changes]
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+SECTIONS: dict[str, Any] = {
+    name.rstrip("_"): Annotated[(field.annotation, *field.metadata)]
+    if get_origin(field.annotation) in (dict, tuple)
+    else (*get_args(field.annotation), field.annotation)[0]
+    for name, field in takewhile(lambda item: item[0] != "parents", Settings.model_fields.items())
+}
+"""The tables' types by what the file calls them."""

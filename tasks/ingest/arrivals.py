@@ -8,6 +8,7 @@ knows which of the table's files still hold.
 import itertools
 import os
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from optstream.errors import DumpError
 from optstream.storage.store import Location, StoreUrl, open_store
 from optstream.stream import partition_of, period_from_partition
 from optstream.stream.tree import some_of
-from tasks.config import Layout, Settings
+from tasks.config import Input, Settings
 
 # What lies in the input folder, local or in an object store. Nothing is opened but file lists.
 
@@ -36,7 +37,6 @@ class Found:
 
     @property
     def is_file(self) -> bool:
-        """Whether it can be read as one."""
         return self.listed is not None if isinstance(self.location, StoreUrl) else self.location.is_file()
 
     @property
@@ -58,29 +58,25 @@ class Found:
         return not Path(os.path.realpath(self.location)).is_relative_to(os.path.realpath(str(root)))
 
 
-def names_in(folder: Location) -> list[str]:
-    """The names of what lies in it. Raises OSError where it is not there or cannot be listed."""
-    if isinstance(folder, StoreUrl):
-        names = list(open_store(folder).list_folder())
-        if not names:
-            raise FileNotFoundError(str(folder))
-        return names
-    return [entry.name for entry in folder.iterdir()]
-
-
-def is_anything(place: Location) -> bool:
-    """Whether there is a folder or a file of this name. Raises OSError."""
-    if isinstance(place, StoreUrl):
-        return bool(open_store(place).list_folder())
-    return os.path.lexists(place)
-
-
-def entries_of(folder: Location, most: int) -> dict[str, Found]:
+def entries_of(folder: Location, most: int = sys.maxsize - 1) -> dict[str, Found]:
     """What lies in a folder, one more than `most` at most. Raises OSError where it cannot be listed."""
     if isinstance(folder, StoreUrl):
         listed = itertools.islice(open_store(folder).list_folder().items(), most + 1)
         return {name: Found(folder / name, size) for name, size in listed}
     return {entry.name: Found(entry) for entry in itertools.islice(folder.iterdir(), most + 1)}
+
+
+def names_in(folder: Location) -> list[str]:
+    """The names of what lies in it, sorted. Raises OSError where it is not there or cannot be listed."""
+    names = sorted(entries_of(folder))
+    if isinstance(folder, StoreUrl) and not names:
+        raise FileNotFoundError(str(folder))
+    return names
+
+
+def is_anything(place: Location) -> bool:
+    """Whether there is a folder or a file of this name. Raises OSError."""
+    return bool(entries_of(place)) if isinstance(place, StoreUrl) else os.path.lexists(place)
 
 
 # Where a period's dump lies: in a folder for each leaf, or in one whose files have a column of regions.
@@ -175,7 +171,7 @@ def dated_folders(settings: Settings) -> Iterator[tuple[date, Location]]:
 
 def _names_if_any(folder: Location) -> list[str]:
     with suppress(OSError):
-        return sorted(names_in(folder))
+        return names_in(folder)
     return []
 
 
@@ -193,37 +189,34 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
     """Return what has arrived of each day's dumps, None if a store does not tell; raises OSError."""
-    found = sorted(names_in(settings.input_folder))
+    found = names_in(settings.input_folder)
     regions = [name for name in found if name.startswith(PREFIX)]
-    stray = next(_strays(settings, found, days), None)
+    stray = next(_strays(settings, found, regions, days), None)
     return {day: _arrival(settings, day, regions, stray) for day in days}
 
 
-def _strays(settings: Settings, names: Sequence[str], days: Sequence[date]) -> Iterator[str]:
+def _strays(
+    settings: Settings, names: Sequence[str], regions: Sequence[str], days: Sequence[date]
+) -> Iterator[str]:
     """Yield what lies above the folders of these days, and is neither hidden nor a folder of the layout."""
     top = settings.input_folder
-    for table in _tables_around(top):
-        yield _table(table)
-    dated = settings.input.region is not None
-    yield from _odd_names("", names, "date" if dated else "region")
-    yield from _odd_below(top, [name for name in names if name.startswith(PREFIX)], "date")
+    yield from map(_table, _tables_around(top))
+    yield from _odd_names("", names, "region" if settings.input.region is None else "date")
+    folders = [(place, "date") for place in regions]
     if settings.stream.period == "hour":
         places = (place_of(part, day).rpartition("/")[0] for day in days for part in parts_of(settings, day))
-        yield from _odd_below(top, dict.fromkeys(places), "hour")
-
-
-def _odd_below(top: Location, places: Iterable[str], key: str) -> Iterator[str]:
-    alike = set[str]()
-    for place in places:
+        folders += [(place, "hour") for place in dict.fromkeys(places)]
+    alike: dict[str, set[str]] = {"date": set(), "hour": set()}
+    for place, key in folders:
         try:
-            names = {*names_in(top / place)} - alike
+            new = {*names_in(top / place)} - alike[key]
         except NotADirectoryError:
             yield f"{place!r:.80} must be a folder; {_MOVE}"
         except OSError:
             continue  # its days are missing, or cannot be looked into: they say so
         else:
-            yield from _odd_names(f"{place}/", sorted(names), key)
-            alike |= names  # else they had stopped all days
+            yield from _odd_names(f"{place}/", sorted(new), key)
+            alike[key] |= new  # else they had stopped all days
 
 
 def _odd_names(place: str, names: Iterable[str], key: str) -> Iterator[str]:
@@ -246,9 +239,8 @@ def _is_folder_of(key: str, place: str, name: str) -> bool:
         return not place  # in place of a day's folder it stops that day alone
     if key == "region":
         return False
-    dated = f"{place.strip('/').rpartition('/')[2]}/{name}" if key == "hour" else name
     with suppress(ValueError):
-        period_from_partition(dated)
+        period_from_partition(f"{place.strip('/').rpartition('/')[2]}/{name}" if key == "hour" else name)
         return True
     return False
 
@@ -263,17 +255,13 @@ def _tables_around(folder: Location) -> Iterator[str]:
         folder = Path(os.path.realpath(folder))
     while "=" in folder.name or folder.name == "data":
         holds_data, folder = folder.name == "data", folder.parent
-        with suppress(OSError):
-            logs = [name for name in names_in(folder) if TABLE_LOG.fullmatch(name)]
-            if holds_data:
-                logs = [name for name in logs if name != "metadata" or _is_iceberg(folder / name)]
-            yield from (f"{str(folder)!r:.80}/{name}" for name in sorted(logs))
-
-
-def _is_iceberg(folder: Location) -> bool:
-    with suppress(OSError):
-        return any(name.endswith(".metadata.json") for name in names_in(folder))
-    return False
+        for name in filter(TABLE_LOG.fullmatch, _names_if_any(folder)):
+            # of another folder's metadata nothing follows: Iceberg's has files of this ending
+            is_log = name != "metadata" or any(
+                one.endswith(".metadata.json") for one in _names_if_any(folder / name)
+            )
+            if is_log or not holds_data:
+                yield f"{str(folder)!r:.80}/{name}"
 
 
 def _table(log: str) -> str:
@@ -292,9 +280,7 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str |
     except OSError:
         return None
     files, broken, waiting, layout = {}, {}, {}, settings.input_of(day)
-    absent: list[str] = []
-    hashes: dict[Location, str] = {}
-    sizes: dict[tuple[str, Location], int] = {}
+    absent, hashes, sizes = list[str](), dict[Location, str](), dict[tuple[str, Location], int]()
     for part in parts:
         place = place_of(part, day)
         try:
@@ -366,7 +352,7 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
     return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)), arrival.hashes)
 
 
-def _part_files(settings: Settings, layout: Layout, folder: Location, place: str) -> dict[Found, str]:
+def _part_files(settings: Settings, layout: Input, folder: Location, place: str) -> dict[Found, str]:
     """Return the Parquet files of a complete dump, each with its SHA-256 if a list gives it, else ""."""
     if isinstance(folder, Path) and not folder.is_dir():
         raise _AbsentDumpError(f"the dump {place} is missing")
@@ -379,16 +365,14 @@ def _part_files(settings: Settings, layout: Layout, folder: Location, place: str
     if len(present) > MOST_FILES:
         raise DumpError(f"{place} must hold at most {MOST_FILES:,} files; merge them")
     announcement, kind = layout.announcement, "marker" if layout.file_list is None else "file list"
-    logs = sorted(name for name in present if TABLE_LOG.fullmatch(name))
-    if logs:
+    if logs := sorted(filter(TABLE_LOG.fullmatch, present)):
         raise DumpError(_table(f"{place}/{logs[0]!r:.80}"))
     if announcement not in present:
         raise LateDumpError(f"the {kind} {announcement} of {place} is absent")
     if not present[announcement].is_file:
         raise DumpError(f"the {kind} {place}/{announcement} must be a file; replace it")
     names = sorted(name for name in present if name != announcement and not _is_hidden(name))
-    other = [name for name in names if not name.endswith(".parquet")]
-    if other:
+    if other := [name for name in names if not name.endswith(".parquet")]:
         raise DumpError(
             f"{place}/{other[0]!r:.80} must end in .parquet; rename it if it is a whole Parquet file, else "
             'move it away, or begin its name with "_", which hides it'
@@ -406,8 +390,7 @@ def _part_files(settings: Settings, layout: Layout, folder: Location, place: str
     ):
         if odd := [name for name in names if not is_right(name)]:
             raise DumpError(f"{place}/{odd[0]!r:.80} {rule}")
-    away = [name for name in (announcement, *names) if present[name].leads_out_of(settings.input_folder)]
-    if away:
+    if away := [name for name in (announcement, *names) if present[name].leads_out_of(settings.input_folder)]:
         raise DumpError(
             f"{place}/{away[0]!r:.80} leads outside the input folder; deliver the file itself, "
             "or make input.folder the link"
@@ -435,11 +418,9 @@ def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> d
             raise DumpError(f"the file list {place}/{file_list} must hold plain names of Parquet files only")
     if len(set(listed)) < len(listed):
         raise DumpError(f"the file list {place}/{file_list} must name each file once")
-    absent = sorted(set(listed) - set(names))
-    if absent:
+    if absent := sorted(set(listed) - set(names)):
         raise LateDumpError(f"{place}/{absent[0]!r:.80} is listed but absent")
-    extra = sorted(set(names) - set(listed))
-    if extra:
+    if extra := sorted(set(names) - set(listed)):
         raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")
     return hashes
 

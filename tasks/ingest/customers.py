@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tasks.config import Settings
-from tasks.ingest.formats import SourceFile, columns_of, scan_file
+from tasks.ingest.formats import SourceFile, scan_file
 from tasks.ingest.rows import KEY, ROW, customer_of, rows_of, step_of
 
 STEP_BITS = 16
@@ -102,7 +102,7 @@ def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
 
 def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:
     """Their rows of one file, with what they count: nobody else's reading is counted again."""
-    numbered = scan_file(file.path).select(columns_of(file.layout, settings)).with_row_index(ROW)
+    numbered = scan_file(file.path).select(file.layout.columns).with_row_index(ROW)
     own = numbered.join(suspects, left_on=_hash(customer_of(file)), right_on="hash", how="semi")
     rows = rows_of(file, settings, own, numbered=True).filter(pl.col("step") >= 0)
     return rows.collect(engine="streaming")

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from data_contracts.metrics import LIMITS
 from optstream.storage.parquet import claims_of
 from optstream.storage.store import Location, StoreUrl, open_store
-from tasks.config import Layout, Settings
+from tasks.config import Input, Settings
 from tasks.ingest.clamping import countable
 from tasks.ingest.clock import start_of
 
@@ -47,19 +47,12 @@ def facts_of(file: Location) -> FileFacts:
         found = file.stat()
         return FileFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
     facts = open_store(file.parent).facts(file.name)
-    return FileFacts(
-        int(facts["size"]), next(filter(None, (_instant(facts.get(key)) for key in WRITTEN)), None)
-    )
-
-
-def _instant(stated: object) -> datetime | None:
-    """A time as stores tell it: with a zone or in UTC, or in ISO 8601; None for anything else."""
-    if isinstance(stated, str):
+    for stated in map(facts.get, WRITTEN):  # with a zone or in UTC, or in ISO 8601
         with suppress(ValueError):
-            stated = datetime.fromisoformat(stated)
-    if isinstance(stated, datetime):
-        return stated if stated.tzinfo else stated.replace(tzinfo=UTC)
-    return None
+            stamp = datetime.fromisoformat(stated) if isinstance(stated, str) else stated
+            if isinstance(stamp, datetime):
+                return FileFacts(int(facts["size"]), stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC))
+    return FileFacts(int(facts["size"]), None)
 
 
 def identity_of(file: Location) -> Identity:
@@ -77,14 +70,14 @@ def identity_of(file: Location) -> Identity:
 
 
 @contextmanager
-def opened(file: Location) -> Iterator[Any]:
-    """The file, to be read from end to end. Raises OSError."""
+def opened(file: Location, **how: Any) -> Iterator[Any]:
+    """The file, to be read from end to end. how: as fsspec takes it, for an object. Raises OSError."""
     if isinstance(file, StoreUrl):
-        with open_store(file.parent).opened(file.name, block_size=HASHED_AT_ONCE) as found:
+        with open_store(file.parent).opened(file.name, **(how or {"block_size": HASHED_AT_ONCE})) as found:
             yield found
     else:
         # where a pipe took its place nobody waits for a writer
-        with open(file, "rb", 0, opener=lambda path, how: os.open(path, how | os.O_NONBLOCK)) as found:
+        with open(file, "rb", 0, opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as found:
             yield found
 
 
@@ -161,7 +154,7 @@ class SourceFile:
     path: Location
     name: str
     n_steps: int
-    layout: Layout
+    layout: Input
     leaves: tuple[str, ...] = ()
     broken: str | None = None
     start: int = 0
@@ -176,80 +169,62 @@ class SourceFile:
 
 def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> SourceFile:
     """Read the footer and fill in the types, or the name of the rule that the file breaks. sha256: or ""."""
+    layout, metered, claims = file.layout, settings.metered, None
     try:
         if sha256:
             with opened(file.path) as found:
                 if hashlib.file_digest(found, "sha256").hexdigest() != sha256:
                     return replace(file, broken="other_hash")
-    except OSError:
-        return replace(file, broken="unreadable")
-    claims = None
-    with suppress(OSError):
         if isinstance(file.path, StoreUrl):
-            with open_store(file.path.parent).opened(file.path.name, cache_type="none") as stored:
+            with opened(file.path, cache_type="none") as stored:
                 claims = claims_of(stored)
         else:
             claims = claims_of(file.path)
-    if claims is None:
-        return replace(file, broken="unreadable")
-    if not claims.within(LIMITS):
-        return replace(file, broken="too_much")
-    try:
+        if claims is None:
+            return replace(file, broken="unreadable")
+        if not claims.within(LIMITS):
+            return replace(file, broken="too_much")
         schema = scan_file(file.path).collect_schema()
     except UNREADABLE:
         return replace(file, broken="unreadable")
-    columns, read = file.layout, columns_of(file.layout, settings)
-    of_leaf = [one for one in (columns.region, columns.margin) if one is not None]
-    if {columns.timestamp, columns.value, *of_leaf} - {*schema}:
-        return replace(file, broken="columns", found=_few(schema))
-    if (columns.customer in schema) != settings.metered:
-        return replace(file, broken="other_schema", found=_few(schema))
-    stamp, value = schema[columns.timestamp], schema[columns.value]
-    customer = schema[columns.customer] if settings.metered else None
+    named = tuple(schema) if len(schema) <= MOST_SHOWN else ()
+    of_leaf = [one for one in (layout.region, layout.margin) if one is not None]
+    if {layout.timestamp, layout.value, *of_leaf} - {*schema}:
+        return replace(file, broken="columns", found=named)
+    if (layout.customer in schema) != metered:
+        return replace(file, broken="other_schema", found=named)
+    stamp, value = schema[layout.timestamp], schema[layout.value]
+    customer = schema[layout.customer] if metered else None
+    by_zone = settings.calendar.day == "elapsed"
     # where every row lacks a value, a writer gives the column no type: of metered input no row decides
-    if stamp == pl.Null and settings.metered:
-        zone = "UTC" if settings.calendar.day == "elapsed" else None
-        stamp = pl.Datetime("us", zone)
-    if value == pl.Null and settings.metered:
+    if stamp == pl.Null and metered:
+        stamp = pl.Datetime("us", "UTC" if by_zone else None)
+    if value == pl.Null and metered:
         value = pl.Float64()
     if not isinstance(stamp, pl.Datetime):
         return replace(file, broken="timestamp_type")
     if not countable(value):
         return replace(file, broken="value_type")
-    if customer is not None and not _names(customer, settings.metered):
+    if customer is not None and not _names(customer, metered):
         return replace(file, broken="customer_type")
-    if not all(_names(schema[one], settings.metered) for one in of_leaf):
+    if not all(_names(schema[one], metered) for one in of_leaf):
         return replace(file, broken="region_type")
-    if not pages_are_whole(file.path, read):
+    if not pages_are_whole(file.path, layout.columns):
         return replace(file, broken="damaged_page")
-    zoned = stamp.time_zone is not None
-    # do they name each step once where the clock changes?
-    file = replace(file, fits_clock=zoned == (settings.calendar.day == "elapsed"))
+    zoned, unit = stamp.time_zone is not None, PER_SECOND[stamp.time_unit]
     start = start_of(settings.calendar, day, zoned=zoned)
-    if start is None:
-        return replace(file, broken="clock")
-    unit = PER_SECOND[stamp.time_unit]
     return replace(
         file,
-        start=start * unit,
+        # do they name each step once where the clock changes?
+        fits_clock=zoned == by_zone,
+        broken="clock" if start is None else None,
+        start=(start or 0) * unit,
         length=settings.calendar.step_minutes * 60 * unit,
         value=value,
         customer=customer,
-        rows=claims.rows,
-        floats=frozenset(one for one in read if schema[one].is_float()) - {columns.value},
+        rows=0 if start is None else claims.rows,
+        floats=frozenset(one for one in layout.columns if schema[one].is_float()) - {layout.value},
     )
-
-
-def columns_of(layout: Layout, settings: Settings) -> list[str]:
-    """The columns that are read: a dump may hold others of any name."""
-    customer = layout.customer if settings.metered else None
-    known = layout.timestamp, layout.value, customer, layout.region, layout.margin
-    return [column for column in known if column is not None]
-
-
-def _few(schema: pl.Schema) -> tuple[str, ...]:
-    """The columns' names; none of many."""
-    return tuple(schema) if len(schema) <= MOST_SHOWN else ()
 
 
 def _names(dtype: pl.DataType, metered: bool) -> bool:

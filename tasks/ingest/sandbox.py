@@ -1,5 +1,5 @@
 """Dumps read in a limited process: a bad file costs its own day alone. Its last words may hold a reading,
-so nothing keeps them; its answers are data (`messages`), from which no code can come.
+so nothing keeps them; its answers are data, from which no code can come.
 """
 
 import json
@@ -39,7 +39,7 @@ from tasks.ingest.formats import UNREADABLE, facts_of
 from tasks.ingest.rows import Place
 from tasks.trusted.files import forbid_core_dumps, is_failure, unexpected
 
-# What a run and the process that reads its dumps say to each other: JSON and Arrow, data and no code.
+# What the process that reads dumps is asked and answers: JSON and Arrow, data and no code.
 
 UNITS = "units"
 
@@ -87,9 +87,7 @@ class _Answer(BaseModel):
 
 def answer(read: Sequence[Unsealed] | str) -> Iterator[bytes]:
     """The days that were read, or in words why not, in several messages: raw sums are among them."""
-    if isinstance(read, str):
-        yield _Answer(error=read).model_dump_json().encode()
-        return
+    found = () if isinstance(read, str) else read
     days = [
         _Said(
             day=day.day.isoformat(),
@@ -97,10 +95,10 @@ def answer(read: Sequence[Unsealed] | str) -> Iterator[bytes]:
             fits_clock=day.fits_clock,
             places=[(*key, place) for key, place in day.places.items()],
         )
-        for day, units in read
+        for day, units in found
     ]
-    yield _Answer(days=days).model_dump_json().encode()
-    for day, units in read:
+    yield _Answer(error=read if isinstance(read, str) else None, days=days).model_dump_json().encode()
+    for day, units in found:
         yield _arrow(day.metrics)
         if units is not None:
             yield _arrow(pl.DataFrame({UNITS: units.ravel()}))
@@ -128,17 +126,15 @@ def answered(messages: Iterable[bytes], settings: Settings, dumps: Sequence[Dump
 
 
 def _day(day: date, said: _Said, source: Iterator[bytes], settings: Settings) -> Unsealed:
-    leaves = settings.tree_of(day).leaves
+    leaves, units = settings.tree_of(day).leaves, None
     metrics = pl.read_ipc_stream(BytesIO(next(source)))
     if metrics["region"].to_list() != list(leaves):
         raise ValueError
-    units = None
     if said.sound:
-        shape = (len(leaves), settings.calendar.n_steps(day))
         sums = pl.read_ipc_stream(BytesIO(next(source)))[UNITS]
         if sums.dtype != pl.Int64 or sums.null_count():
             raise ValueError
-        units = sums.to_numpy().reshape(shape).astype(np.int64)
+        units = sums.to_numpy().reshape(len(leaves), settings.calendar.n_steps(day)).astype(np.int64)
     places = {(region, rule): place for region, rule, place in said.places}
     return IngestedDay(day, None, metrics, places, said.fits_clock), units
 
@@ -226,9 +222,14 @@ def reading_apart() -> Iterator[Reader]:
         except _DiedError as death:
             first = death
         place, until = str(dumps[0].day), time.monotonic() + limit
-        for only, file in _one_by_one(dumps[0], settings) if len(dumps) == 1 else ():
+        # each file as if it were the dump's only one, to name it
+        parts = parts_of(settings, dumps[0].day)
+        files = [(number, path) for number, own in enumerate(dumps[0].files) for path in own]
+        for number, path in files if len(dumps) == 1 else ():
+            only = tuple((path,) if one == number else () for one in range(len(parts)))
+            file = f"{place_of(parts[number], dumps[0].day)}/{path.name!r:.80}"
             try:
-                ask(settings, [only], max(until - time.monotonic(), 0.0))
+                ask(settings, [replace(dumps[0], files=only)], max(until - time.monotonic(), 0.0))
             except _DiedError:
                 place = file
                 break
@@ -289,15 +290,6 @@ class _DiedError(Exception):
         )
 
 
-def _one_by_one(dump: Dump, settings: Settings) -> Iterator[tuple[Dump, str]]:
-    """The dump as if each of its files were its only one, with that file's place in the input folder."""
-    for own, part in enumerate(parts_of(settings, dump.day)):
-        for path in dump.files[own]:
-            files = tuple((path,) if number == own else () for number in range(len(dump.files)))
-            place = f"{place_of(part, dump.day)}/{path.name!r:.80}"
-            yield replace(dump, files=files), place
-
-
 class _Process:
     """This module as a program at the other end of a pair of sockets; it ends when this end is closed."""
 
@@ -327,13 +319,10 @@ class _Process:
         timer.start()
         try:
             self._end.send_bytes(request(settings, dumps, footers=footers))
-            return answered(iter(self._message, None), settings, dumps)
+            return answered(iter(lambda: self._end.recv_bytes(LARGEST_MESSAGE), None), settings, dumps)
         finally:
             timer.cancel()
             timer.join()
-
-    def _message(self) -> bytes:
-        return self._end.recv_bytes(LARGEST_MESSAGE)
 
     def _stop(self) -> None:
         self.late = True

@@ -62,13 +62,17 @@ def validate(settings: Settings, days: Sequence[IngestedDay], *, now: datetime) 
         unfit_clock=[day.day.isoformat() for day in days if not day.fits_clock],
     )
     keep(settings, private, PRIVATE_PERIOD, dates, now, stopped=stopped, metrics=periods)
-    verdicts = []
-    for day in days:
-        name = day.day.isoformat()
-        error = ContractError(stopped[name]) if name in stopped else None
-        period = None if error else day.period
-        verdicts.append(Judged(day.day, period, error, tuple(alarms[name]), results))
-    return verdicts
+    errors = {day: ContractError(message) for day, message in stopped.items()}
+    return [
+        Judged(
+            day.day,
+            None if (name := day.day.isoformat()) in errors else day.period,
+            errors.get(name),
+            tuple(alarms[name]),
+            results,
+        )
+        for day in days
+    ]
 
 
 def _messages(
@@ -93,12 +97,12 @@ def _messages(
     for one in first.values():
         alike[_fault(known[one.day], one)].append(one)
     stops: defaultdict[str, list[str]] = defaultdict(list)
-    for one, *others in alike.values():  # said once of a day: what one dump lacks, a whole delivery does
-        message = _message(settings, known[one.day], one)
-        stops[one.day].append(message + likewise([other.region for other in others]))
-    for one, *others in noted.values():  # once a rule: of sparse meters half of the leaves may lack a step
-        message = _message(settings, known[one.day], one)
-        alarms[one.day].append(message + likewise([other.region for other in others]))
+    # once of a day: what one dump lacks, a whole delivery does; once a rule: of sparse meters half of the
+    # leaves may lack a step
+    for messages, found in ((stops, alike.values()), (alarms, noted.values())):
+        for one, *others in found:
+            message = _message(settings, known[one.day], one)
+            messages[one.day].append(message + likewise([other.region for other in others]))
     for one in unfit:
         if one.day not in stops:
             stops[one.day].append(f"the private period {one.says}")

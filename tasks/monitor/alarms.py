@@ -4,24 +4,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from difflib import SequenceMatcher
 from enum import StrEnum
 from math import inf
-from typing import Any
 
 from pydantic import ConfigDict, Field
 
 from optstream.catalogue.documents import Part, Period, Text
 from optstream.ledger import ReleaseState
-from optstream.stream import follows
 from tasks.config import Settings
 from tasks.ingest import Arrival
-from tasks.monitor.days import DayState, State, day_or_hour
-from tasks.monitor.facts import Facts, days_left, late_from, max_runtime, nearest, renamed, shown
+from tasks.monitor.days import DayState, State, day_or_hour, printable, stretches
+from tasks.monitor.facts import MOST_SHOWN, Facts, days_left, late_from, max_runtime
 
 Key = tuple[str, str, str]
 """Kind, day and node: what makes two alarms the same one."""
 EXPIRY_WARNING = timedelta(days=7)
-MOST_NAMED = 12
 SUSPECT_SHARE = 1 / 20
 """Of a region's readings, replaced: more than this is an alarm."""
 DEPENDS = (
@@ -75,11 +73,12 @@ class Kind(StrEnum):
     BLIND = "blind", ALARM, "the watch itself cannot look; what lasted before is taken to last"
 
     def __new__(
-        cls, word: str, severity: Severity = Severity.ALARM, meaning: str = "", secret: bool = False
+        cls, word: str, severity: Severity = ALARM, meaning: str = "", depends_on_readings: bool = False
     ) -> "Kind":
         """Make a row."""
         kind = str.__new__(cls, word)
-        kind._value_, kind.severity, kind.meaning, kind.depends_on_readings = word, severity, meaning, secret
+        kind._value_, kind.severity, kind.meaning = word, severity, meaning
+        kind.depends_on_readings = depends_on_readings
         return kind
 
 
@@ -105,10 +104,6 @@ class Alarm(Part):
         """What makes two alarms the same one."""
         return (self.kind.value, "" if self.day is None else self.day.isoformat(), self.node or "")
 
-    def to_document(self) -> dict[str, Any]:
-        """Return the fields by name, ready for JSON; the day as YYYY-MM-DD."""
-        return self.model_dump(mode="json")
-
 
 def alarm(
     kind: Kind,
@@ -132,18 +127,28 @@ Said = tuple[Kind, str] | tuple[Kind, str, str | None] | tuple[Kind, str, str | 
 def alarms_of(settings: Settings, facts: Facts, days: Sequence[DayState], now: datetime) -> tuple[Alarm, ...]:
     """Every alarm, by day; those that are about no day come first. Accepted days raise none."""
     stream = settings.stream.name
-    found = [alarm(kind, stream, words) for kind, words in _of_stream(settings, facts)]
+    found = [alarm(kind, stream, words, None, *node) for kind, words, *node in _of_stream(settings, facts)]
     for day in days:
         if not day.accepted:
             for kind, words, *about in _of_day(settings, facts, day, now):
                 found.append(alarm(kind, stream, f"{day.day}: {words}", day.day, *about))
             for said in facts.user_suites.get(day.day, ()):
                 found.append(alarm(Kind.USER_SUITE, stream, f"{said}. {DEPENDS}", day.day))
-    found += _of_budget(settings, facts, days)
+    if facts.page is not None and facts.last is not None:
+        unreleased = {one.day for one in days if one.revision is None and not one.accepted}
+        wanted = unreleased | {settings.calendar.after(facts.last)}
+        for left in facts.page.days:
+            if left.may is False and left.day in wanted:
+                words = (
+                    f"{left.day}: a run would be refused: the windows over it have "
+                    f"{max(0.0, float(left.left)):.3g} of {facts.budget.in_words} left; `optstream ledger "
+                    "show` says what was spent"
+                )
+                found.append(alarm(Kind.BUDGET, stream, words, left.day))
     return tuple(sorted(found, key=lambda one: (one.day is not None, one.day)))
 
 
-def _of_stream(settings: Settings, facts: Facts) -> Iterator[tuple[Kind, str]]:
+def _of_stream(settings: Settings, facts: Facts) -> Iterator[Said]:
     if facts.catalogue_error is not None:
         yield (
             Kind.UNLISTED,
@@ -176,6 +181,14 @@ def _of_stream(settings: Settings, facts: Facts) -> Iterator[tuple[Kind, str]]:
             f"the audit of {facts.audit.at:%Y-%m-%d} measured more epsilon than the mechanism claims: "
             "release nothing before it is understood; its record is in trusted/audit",
         )
+    for other in sorted({name for name, _ in facts.unsaid_noise}):
+        lost = [period for name, period in facts.unsaid_noise if name == other]
+        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+        words = (
+            f"others know the noise of {other} of {', '.join(lost[:5])}{more}: windows of the privacy budget "
+            "that see one are lost, and readers do not know: run `optstream report`"
+        )
+        yield Kind.COMPROMISED, words, other
 
 
 def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> Iterator[Said]:
@@ -183,7 +196,7 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
     match day.state:
         case State.LATE:
             nodes = day.waiting_for
-            more = "" if len(nodes) <= MOST_NAMED else f" and {len(nodes) - MOST_NAMED} more"
+            more = "" if len(nodes) <= MOST_SHOWN else f" and {len(nodes) - MOST_SHOWN} more"
             words = (
                 f"the dump of {_named(settings, nodes)}{more} was not complete by "
                 f"{late_from(settings, day.day):%Y-%m-%d %H:%M} ({settings.stream.time_zone}): ask its "
@@ -262,50 +275,8 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
             yield Kind.EXPIRING, words
 
 
-def _unknown_regions(settings: Settings, arrival: Arrival) -> Iterator[Said]:
-    """A region that no leaf is called: the day cannot be released, and may be a leaf by another name."""
-    meant = renamed(arrival.unknown_regions, arrival.absent)
-    for name in arrival.unknown_regions:
-        node, leaf = shown(name), meant[name]
-        if settings.input.region is not None:
-            leaf = None
-            words = "lies next to the folder of all regions: remove it, or take input.region out"
-        elif leaf is not None:
-            name = settings.called(leaf).removesuffix(f" ({leaf})")
-            name = "" if name == leaf else f" ({name})"
-            words = (
-                f"is there, which no leaf is called, and region={leaf}{name} is not: if it was "
-                f'renamed, add renamed = {{ {leaf} = "{node}" }} to [[hierarchy.changes]] '
-                f"from its first day on, or deliver it as region={leaf}"
-            )
-        else:
-            leaf = None if arrival.absent else nearest(name, settings.tree_of(arrival.day).leaves)
-            like = "" if leaf is None else f" (the nearest is {settings.called(leaf)})"
-            words = (
-                f"is there, and no leaf of the hierarchy is called so{like}: remove its dump of the day, or "
-                "add it to [[hierarchy.changes]] from its first day on"
-            )
-        words = f"region={node} {words}; nothing of the day is released before"
-        yield Kind.UNKNOWN_REGION, words, node, leaf
-
-
 def _named(settings: Settings, nodes: Sequence[str]) -> str:
-    return ", ".join(map(settings.called, nodes[:MOST_NAMED]))
-
-
-def _suspect(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
-    """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
-    found = {}
-    for region, one in facts.suspect.get(day.day, {}).items():
-        found_in = one._asdict().items()
-        shares = [f"{100 * share:.0f} % {what}" for what, share in found_in if share > SUSPECT_SHARE]
-        if shares:
-            found[region] = f"of the readings of {settings.called(region)}, {', '.join(shares)}"
-    ask = f"ask the supplier about unit, sign and meters. {DEPENDS}"
-    for region in [*found][:MOST_NAMED]:
-        yield Kind.SUSPECT, f"{found[region]}: {ask}", region
-    if len(found) > MOST_NAMED:
-        yield Kind.SUSPECT, f"and so of {len(found) - MOST_NAMED:,} regions more: {ask}"
+    return ", ".join(map(settings.called, nodes[:MOST_SHOWN]))
 
 
 def _of_release(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
@@ -316,7 +287,7 @@ def _of_release(settings: Settings, facts: Facts, day: DayState) -> Iterator[Sai
             "the ledger has it as published and the published folder does not list it: "
             f"`optstream publish {day.day}` puts it back, or restore the folder from a copy",
         )
-    if day.day == facts.newest_unlike:
+    if day.day == facts.newest and day.day in facts.unlike:
         yield (
             Kind.UNLIKE,
             "its noisy measurements contradict the stream's habits by more than noise can: it was estimated "
@@ -330,7 +301,7 @@ def _of_release(settings: Settings, facts: Facts, day: DayState) -> Iterator[Sai
                 "published figures alone"
             )
             yield Kind.FAR, words, one.region
-    for said in facts.without.get(day.day, ()):
+    for said in facts.without if day.day == facts.newest else ():
         yield (
             Kind.COVARIATE,
             f"{said}; its estimate went without: have it delivered before the next night; later estimates of "
@@ -341,29 +312,80 @@ def _of_release(settings: Settings, facts: Facts, day: DayState) -> Iterator[Sai
         yield Kind.COMPROMISED, words
 
 
-def _of_budget(settings: Settings, facts: Facts, days: Sequence[DayState]) -> Iterator[Alarm]:
-    """Known noise of the budget that readers do not know of; days that the ledger would refuse."""
-    stream = settings.stream.name
-    for other in sorted({name for name, _ in facts.unsaid_noise}):
-        lost = [period for name, period in facts.unsaid_noise if name == other]
-        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
-        words = (
-            f"others know the noise of {other} of {', '.join(lost[:5])}{more}: windows of the privacy budget "
-            "that see one are lost, and readers do not know: run `optstream report`"
-        )
-        yield alarm(Kind.COMPROMISED, stream, words, node=other)
-    if facts.page is None or facts.last is None:
-        return
-    unreleased = {one.day for one in days if one.revision is None and not one.accepted}
-    wanted = unreleased | {settings.calendar.after(facts.last)}
-    for one in facts.page.days:
-        if one.may is False and one.day in wanted:
+def _suspect(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
+    """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
+    found = {}
+    for region, one in facts.suspect.get(day.day, {}).items():
+        found_in = one._asdict().items()
+        shares = [f"{100 * share:.0f} % {what}" for what, share in found_in if share > SUSPECT_SHARE]
+        if shares:
+            found[region] = f"of the readings of {settings.called(region)}, {', '.join(shares)}"
+    ask = f"ask the supplier about unit, sign and meters. {DEPENDS}"
+    for region in [*found][:MOST_SHOWN]:
+        yield Kind.SUSPECT, f"{found[region]}: {ask}", region
+    if len(found) > MOST_SHOWN:
+        yield Kind.SUSPECT, f"and so of {len(found) - MOST_SHOWN:,} regions more: {ask}"
+
+
+# Regions that no leaf is called: the day cannot be released, and may be a leaf by another name.
+
+ALIKE = 0.5
+"""Names less alike than this (difflib's ratio) are not suggested."""
+MOST_UNKNOWN, MOST_VANISHED = 50, 2000
+"""Beyond these no nearest name is looked for: the time grows with their product."""
+
+
+def _unknown_regions(settings: Settings, arrival: Arrival) -> Iterator[Said]:
+    meant = renamed(arrival.unknown_regions, arrival.absent)
+    for name in arrival.unknown_regions:
+        node, leaf = printable(name), meant[name]
+        if settings.input.region is not None:
+            leaf = None
+            words = "lies next to the folder of all regions: remove it, or take input.region out"
+        elif leaf is not None:
             words = (
-                f"{one.day}: a run would be refused: the windows over it have "
-                f"{max(0.0, float(one.left)):.3g} of {facts.budget.in_words} left; `optstream ledger show` "
-                "says what was spent"
+                f"is there, which no leaf is called, and region={leaf}"
+                f"{'' if (said := settings.name_of(leaf)) in (None, leaf) else f' ({said})'} is not: if it "
+                f'was renamed, add renamed = {{ {leaf} = "{node}" }} to [[hierarchy.changes]] '
+                f"from its first day on, or deliver it as region={leaf}"
             )
-            yield alarm(Kind.BUDGET, stream, words, one.day)
+        else:
+            leaf = None if arrival.absent else nearest(name, settings.tree_of(arrival.day).leaves)
+            like = "" if leaf is None else f" (the nearest is {settings.called(leaf)})"
+            words = (
+                f"is there, and no leaf of the hierarchy is called so{like}: remove its dump of the day, or "
+                "add it to [[hierarchy.changes]] from its first day on"
+            )
+        words = f"region={node} {words}; nothing of the day is released before"
+        yield Kind.UNKNOWN_REGION, words, node, leaf
+
+
+def renamed(unknown: Sequence[str], vanished: Sequence[str]) -> dict[str, str | None]:
+    """Return for each unknown region the vanished leaf that is most alike, each once, or None."""
+    found: dict[str, str | None] = dict.fromkeys(unknown)
+    if len(unknown) <= MOST_UNKNOWN and len(vanished) <= MOST_VANISHED:
+        scored = [(likeness(one, leaf), one, leaf) for one in unknown for leaf in vanished]
+        for score, one, leaf in sorted(scored, key=lambda entry: -entry[0]):
+            if score >= ALIKE and found[one] is None and leaf not in found.values():
+                found[one] = leaf
+    unpaired = [one for one in unknown if found[one] is None]
+    left = [leaf for leaf in vanished if leaf not in set(found.values())]
+    if len(unpaired) == len(left) == 1:
+        found[unpaired[0]] = left[0]
+    return found
+
+
+def nearest(name: str, leaves: Sequence[str]) -> str | None:
+    """The leaf that is called most alike, or None if none is alike enough."""
+    if len(leaves) > MOST_VANISHED:
+        return None
+    leaf = max(leaves, key=lambda one: likeness(name, one))
+    return leaf if likeness(name, leaf) >= ALIKE else None
+
+
+def likeness(one: str, other: str) -> float:
+    """In [0, 1], whatever the case."""
+    return SequenceMatcher(None, one.casefold(), other.casefold()).ratio()
 
 
 # Alarms in lines for people: periods in a row that are alike are one line, a kind's alarms one group.
@@ -372,52 +394,25 @@ MOST_LINES = 40
 _DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}B?|/hour=[0-9]{2}B?| [0-9]{2}:[0-9]{2})?")
 
 
-def _periods(n_periods: int, first: date, last: date) -> str:
-    """Return "3 days, 2016-06-01 to 2016-06-04", or so of hours."""
-    return f"{n_periods} {day_or_hour(first)}s, {first} to {last}"
-
-
 def but_for_dates(text: str) -> str:
     """Return a text without dates, hours of dates and the clock times behind them, to compare periods by."""
     return _DATED.sub("", text)
 
 
-@dataclass
-class AlarmRun:
-    """Alarms of one kind and node and of periods in a row; the words of the last stand for all."""
-
-    first: Alarm
-    last: Alarm
-    n_alarms: int = 1
-
-    @property
-    def when(self) -> str:
-        """How many periods they are of, the first and the last; "" for a single alarm."""
-        first, last = self.first.day, self.last.day
-        return _periods(self.n_alarms, first, last) if self.n_alarms > 1 and first and last else ""
-
-
-def alarm_runs(alarms: Iterable[Alarm], *, same_words: bool = False) -> list[AlarmRun]:
-    """Group alarms, rising by period, of periods in a row; same_words: if they differ in dates alone."""
-    runs: list[AlarmRun] = []
-    newest: dict[tuple[str, ...], AlarmRun] = {}
-    for one in alarms:
-        alike = (one.kind, one.node or "", but_for_dates(one.words) if same_words else "")
-        run = newest.get(alike)
-        if run and run.last.day and one.day and follows(run.last.day, one.day):
-            run.last, run.n_alarms = one, run.n_alarms + 1
-        else:
-            newest[alike] = AlarmRun(one, one)
-            runs.append(newest[alike])
-    return runs
+def when(alarms: Iterable[Alarm]) -> str:
+    """Return "3 days, 2016-06-01 to 2016-06-04", a single day, or "" without a day."""
+    days = sorted({one.day for one in alarms if one.day is not None})
+    if len(days) > 1:
+        return f"{len(days)} {day_or_hour(days[0])}s, {days[0]} to {days[-1]}"
+    return "".join(map(str, days))
 
 
 def lines_of(alarms: Iterable[Alarm], prefix: str = "") -> list[str]:
     """A line for each alarm or run of alike ones, in their order; of very many only the last are shown."""
     lines = []
-    for run in alarm_runs(alarms):
-        when = f"{run.when}; the last: " if run.when else ""
-        lines.append(f"{prefix}{run.last.severity}: {run.last.kind}: {when}{run.last.words}")
+    for run in stretches(alarms, lambda one: (one.kind, one.node)):
+        days = f"{when(run)}; the last: " if len(run) > 1 else ""
+        lines.append(f"{prefix}{run[-1].severity}: {run[-1].kind}: {days}{run[-1].words}")
     cut = len(lines) - MOST_LINES
     return lines if cut <= 0 else [f"{cut} earlier ones: see `optstream status --json`", *lines[cut:]]
 
@@ -436,26 +431,20 @@ class AlarmGroup:
         return self.kind.severity is Severity.WARNING
 
     @property
-    def when(self) -> str:
-        """The days that they are of, or nothing without a day."""
-        days = sorted({one.day for one in self.alarms if one.day is not None})
-        return _periods(len(days), days[0], days[-1]) if len(days) > 1 else "".join(map(str, days))
-
-    @property
-    def runs(self) -> list[AlarmRun]:
+    def runs(self) -> list[list[Alarm]]:
         """The same, those in a row that say the same together; the newest first."""
-        return alarm_runs(reversed(self.alarms), same_words=True)[::-1]
+        runs = stretches(reversed(self.alarms), lambda one: (one.node, but_for_dates(one.words)))
+        return runs[::-1]
 
 
-def alarm_groups(alarms: Sequence[Alarm], since: Mapping[Key, datetime]) -> tuple[AlarmGroup, ...]:
+def alarm_groups(alarms: Sequence[Alarm], since: Mapping[Key, datetime]) -> list[AlarmGroup]:
     """Return a group for each kind: those that cost a day first, then the oldest first."""
     groups = []
     for kind in dict.fromkeys(one.kind for one in alarms):
-        own = [one for one in alarms if one.kind is kind]
+        own = [one for one in reversed(alarms) if one.kind is kind]
         first = min((since[one.key] for one in own if one.key in since), default=None)
-        groups.append(AlarmGroup(kind, tuple(reversed(own)), first))
-
-    def order(group: AlarmGroup) -> tuple[bool, float, str]:
-        return group.is_warning, inf if group.since is None else group.since.timestamp(), group.kind
-
-    return tuple(sorted(groups, key=order))
+        groups.append(AlarmGroup(kind, tuple(own), first))
+    return sorted(
+        groups,
+        key=lambda one: (one.is_warning, inf if one.since is None else one.since.timestamp(), one.kind),
+    )

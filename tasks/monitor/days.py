@@ -1,61 +1,71 @@
-"""States of a day, each with word, calendar letter, colour and meaning; and every day's state, from facts."""
+"""States of a day, one row each; every day's state, from facts; runs of neighbouring days that are alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from datetime import date, datetime
 from enum import StrEnum
 from itertools import groupby
-from typing import Literal
+from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, field_serializer
 
 from optstream.catalogue import Entry
 from optstream.catalogue.documents import Count, OrAbsent, Part, Period, absent
 from optstream.ledger import ReleaseOutline, ReleaseState
-from optstream.stream import Hour, day_of
+from optstream.stream import AggregationTree, Hour, day_of, follows
 from tasks.config import Settings
 from tasks.ingest import Arrival
 from tasks.ingest.arrivals import leaves_of, parts_of
-from tasks.monitor.facts import (
-    Facts,
-    Hold,
-    days_left,
-    lacking,
-    late_from,
-    max_runtime,
-    raw_expires,
-    shown,
-    touched,
-)
+from tasks.monitor.facts import Facts, Hold, days_left, late_from, max_runtime, raw_expires
 
-Colour = Literal["good", "calm", "warn", "bad"]
+READERS_HAVE_IT = "Nothing needs to be done: readers have it"
+NEXT_RUN = "Nothing: the next run releases it"
+SUPPLIER = "Ask the supplier of the dump; the next run releases it, or release it then"
+HANGS = "Nothing: a run processes it; if that hangs, end it, and the next run continues"
+LONGEST_SHOWN = 80
 
 
 class State(StrEnum):
     """How a day stands. A release holds every node of every level, or is not there.
 
-    From best to worst: word, letter of a calendar, colour, and what it says of the day.
+    From best to worst: word, letter of a calendar, colour, meaning, advice, and the command that helps.
     """
 
     letter: str
-    colour: Colour
+    colour: str
     meaning: str
+    advice: str
+    action: str
 
-    PUBLISHED = "published", ".", "good", "is in the catalogue, its file in place"
-    RESTATED = "restated", "R", "calm", "was measured again, and is published"
-    WITHDRAWN = "withdrawn", "W", "warn", "was withdrawn by an operator"
-    WAITING = "waiting", "w", "calm", "is not due yet"
-    HELD = "held", "h", "calm", "is drawn, and is published at its hour"
-    RUNNING = "running", "r", "calm", "is being processed"
-    VOID = "void", "V", "bad", "has an unusable draw: its budget is spent, and an operator decides"
-    MISSING = "missing", "M", "bad", "was due, its dump is complete, and no run processed it"
-    LATE = "late", "L", "bad", "was due, and its dump is not complete"
-    LOST = "lost", "X", "bad", "is listed, and its published file is missing or damaged"
-    FAILED = "failed", "F", "bad", "has a dump that cannot be processed, or a run that died or failed"
+    PUBLISHED = "published", ".", "good", "is in the catalogue, its file in place", READERS_HAVE_IT, ""
+    RESTATED = "restated", "R", "calm", "was measured again, and is published", READERS_HAVE_IT, ""
+    WITHDRAWN = "withdrawn", "W", "warn", "was withdrawn by an operator", "", "restate"
+    WAITING = "waiting", "w", "calm", "is not due yet", NEXT_RUN, ""
+    HELD = "held", "h", "calm", "is drawn, and is published at its hour", NEXT_RUN, ""
+    RUNNING = "running", "r", "calm", "is being processed", HANGS, ""
+    VOID = (
+        "void", "V", "bad", "has an unusable draw: its budget is spent, and an operator decides", "",
+        "restate",
+    )  # fmt: skip
+    MISSING = (
+        "missing", "M", "bad", "was due, its dump is complete, and no run processed it", "Release it", "run",
+    )  # fmt: skip
+    LATE = "late", "L", "bad", "was due, and its dump is not complete", SUPPLIER, "run"
+    LOST = (
+        "lost", "X", "bad", "is listed, and its published file is missing or damaged",
+        "Write its published file again, for free", "publish",
+    )  # fmt: skip
+    FAILED = (
+        "failed", "F", "bad", "has a dump that cannot be processed, or a run that died or failed",
+        "Have the dump delivered again, then release it", "run",
+    )  # fmt: skip
 
-    def __new__(cls, word: str, letter: str = "", colour: Colour = "good", meaning: str = "") -> "State":
+    def __new__(cls, word: str, *row: str) -> "State":
         """Make a row."""
         state = str.__new__(cls, word)
-        state._value_, state.letter, state.colour, state.meaning = word, letter, colour, meaning
+        state._value_ = word
+        state.letter, state.colour, state.meaning, state.advice, state.action = row
         return state
 
     @property
@@ -105,13 +115,9 @@ class DayState(Part):
             for number, count in enumerate(levels)
         ]
 
-    def changed(self, **changes: object) -> "DayState":
-        """Return the day with other values of some fields."""
-        return self.model_copy(update=changes)
-
 
 def day_or_hour(period: date) -> str:
-    """Return what a period is: "day" or "hour"."""
+    """Return the noun of a period: "day" or "hour"."""
     return "hour" if isinstance(period, Hour) else "day"
 
 
@@ -126,7 +132,26 @@ def _worst(own: Sequence[DayState]) -> DayState:
     worst = max(own, key=lambda one: [*State].index(one.state))
     alike = sum(one.state is worst.state for one in own)
     note = f"{alike} of {len(own)} hours" + (f"; {worst.day}: {worst.note}" if worst.note else "")
-    return worst.changed(day=day_of(worst.day), note="" if worst.state is State.PUBLISHED else note)
+    if worst.state is State.PUBLISHED:
+        note = ""
+    return worst.model_copy(update={"day": day_of(worst.day), "note": note})
+
+
+One = TypeVar("One", bound=Any)
+
+
+def stretches(dated: Iterable[One], alike: Callable[[One], Hashable]) -> list[list[One]]:
+    """Group things, rising by period, that have the same `alike` and periods in a row."""
+    found: list[list[One]] = []
+    newest: dict[Hashable, list[One]] = {}
+    for one in dated:
+        own = newest.get(alike(one))
+        if own and own[-1].day and one.day and follows(own[-1].day, one.day):
+            own.append(one)
+        else:
+            found.append([one])
+            newest[alike(one)] = found[-1]
+    return found
 
 
 def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, ...]:
@@ -139,9 +164,10 @@ def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, 
             state = _released(settings, facts, listed.get(day), day, now)
         else:
             state = _unreleased(settings, facts, day, now)
+        changes: dict[str, object] = {"accepted": day_of(day) in accepted}
         if state.raw_expires is not None:
-            state = state.changed(days_until_raw_expires=days_left(state.raw_expires, now))
-        found.append(state.changed(accepted=day_of(day) in accepted))
+            changes["days_until_raw_expires"] = days_left(state.raw_expires, now)
+        found.append(state.model_copy(update=changes))
     return tuple(found)
 
 
@@ -183,7 +209,7 @@ def _of_ledger(
 
 
 def _unreleased(settings: Settings, facts: Facts, day: date, now: datetime) -> DayState:
-    arrival = facts.arrivals.get(day)
+    arrival, tree = facts.arrivals.get(day), settings.tree_of(day)
     parts = parts_of(settings, day) if arrival is None else (*arrival.waiting, *arrival.broken)
     leaves = leaves_of(settings, day, parts)
     state, note = _of_folders(arrival, day in facts.refused, now >= late_from(settings, day))
@@ -191,8 +217,8 @@ def _unreleased(settings: Settings, facts: Facts, day: date, now: datetime) -> D
         day=day,
         state=state,
         note=note,
-        waiting_for=lacking(settings.tree_of(day), leaves),
-        levels=touched(settings.tree_of(day), leaves) if leaves else (),
+        waiting_for=lacking(tree, leaves),
+        levels=touched(tree, leaves) if leaves else (),
         raw_expires=raw_expires(settings, day),
     )
 
@@ -203,7 +229,7 @@ def _of_folders(arrival: Arrival | None, refused: bool, due: bool) -> tuple[Stat
     if arrival is None:
         return waiting, "the input folder cannot be listed"
     if arrival.unknown_regions:
-        listed = ", ".join(f"region={shown(name)}" for name in arrival.unknown_regions[:3])
+        listed = ", ".join(f"region={printable(name)}" for name in arrival.unknown_regions[:3])
         return State.FAILED, f"{listed}: no leaf has a folder of this name"
     if arrival.broken:
         return State.FAILED, next(iter(arrival.broken.values()))
@@ -215,3 +241,31 @@ def _of_folders(arrival: Arrival | None, refused: bool, due: bool) -> tuple[Stat
     if due:
         return State.MISSING, "its dump is complete, and no run released it"
     return State.WAITING, "its dump is complete; a run is to come"
+
+
+def printable(name: str) -> str:
+    """A name found on disk, short, its unprintable characters escaped."""
+    text = name if name.isprintable() else repr(name)[1:-1]
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+
+
+def lacking(tree: AggregationTree, leaves: Collection[str]) -> tuple[str, ...]:
+    """The fewest nodes that cover exactly these leaves: a node stands for all leaves below it."""
+    tree = tree.tree  # a margin's nodes cover them a second time
+    whole = _covered(tree, leaves) == tree.leaves_below
+    return tuple(
+        name
+        for number, name in enumerate(tree.nodes)
+        if whole[number] and (tree.parents[number] < 0 or not whole[tree.parents[number]])
+    )
+
+
+def touched(tree: AggregationTree, leaves: Collection[str]) -> tuple[int, ...]:
+    """For each level, how many of its nodes cannot be known without these leaves."""
+    hit = _covered(tree, leaves) > 0
+    return tuple(int(hit[level.start : level.stop].sum()) for level in tree.levels)
+
+
+def _covered(tree: AggregationTree, leaves: Collection[str]) -> NDArray[np.int64]:
+    known = set(leaves)
+    return tree.add_up(np.array([[name in known] for name in tree.leaves], dtype=np.int64))[:, 0]

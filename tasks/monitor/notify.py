@@ -98,12 +98,8 @@ def read_told(settings: Settings) -> Memory:
 def write_told(settings: Settings, memory: Memory) -> None:
     """Keep it, in one step."""
     alarms = [
-        {
-            **known.alarm.to_document(),
-            "since": known.since.isoformat(),
-            "lasts": known.lasts,
-            "heard": sorted(known.heard),
-        }
+        known.alarm.model_dump(mode="json")
+        | {"since": known.since.isoformat(), "lasts": known.lasts, "heard": sorted(known.heard)}
         for known in memory.values()
     ]
     document = {"format": FORMAT, "alarms": alarms}
@@ -129,8 +125,7 @@ def line_of(what: str, alarm: Alarm, now: datetime) -> str:
     return _line(alarm.stream, f"{what}.{alarm.kind.value}", alarm.words, severity, attributes, now, now)
 
 
-def ledger_line_of(stream: str, event: ReleaseEvent, now: datetime) -> str:
-    """Return the line of an event of the ledger, without its end: what happened, to which day, and when."""
+def _ledger_line_of(stream: str, event: ReleaseEvent, now: datetime) -> str:
     release = {} if event.period is None else {"day": event.period, "revision": event.revision}
     words = ", ".join([f"{name} {value}" for name, value in release.items()] + [event.kind])
     attributes = {"kind": event.kind, **release, "number": event.number}
@@ -186,12 +181,12 @@ def log_transitions(settings: Settings, before: Memory, after: Memory, now: date
         # the watch itself says that the ledger is away
         with suppress(LedgerError), ledger_if_any(settings) as ledger:
             events, n_events = _events_since(ledger, settings.stream.name, known)
-            lines = [*(ledger_line_of(settings.stream.name, one, now) for one in events), *lines]
+            lines = [*(_ledger_line_of(settings.stream.name, one, now) for one in events), *lines]
         append_lines(file, lines)
         if n_events is not None:  # after the lines: a crash between the two leaves them twice, never out
             write_private(known, str(n_events).encode())
     except OSError as error:
-        return f"[watch] log cannot be written ({error.strerror}): mend that file, its folder or its disk"
+        return f"[watch] log cannot be written ({error.strerror}): fix that file, its folder or its disk"
     return None
 
 

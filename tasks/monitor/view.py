@@ -4,28 +4,26 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from math import isfinite
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasPath, BeforeValidator, Field
-
-from optstream.catalogue.documents import (
-    Count,
-    Instant,
-    OrAbsent,
-    Part,
-    PeriodText,
-    Positive,
-    Several,
-    Text,
-    absent,
+from pydantic import (
+    AliasPath,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    PlainSerializer,
+    WithJsonSchema,
 )
+
+from optstream.catalogue.documents import Count, Instant, Part, PeriodText, Positive, Several, Text
 from optstream.ledger import Ledger
 from tasks.config import Settings
+from tasks.ledger.show import DayHeadroom, WindowHeadroom
 from tasks.monitor.alarms import DEPENDS, Alarm, alarms_of
 from tasks.monitor.days import DayState, State, days_of
-from tasks.monitor.facts import Facts, look, newest_day, replaced
-from tasks.release.outcomes import budget_document
+from tasks.monitor.facts import Facts, look
+from tasks.release.outcomes import BudgetDocument, budget_document
 
 
 @dataclass(frozen=True)
@@ -53,14 +51,10 @@ def watch(settings: Settings, ledger: Ledger | None, now: datetime, *, live: boo
 
 # The document of `optstream status --json` and `optstream watch --json`: versioned, for machines.
 
-
-Amount = Annotated[
-    str,
-    BeforeValidator(str),
-    Field(pattern="^-?([0-9]+(/[0-9]+)?|inf)$", description="exact; inf where noise was compromised"),
-]
 Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(lambda share: round(share, 4))]
-Begin = Annotated[str, BeforeValidator(datetime.isoformat)]
+Begin = Annotated[
+    InstanceOf[datetime], PlainSerializer(datetime.isoformat), WithJsonSchema({"type": "string"})
+]
 
 
 class Level(Part):
@@ -71,43 +65,24 @@ class Level(Part):
     share: str
 
 
-class Left(Part):
-    """What is left, exact and to read."""
-
-    left: Amount
-    left_float: Annotated[
-        float | None, BeforeValidator(lambda amount: float(amount) if isfinite(amount) else None)
-    ] = Field(validation_alias=AliasPath("left"))
-
-
-class Window(Left):
+class Window(WindowHeadroom):
     """Windows that have the same left."""
 
-    first_step: int
-    last_step: int
+    model_config = ConfigDict(from_attributes=True)
     begin_first: Begin | None
     begin_last: Begin | None
 
 
-class DayLeft(Left):
-    """What a day could still be charged."""
+class DayLeft(DayHeadroom):
+    """A day and what it could still be charged; may_be_released is null for one with a release."""
 
-    date: PeriodText = Field(validation_alias="day")
-    may_be_released: bool | None = Field(validation_alias="may", description="null for a day with a release")
+    model_config = ConfigDict(from_attributes=True)
+    because: str = Field("", exclude=True)
 
 
-class Budget(Part):
+class Budget(BudgetDocument):
     """The privacy budget, by the accountant."""
 
-    window_steps: Positive
-    grant: Amount
-    grant_float: float | None
-    spent: Amount
-    spent_float: float | None
-    left: Amount
-    left_float: float | None
-    currency: OrAbsent[Literal["rho"]] = absent("where amounts are rho of zero-concentrated privacy")
-    in_words: OrAbsent[Text] = absent()
     windows: list[Window] = Field(description="those that the last release or a later one meets")
     days: list[DayLeft]
 
@@ -178,9 +153,9 @@ def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
         "counts": view.counts,
         "days": view.days,
         "alarms": view.alarms,
-        "budget": {**budget_document(facts.budget).to_json(), **left},
+        "budget": dict(budget_document(facts.budget)) | left,
         "last_audit": facts.audit,
-        "replaced_readings": {"day": newest_day(facts), "note": DEPENDS, "regions": replaced(facts)},
+        "replaced_readings": {"day": facts.replaced_day, "note": DEPENDS, "regions": facts.replaced()},
         "published": str(settings.published_folder),
     }
     return Status.model_validate(document).model_dump(mode="json", by_alias=True)

@@ -30,10 +30,10 @@ from optstream.ledger import Key, Ledger, ReleaseState
 from optstream.ledger.records import LONGEST_LEASE
 from optstream.noise import NoiseSource, secure_noise
 from optstream.storage.store import StoreUrl, open_store
-from optstream.stream import Measured, period_from
-from tasks.config import Layout, Settings
+from optstream.stream import Measured, day_of, period_from
+from tasks.config import Settings
 from tasks.config.fields import ledger_database, lies_within
-from tasks.config.schema import CONSTRAINTS
+from tasks.config.schema import CONSTRAINTS, layout_key
 from tasks.ingest import arrivals
 from tasks.ingest.clock import clock_ahead
 from tasks.ingest.sandbox import clock_before_ingest
@@ -359,18 +359,21 @@ def _seeded(settings: Settings, ledger: Ledger) -> Lines:
 
 def markers(case: Case) -> Lines:
     """Markers that the supplier never sets: those days would wait without end."""
-    delivered: dict[Layout, bool] = {}
+    layouts, delivered = case.settings.input.layouts, dict[date, bool]()
     for day, folder in arrivals.dated_folders(case.settings):
-        layout, names = case.settings.input_of(day), set[str]()
-        if not delivered.get(layout):
+        names, layout = set[str](), case.settings.input_of(day)
+        first = max(begins for begins, _ in layouts if begins <= day_of(day))
+        if not delivered.get(first):
             with suppress(OSError):  # another check names it
                 names = set(arrivals.entries_of(folder, arrivals.MOST_FILES))
         if any(name.endswith(".parquet") for name in names):
-            delivered[layout] = layout.announcement in names
-    for layout in (layout for layout, is_announced in delivered.items() if not is_announced):
-        since = "" if layout.valid_from is None else f" of {layout.valid_from} and later"
+            delivered[first] = layout.announcement in names
+    for first, layout in layouts:
+        if delivered.get(first, True):
+            continue
+        since = "" if first == date.min else f" of {first} and later"
         rule = f"dumps{since} are there, and none has {layout.announcement}: every such day will wait"
-        key = layout.key("marker" if layout.file_list is None else "file_list")
+        key = layout_key("marker" if layout.file_list is None else "file_list", first)
         yield WARNING, case.settings.input_folder, rule, f"have the supplier write it last, or correct {key}"
 
 

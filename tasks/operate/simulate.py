@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from optstream.errors import DumpError, ParameterError
 from optstream.storage.store import Location, StoreUrl
 from optstream.stream import Calendar
-from tasks.config import Layout
+from tasks.config import Input
 from tasks.ingest.arrivals import EVERY, place_of
 
 # What simulated load looks like: public means of the French regions, and a rough shape around them.
@@ -132,7 +132,7 @@ def weather_of(seed: int, day: date, hours: Values, purpose: str) -> Values:
 # Writing raw dumps as a supplier would: a folder a region and day, or one a day; whole or absent.
 
 PART = "part-0.parquet"
-LAYOUT = Layout(value="load_mw")
+LAYOUT = Input(schema="aggregated", value="load_mw")
 
 
 def dump_folder(folder: Path, region: str, day: date) -> Path:
@@ -144,7 +144,7 @@ def dump_folder(folder: Path, region: str, day: date) -> Path:
     return folder / place_of(region, day)
 
 
-def write_dump(folder: Path, region: str, day: date, rows: pl.DataFrame, layout: Layout = LAYOUT) -> bool:
+def write_dump(folder: Path, region: str, day: date, rows: pl.DataFrame, layout: Input = LAYOUT) -> bool:
     """Write one dump, whole with its marker; return False if the same was there. Raises DumpError
     where another lies: real data are never overwritten.
     """
@@ -194,7 +194,7 @@ def simulate(
     days: Iterable[date],
     seed: int = 0,
     schema: Literal["aggregated", "metered"] = "aggregated",
-    layout_of: Callable[[date], Layout] = lambda day: LAYOUT,
+    layout_of: Callable[[date], Input] = lambda day: LAYOUT,
     counts: bool = False,
     cells: Mapping[str, tuple[str, str]] = NO_CELLS,
 ) -> list[bool]:
@@ -232,7 +232,7 @@ def simulate(
 
 
 def as_laid_out(
-    rows: pl.DataFrame, layout: Layout, cells: Mapping[str, tuple[str, str]] = NO_CELLS
+    rows: pl.DataFrame, layout: Input, cells: Mapping[str, tuple[str, str]] = NO_CELLS
 ) -> pl.DataFrame:
     """Return the columns under the layout's names, values divided by the factor."""
     if layout.factor != 1:

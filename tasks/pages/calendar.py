@@ -7,36 +7,41 @@ from datetime import date
 from itertools import groupby
 from typing import Any
 
-from optstream.catalogue import Entry
 from optstream.catalogue.index import day_entries
-from optstream.stream import Calendar, days_from, follows
+from optstream.stream import Calendar, days_from
 from tasks.monitor.days import DayState, State
+from tasks.monitor.days import stretches as alike_in_a_row
 from tasks.pages.published import PublicFacts
 from tasks.pages.render import MONTHS, day_in_words
 
 RECENT_DAYS = 60
 STRETCHES_SHOWN = 40
-ABSENT = "absent"
-"""All that readers know of a day without a release."""
-MEANINGS = {state.value: state.meaning for state in State} | {ABSENT: "is not published"}
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A day of the calendar. note: why it is so, in words."""
+    """A day of the calendar. kind: None where readers know of no release. note: why it is so, in words."""
 
     day: date
-    state: str
+    kind: State | None
     note: str = ""
 
     @property
+    def state(self) -> str:
+        return "absent" if self.kind is None else self.kind.value
+
+    @property
     def letter(self) -> str:
-        return "–" if self.state == ABSENT else State(self.state).letter
+        return "–" if self.kind is None else self.kind.letter
 
     @property
     def colour(self) -> str:
         """The class of its cell."""
-        return "warn" if self.state == ABSENT else State(self.state).colour
+        return "warn" if self.kind is None else self.kind.colour
+
+    @property
+    def meaning(self) -> str:
+        return "is not published" if self.kind is None else self.kind.meaning
 
     @property
     def words(self) -> str:
@@ -53,24 +58,24 @@ def marks_of_facts(facts: PublicFacts) -> tuple[Mark, ...]:
     if stated is not None:
         slots = Calendar(stated.step_minutes, stated.time_zone, stated.day)
         days = [day for day in days if not slots.skips(day)]
-    return tuple(_public(day, entries.get(day), facts.lost.get(day)) for day in days)
-
-
-def _public(day: date, entry: Entry | None, lost: str | None) -> Mark:
-    if entry is None:
-        return Mark(day, ABSENT)
-    if lost is not None:
-        return Mark(day, State.LOST.value, f"its file is {lost}")
-    if entry.withdrawn:
-        return Mark(day, State.WITHDRAWN.value)
-    if entry.revision:
-        return Mark(day, State.RESTATED.value, f"revision {entry.revision}")
-    return Mark(day, State.PUBLISHED.value)
+    found = []
+    for day in days:
+        if (entry := entries.get(day)) is None:
+            found.append(Mark(day, None))
+        elif day in facts.lost:
+            found.append(Mark(day, State.LOST, f"its file is {facts.lost[day]}"))
+        elif entry.withdrawn:
+            found.append(Mark(day, State.WITHDRAWN))
+        elif entry.revision:
+            found.append(Mark(day, State.RESTATED, f"revision {entry.revision}"))
+        else:
+            found.append(Mark(day, State.PUBLISHED))
+    return tuple(found)
 
 
 def marks_of_days(days: Sequence[DayState], called: Callable[[str], str] = str) -> tuple[Mark, ...]:
     """Every day as the watch has it. called: the name of a node."""
-    return tuple(Mark(day.day, day.state.value, _note(day, called)) for day in days)
+    return tuple(Mark(day.day, day.state, _note(day, called)) for day in days)
 
 
 def _note(day: DayState, called: Callable[[str], str]) -> str:
@@ -83,13 +88,14 @@ def _note(day: DayState, called: Callable[[str], str]) -> str:
 
 def calendar(marks: Sequence[Mark], *, all_days: bool) -> dict[str, Any]:
     """Return the values of the template, by name. all_days: whether with those before the last 60."""
+    used = {mark.kind: mark for mark in marks}
     found = stretches(marks)
     return {
         "months": months_of(marks[-RECENT_DAYS:]),
         "older": months_of(marks[:-RECENT_DAYS]) if all_days else [],
         "n_older": max(0, len(marks) - RECENT_DAYS),
         "counts": counted_states(marks),
-        "legend": used_states(marks),
+        "legend": [used[kind] for kind in (*State, None) if kind in used],
         "stretches": found[:STRETCHES_SHOWN],
         "n_stretches": len(found),
     }
@@ -106,30 +112,15 @@ def months_of(marks: Sequence[Mark]) -> list[tuple[str, list[Mark | None]]]:
 
 def counted_states(marks: Sequence[Mark]) -> str:
     """ "363 published, 2 withdrawn": in the order of the states."""
-    counts = Counter(mark.state for mark in marks)
-    return ", ".join(f"{counts[state]:,} {state}" for state in MEANINGS if counts[state])
+    counts = Counter(mark.kind for mark in marks)
+    return ", ".join(f"{counts[kind]:,} {kind or 'absent'}" for kind in (*State, None) if counts[kind])
 
 
-def used_states(marks: Sequence[Mark]) -> list[tuple[Mark, str]]:
-    """A mark of each state that occurs and the state's meaning: the legend."""
-    used = {mark.state: mark for mark in marks}
-    return [(used[state], meaning) for state, meaning in MEANINGS.items() if state in used]
-
-
-def stretches(marks: Sequence[Mark]) -> list[tuple[str, str, str, int]]:
-    """Return runs of alike neighbours that are not simply published, the newest first."""
-    groups: list[list[Mark]] = []
-    for mark in marks:
-        if mark.state == State.PUBLISHED.value and not mark.note:
-            continue
-        before = groups[-1][-1] if groups else None
-        alike = before is not None and (before.state, before.note) == (mark.state, mark.note)
-        if before is not None and alike and follows(before.day, mark.day):
-            groups[-1].append(mark)
-        else:
-            groups.append([mark])
+def stretches(marks: Sequence[Mark]) -> list[tuple[str, Mark, int]]:
+    """Return when, the first and how many: runs of alike days that are not simply published, newest first."""
+    special = (mark for mark in marks if mark.kind is not State.PUBLISHED or mark.note)
+    runs = alike_in_a_row(special, lambda mark: (mark.kind, mark.note))
     return [
-        (" to ".join(dict.fromkeys(day_in_words(one.day) for one in (own[0], own[-1]))),
-         own[0].state, own[0].note, len(own))
-        for own in reversed(groups)
-    ]  # fmt: skip
+        (" to ".join(dict.fromkeys(day_in_words(one.day) for one in (own[0], own[-1]))), own[0], len(own))
+        for own in reversed(runs)
+    ]

@@ -2,18 +2,17 @@
 
 import json
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from fractions import Fraction
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from optstream.errors import PublicationError
 from optstream.ledger import Key, ReleaseEvent, ReleaseRecord, Vintage
-from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy import worst_window
 from optstream.storage.store import Location
 from optstream.stream import day_of
 from tasks.config import Settings
@@ -25,9 +24,8 @@ from tasks.monitor.alarms import DEPENDS
 from tasks.monitor.days import DayState, State
 from tasks.monitor.facts import Suspect
 from tasks.pages.calendar import marks_of_days
-from tasks.pages.charts import Chart
 from tasks.pages.node import Span, node_chart
-from tasks.pages.render import counted, share_in_percent, size_in_words
+from tasks.pages.render import Chart, counted, share_in_percent
 from tasks.pages.snapshot import RunLink, Snapshot, StreamRun
 from tasks.pages.stream import MOST_ALARMS
 from tasks.trusted.verdicts import ResultFile, result_files
@@ -56,7 +54,7 @@ class DayFacts:
     """What ledger and folders know of one day; `arrival` is None where the input cannot be listed."""
 
     arrival: Arrival | None = None
-    files: Mapping[str, tuple[FileFacts, ...]] = field(default_factory=dict)
+    files: Mapping[str, Sequence[FileFacts]] = field(default_factory=dict)
     results: tuple[ResultFile, ...] = ()
     objected: frozenset[str] = frozenset()
     records: tuple[ReleaseRecord, ...] = ()
@@ -76,7 +74,7 @@ def read_day(settings: Settings, day: date) -> DayFacts:
         for one in result_files(settings)
         if one.first <= day <= one.last and one.path.suffix == ".json" and not one.path.name.startswith(".")
     )
-    objected = frozenset(one.path.name for one in results if not _holds(one))
+    objected = frozenset(one.path.name for one in results if _objects(one))
     stream, period = settings.stream.name, day.isoformat()
     with ledger_if_any(settings) as ledger:
         newest = None if ledger is None else ledger.latest(stream, period)
@@ -86,43 +84,38 @@ def read_day(settings: Settings, day: date) -> DayFacts:
         records = tuple(filter(None, (ledger.find(Key(stream, period, one)) for one in revisions)))
         vintages = {one: ledger.vintages_of(Key(stream, period, one)) for one in revisions}
         events = ledger.events_of(stream, period)
-    return DayFacts(arrival, files, results, objected, records, vintages, events, _curve(settings, day))
-
-
-def _curve(settings: Settings, day: date) -> Chart | None:
+    curve = None
     with suppress(PublicationError, OSError):
         found = node_chart(settings, settings.tree_of(day).nodes[0], Span(day_of(day), day_of(day)))
-        if found["spans"][0]["at"]:
-            return found
-    return None
+        curve = found if found["spans"][0]["at"] else None
+    return DayFacts(arrival, files, results, objected, records, vintages, events, curve)
 
 
-def _holds(result: ResultFile) -> bool:
-    """Whether nothing that the suite expects failed, as far as the file can be read."""
+def _objects(result: ResultFile) -> bool:
+    """Whether something that the suite expects failed, as far as the file can be read."""
     with suppress(OSError, ValueError, AttributeError):
-        return json.loads(result.path.read_bytes()).get("success") is not False
-    return True
+        return json.loads(result.path.read_bytes()).get("success") is False
+    return False
 
 
-def _facts(files: Iterable[Location]) -> tuple[FileFacts, ...]:
+def _facts(files: Iterable[Location]) -> list[FileFacts]:
     """A file that is gone since it was listed is left out."""
     found = []
     for file in files:
         with suppress(OSError):
             found.append(facts_of(file))
-    return tuple(found)
+    return found
 
 
 def day_page(
     snapshot: Snapshot, facts: DayFacts, day: date, runs: Sequence[StreamRun] = ()
-) -> dict[str, Any] | None:
-    """Return the template's values; None for a day that is not on the calendar. runs: those that had it."""
+) -> dict[str, Any]:
+    """Return the template's values of a day of the calendar. runs: those that had it."""
     view, settings = snapshot.view, snapshot.settings
-    days = {} if view is None else {one.day: one for one in view.days}
-    if view is None or settings is None or day not in days:
-        return None
+    assert view is not None and settings is not None  # noqa: PT018 - it has a calendar
+    days = {one.day: one for one in view.days}
     (mark,), page = marks_of_days([days[day]], settings.called), view.facts.page
-    model = settings.model if page is None else page.terms.model
+    length = (settings.model if page is None else page.terms.model).window_length
     before, after = (settings.calendar.after(day, number) for number in (-1, 1))
     alarms = tuple(alarm for alarm in view.alarms if alarm.day == day)
     docs = {one.path.name for one in snapshot.docs}
@@ -139,7 +132,14 @@ def day_page(
         "actions": list(_actions(days[day], facts, settings, snapshot.file, bool(alarms))),
         "happened": sorted(_happened(facts, runs, docs, settings.called), key=lambda one: one.at),
         "lineage": list(_lineage(days[day], facts)),
-        "revisions": [_revision(one, facts, model) for one in facts.records],
+        "revisions": [
+            (
+                one,
+                worst_window(one.spends, length).epsilon if one.compromised is None else inf,
+                len(facts.vintages.get(one.revision, ())) + (one.staged_hash is not None),
+            )
+            for one in facts.records
+        ],
         "lacking": [one for one in dumps if not one.is_complete],
         "complete": [one for one in dumps if one.is_complete],
         "has_shares": any(one.replaced for one in dumps),
@@ -148,23 +148,9 @@ def day_page(
     }
 
 
-def _revision(
-    record: ReleaseRecord, facts: DayFacts, model: PrivacyModel
-) -> tuple[int, str, Fraction | float, int, str]:
-    """Number, state, the most that it takes from any window, number of estimates, and a note."""
-    epsilon: Fraction | float = inf
-    if record.compromised is None:
-        epsilon = worst_window(record.spends, model.window_length).epsilon
-    note = "; ".join(filter(None, (record.reason, record.withdrawn, record.compromised)))
-    n_estimates = len(facts.vintages.get(record.revision, ())) + (record.staged_hash is not None)
-    return record.revision, str(record.state).lower(), epsilon, n_estimates, note
-
-
 def _lineage(day: DayState, facts: DayFacts) -> Iterator[tuple[str, str]]:
     """From dumps to readers, as far as the day came: a name, and a line about it."""
-    arrival = facts.arrival
-    there = 0 if arrival is None else len(arrival.files)
-    yield "Dumps", f"{there} complete now"
+    yield "Dumps", f"{0 if facts.arrival is None else len(facts.arrival.files)} complete now"
     if not facts.records:
         return
     newest = facts.records[-1]
@@ -184,7 +170,7 @@ def _actions(
     day: DayState, facts: DayFacts, settings: Settings, file: Path, has_alarms: bool
 ) -> Iterator[tuple[str, str]]:
     """What helps, the first thing first: in words, and a command to copy or ""."""
-    config, on = shlex.quote(str(file)), f"--date {day.day}"
+    config, on, state = shlex.quote(str(file)), f"--date {day.day}", day.state
     run = f"optstream run --config {config} {on}"
     restate = (
         "It can be measured once more, from the share that `[budget] restatement_share` keeps back",
@@ -192,52 +178,37 @@ def _actions(
     )
     if not settings.budget.restatement_share:
         restate = ("It cannot be measured once more: `[budget] restatement_share` keeps nothing back", "")
-    withdraw = (
-        "It can be withdrawn from readers, and stays charged",
-        f"optstream withdraw --config {config} {on} --reason 'why, without any value'",
-    )
-    match day.state:
-        case State.PUBLISHED | State.RESTATED:
-            if not has_alarms:
-                yield "Nothing needs to be done: readers have it", ""
-            yield from (withdraw, restate)
-        case State.LOST:
-            yield "Write its published file again, for free", f"optstream publish --config {config} {day.day}"
-        case State.WITHDRAWN | State.VOID:
-            yield restate
-        case State.MISSING:
-            yield "Release it", run
-        case State.FAILED:
-            first = "Have the dump delivered again, then release it"
-            yield ("Let the next run continue it, or continue now" if facts.records else first), run
-        case State.LATE:
-            yield "Ask the supplier of the dump; the next run releases it, or release it then", run
-        case State.HELD | State.WAITING:
-            yield "Nothing: the next run releases it", ""
-        case State.RUNNING:
-            yield "Nothing: a run processes it; if that hangs, end it, and the next run continues", ""
+    is_fine = state in (State.PUBLISHED, State.RESTATED)
+    if state is State.FAILED and facts.records:
+        yield "Let the next run continue it, or continue now", run
+    elif state.advice and not (is_fine and has_alarms):
+        publish = f"optstream publish --config {config} {day.day}"
+        yield state.advice, {"": "", "run": run, "publish": publish}[state.action]
+    if is_fine:
+        withdraw = f"optstream withdraw --config {config} {on} --reason 'why, without any value'"
+        yield "It can be withdrawn from readers, and stays charged", withdraw
+    if is_fine or state.action == "restate":
+        yield restate
     yield "See what would be charged, without charging it", f"{run} --dry-run"
 
 
-@dataclass(frozen=True)
-class Happening:
+class Happening(NamedTuple):
     """An event. runs: each run followed by the one that started it. doc: the file of its page; "" without."""
 
     at: datetime
     words: str
-    runs: tuple[RunLink, ...] = ()
+    runs: Sequence[StreamRun | RunLink] = ()
     doc: str = ""
 
 
 def _happened(
-    facts: DayFacts, runs: Sequence[StreamRun], docs: Collection[str], called: Callable[[str], str]
+    facts: DayFacts, runs: Sequence[StreamRun], docs: set[str], called: Callable[[str], str]
 ) -> Iterator[Happening]:
     """The events of a day, in no order. docs: the files of Great Expectations' pages that can be shown."""
     for run in runs:
-        started_by = () if run.parent is None else (run.parent,)
-        yield Happening(run.begins, "A run of it began", (run.link, *started_by))
+        yield Happening(run.begins, "A run of it began", [run] if run.parent is None else [run, run.parent])
         if run.ends is not None:
-            yield Happening(run.ends, f"A run of it ended, {run.state.lower()}", (run.link,))
+            yield Happening(run.ends, f"A run of it ended, {run.state.lower()}", [run])
     written = [(one.written, part) for part, own in facts.files.items() for one in own if one.written]
     if written:
         at, part = max(written)
@@ -251,22 +222,20 @@ def _happened(
         doc = result.path.with_suffix(".html").name
         words = f"The suite {result.suite or 'of contracts'} judged it"
         if result.path.name in facts.objected:
-            words += ", and objects to it" + (
-                "" if result.first == result.last else " or to another day of its run"
-            )
+            words += ", and objects to it"
+            words += "" if result.first == result.last else " or to another day of its run"
         yield Happening(result.at, words, doc=doc if doc in docs else "")
 
 
-@dataclass(frozen=True)
-class DumpRow:
+class DumpRow(NamedTuple):
     """A region's dump. written: of its last file. replaced: shares of its readings; "" where not known."""
 
     region: str
     words: str
-    is_complete: bool = False
-    size: str = ""
-    written: datetime | None = None
-    replaced: str = ""
+    is_complete: bool
+    size: int
+    written: datetime | None
+    replaced: str
 
 
 def _dumps(
@@ -274,17 +243,20 @@ def _dumps(
 ) -> Iterator[DumpRow]:
     """A row for each part of the day's dump; none where the input folder cannot be listed."""
     arrival = facts.arrival
-    for part in () if arrival is None else parts:
-        assert arrival is not None
-        region, known = called(part) if part else "all", facts.files.get(part, ())
+    if arrival is None:
+        return
+    for part in parts:
+        known = facts.files.get(part, ()) if part in arrival.files else ()
         shares = suspect[part]._asdict().items() if part in suspect else ()
         replaced = ", ".join(f"{share_in_percent(share)} {kind}" for kind, share in shares if share)
-        replaced = replaced or ("none" if shares else "")
+        words = arrival.broken.get(part) or arrival.waiting.get(part) or "not there"
         if part in arrival.files:
-            size = size_in_words(sum(one.size for one in known)) if known else ""
-            newest = max((one.written for one in known if one.written is not None), default=None)
             words = f"complete, {counted(len(arrival.files[part]), 'file')}"
-            yield DumpRow(region, words, True, size, newest, replaced)
-        else:
-            words = arrival.broken.get(part) or arrival.waiting.get(part) or "not there"
-            yield DumpRow(region, words, replaced=replaced)
+        yield DumpRow(
+            called(part) if part else "all",
+            words,
+            part in arrival.files,
+            sum(one.size for one in known),
+            max((one.written for one in known if one.written is not None), default=None),
+            replaced or ("none" if shares else ""),
+        )

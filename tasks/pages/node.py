@@ -1,6 +1,6 @@
 """The page of a node: its published curve with bands, days before, children, and replaced releases."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -19,9 +19,8 @@ from optstream.catalogue.read import read_columns, read_statement
 from optstream.errors import PublicationError
 from optstream.stream import AggregationTree, day_of, days_from
 from tasks.config import Settings
-from tasks.pages import charts
-from tasks.pages.charts import Chart, chart, line
-from tasks.pages.render import quantity_of, unit_of
+from tasks.pages import render
+from tasks.pages.render import Chart, chart, line, quantity_of, unit_of
 
 COLUMNS = {
     "at": pl.Int64(),
@@ -47,7 +46,7 @@ LINES = {
     "week-before": ("a week before", "nothing is published of it"),
     "replaced": ("earlier vintages and revisions", f"none of up to {MOST_DAYS_REPLACED} days"),
     "child": ("children, stacked", "the node has none"),
-}  # fmt: skip
+}
 """What can be shown next to the curve: its name, and why it cannot be where it is not there."""
 
 
@@ -66,10 +65,6 @@ class Span:
     def moved(self, days: int) -> "Span":
         """Return as many days, so many later."""
         return Span(self.first + timedelta(days=days), self.last + timedelta(days=days))
-
-    def of_length(self, n_days: int) -> "Span":
-        """Return so many days that end with the same."""
-        return Span(self.last - timedelta(days=n_days - 1), self.last)
 
 
 def find_nodes(settings: Settings, text: str) -> tuple[tuple[str, str], ...]:
@@ -99,7 +94,7 @@ def node_page(settings: Settings, node: str, span: Span) -> dict[str, Any]:
         "span": span,
         "earlier": span.moved(-span.n_days),
         "later": span.moved(span.n_days),
-        "spans": [span.of_length(n_days) for n_days in SPANS],
+        "spans": [Span(span.last - timedelta(days=n_days - 1), span.last) for n_days in SPANS],
         "curve": curve,
         # kind, name, whether it is shown at first, and why it cannot be
         "shown": [
@@ -110,36 +105,36 @@ def node_page(settings: Settings, node: str, span: Span) -> dict[str, Any]:
 
 def node_chart(settings: Settings, node: str, span: Span, children: Sequence[str] = ()) -> Chart:
     """Return a node's published curve, and what there is of `LINES`. Raises as `read_nodes`."""
-    called, days = settings.called, days_from(span.first - timedelta(days=7), span.last)
-    stacked = children[:MOST_CHILDREN]
-    rows = read_nodes(settings, {node, *stacked}, days)
+    called, stacked = settings.called, children[:MOST_CHILDREN]
+    rows = read_nodes(settings, {node, *stacked}, days_from(span.first - timedelta(days=7), span.last))
     begin = datetime.combine(span.first, time(), ZoneInfo(settings.stream.time_zone)).timestamp()
-    by_node = {name: rows.filter(pl.col("node") == name) for name in (node, *stacked)}
-    own = by_node[node].filter(pl.col("at") >= int(begin))
+    own = rows.filter((pl.col("node") == node) & (pl.col("at") >= int(begin)))
     at, value = own["at"].to_list(), own["value"].to_list()
 
-    def on_times(other: pl.DataFrame, days_later: int = 0) -> list[float | None]:
-        values = dict(other.select("at", "value").iter_rows())
-        return [values.get(one - days_later * charts.DAY) for one in at]
+    def on_times(values: Mapping[int, float], days_later: int = 0) -> list[float | None]:
+        return [values.get(one - days_later * render.DAY) for one in at]
+
+    def values_of(name: str) -> dict[int, float]:
+        return dict(rows.filter(pl.col("node") == name).select("at", "value").iter_rows())
 
     lines = [line(called(node), value, error=own["error"].to_list(), noise=own["noise"].to_list())]
     for kind, n_days in (("day-before", 1), ("week-before", 7)):
-        before = on_times(by_node[node], n_days)
+        before = on_times(values_of(node), n_days)
         if any(one is not None for one in before):
             lines.append(line(LINES[kind][0], before, kind))
-    stack = [line(called(child), on_times(by_node[child]), "child") for child in stacked]
+    parts = [on_times(values_of(child)) for child in stacked]
+    stack = [line(called(child), part, "child") for child, part in zip(stacked, parts, strict=True)]
     if n_others := len(children) - len(stack):
-        parts = [on_times(by_node[child]) for child in stacked]
         lists = zip(value, *parts, strict=True)
         left = [None if None in known else whole - sum(known) for whole, *known in lists]
         stack.append(line(f"{n_others} others", left, "child"))
     if span.n_days <= MOST_DAYS_REPLACED:
-        replaced = read_replaced(settings, node, days_from(span.first, span.last))
+        replaced = _read_replaced(settings, node, days_from(span.first, span.last))
         lines += [line(label, on_times(old), "replaced") for label, old in replaced.items()]
     return chart(
         quantity_of(settings.published.value),
         unit_of(settings.published.value),
-        [charts.span("each step", at, [[*lines, *stack]])],
+        [render.span("each step", at, [[*lines, *stack]])],
         nodes=[called(node)],
         zone=settings.stream.time_zone,
         least=0.0 if settings.counts_known else None,
@@ -165,39 +160,28 @@ def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date
     return pl.concat(frames).sort("node", "at")
 
 
-def read_replaced(settings: Settings, node: str, days: Collection[date]) -> dict[str, pl.DataFrame]:
+def _read_replaced(settings: Settings, node: str, days: Collection[date]) -> dict[str, dict[int, float]]:
     """Return a node's replaced figures by "revision 0, vintage 1", the oldest first, where readable."""
     place = open_storage(settings.published_folder)
     value = read_catalogue(place).value_column
-    found: dict[tuple[int, int], list[pl.DataFrame]] = {}
+    found: dict[tuple[int, int], dict[int, float]] = {}
     for day in days:
         names = [PurePosixPath(name) for name in place.names_below(folder_of(SUPERSEDED, day))]
         for name in [one for one in names if is_release_name(one.name)][:MOST_REPLACED]:
             digest = name.stem.removeprefix("release-")
             old = Entry(
-                period=day,
-                revision=0,
-                vintage=0,
-                file_hash=digest,
-                rows_hash=digest,
-                ledger_head="unknown",
+                period=day, revision=0, vintage=0, file_hash=digest, rows_hash=digest, ledger_head="unknown"
             )
             with suppress(PublicationError):
                 stated, rows = read_statement(place, old), _rows(place, old, value, {node})
-                found.setdefault((stated.revision, stated.vintage), []).append(rows)
-    return {
-        f"revision {revision}, vintage {vintage}": pl.concat(frames).sort("at")
-        for (revision, vintage), frames in sorted(found.items())
-    }
+                figures = found.setdefault((stated.revision, stated.vintage), {})
+                figures.update(rows.select("at", "value").iter_rows())
+    return {f"revision {one}, vintage {other}": found[one, other] for one, other in sorted(found)}
 
 
 def _rows(place: Storage, entry: Entry, value: str, nodes: Collection[str]) -> pl.DataFrame:
     errors = error_columns(value)
     rows = read_columns(place, entry, {"timestamp", "node", value, *errors}, {"timestamp", *errors})
     return rows.filter(pl.col("node").is_in(list(nodes)) & pl.col("timestamp").is_not_null()).select(
-        pl.col("timestamp").dt.epoch("s").alias("at"),
-        "node",
-        pl.col(value).alias("value"),
-        pl.col(errors[0]).alias("noise"),
-        pl.col(errors[1]).alias("error"),
+        pl.col("timestamp").dt.epoch("s").alias("at"), "node", value=value, noise=errors[0], error=errors[1]
     )

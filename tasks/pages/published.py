@@ -1,4 +1,4 @@
-"""What the published folder says of a stream, as frozen values, read from there and from nowhere else."""
+"""Facts of a stream from its published folder, and from nowhere else."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -7,10 +7,9 @@ from datetime import date, timedelta
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from optstream.catalogue import Catalogue, Entry, ReleaseStatement, error_columns, read_catalogue
 from optstream.catalogue.about import About, read_about
@@ -22,6 +21,8 @@ from optstream.catalogue.read import read_columns, read_file, read_statement
 from optstream.catalogue.replicates import Replicates, read_replicates, replicate_columns
 from optstream.catalogue.statement import MARGIN
 from optstream.errors import PublicationError
+from optstream.stream import days_from
+from tasks.pages.render import DAY, counted, day_in_words, seconds, shown, unit_of
 
 MOST_SUMMED = 10_000
 """Nodes that are summed up, level by level from the root: of a million its upper levels."""
@@ -56,22 +57,6 @@ def read_summaries(path: Path) -> pl.DataFrame:
     return NO_SUMMARIES
 
 
-def _completed(
-    known: pl.DataFrame, place: Storage, entries: Sequence[Entry], value: str
-) -> tuple[pl.DataFrame, list[Entry]]:
-    """Return the summaries of these files alone, and the entries whose file is not the listed one."""
-    kept = known.filter(pl.col("file_hash").is_in([entry.file_hash for entry in entries]))
-    hashes = set(kept["file_hash"].unique())
-    parts, lost = [kept], []
-    for entry in entries:
-        if entry.file_hash not in hashes:
-            try:
-                parts.append(_summed_up(place, entry, value))
-            except PublicationError:
-                lost.append(entry)
-    return pl.concat(parts).sort("file_hash", "node"), lost
-
-
 def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
     """Return the rows of a file; a day's noise is known only if it is known at every step."""
     columns = error_columns(value)
@@ -87,16 +72,10 @@ def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
         pl.col(value).cast(pl.Float64).mean().alias("mean"),
         pl.when(noise.null_count() == 0).then(pl.coalesce(known, noise.mean())).alias("noise"),
         pl.when(model.null_count() == 0).then(of_model).alias("model"),
-    ).select(
-        pl.lit(entry.file_hash).alias("file_hash"),
-        "node",
-        "mean",
-        "noise",
-        "model",
-        pl.lit(str(max(one.epsilon_of_grant for one in stated))).alias("epsilon"),
-        pl.lit(terms, dtype=pl.List(pl.String)).alias("terms"),
-        pl.lit(_size(place, entry), dtype=pl.Int64).alias("size"),
-    )
+        epsilon=pl.lit(str(max(one.epsilon_of_grant for one in stated))),
+        terms=pl.lit(terms, dtype=pl.List(pl.String)),
+        size=pl.lit(_size(place, entry), dtype=pl.Int64),
+    ).select(pl.lit(entry.file_hash).alias("file_hash"), *[*SCHEMA][1:])
 
 
 def _upper_levels(rows: pl.DataFrame) -> pl.DataFrame:
@@ -118,11 +97,10 @@ def _size(place: Storage, entry: Entry) -> int:
 
 def _of_means(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.DataFrame:
     """Return the standard error of each node's daily mean, and whether it is of the whole error."""
-    if isinstance(entry, DayEntry):  # no file has the covariance of its hours' errors
-        return pl.DataFrame(schema=_MEANS)
     found = None
-    with suppress(PublicationError):  # `check_files` names what is lost, and there is a bound without it
-        found = read_replicates(place, entry, statement)
+    if not isinstance(entry, DayEntry):  # no file has the covariance of a day's hours' errors
+        with suppress(PublicationError):  # `check_files` names what is lost, and there is a bound without it
+            found = read_replicates(place, entry, statement)
     if not isinstance(found, Replicates):
         return pl.DataFrame(schema=_MEANS)
     columns = replicate_columns(found.rows)
@@ -131,7 +109,6 @@ def _of_means(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.D
     return means.select("node", known, pl.lit(found.of == "whole").alias("whole"))
 
 
-Values = NDArray[np.float64]
 MISSING, DAMAGED = "missing", "damaged"
 AS_GOOD_AS_NOTHING = 0.9
 """Of a level's typical figure: with an error this large its figures are of no use."""
@@ -142,8 +119,7 @@ MOST_POINTS = 60_000
 MOST_NODES = 40
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A node as the published rows have it; parent: None at the root. level: root 0."""
 
     name: str
@@ -151,33 +127,7 @@ class Node:
     level: int
 
 
-@dataclass(frozen=True, eq=False)
-class Daily:
-    """Each node's days, (n_nodes, n_days), NaN where unknown; `error` is an upper bound (Minkowski)."""
-
-    first: date
-    mean: Values
-    error: Values
-
-    @property
-    def n_days(self) -> int:
-        """How many days there are, gaps included."""
-        return int(self.mean.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class Recent:
-    """The steps of the last days with a release: values and posterior standard errors, NaN where unknown."""
-
-    first: date
-    last: date
-    days: tuple[date, ...]
-    values: tuple[Values, ...]
-    errors: tuple[Values, ...]
-
-
-@dataclass(frozen=True)
-class LevelError:
+class LevelError(NamedTuple):
     """Root mean squares of a level's newest figures and errors; is_total: of the whole error."""
 
     level: int
@@ -185,21 +135,21 @@ class LevelError:
     error: float
     is_total: bool
 
-    @property
-    def is_as_good_as_nothing(self) -> bool:
-        """Whether the figures are hardly larger than their error."""
-        return self.error >= AS_GOOD_AS_NOTHING * self.size
-
 
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
-    """A stream by its published folder alone; without nodes where every day was withdrawn."""
+    """A stream by its published folder alone; without nodes where every day was withdrawn.
+
+    daily, recent: figures of the drawn nodes, each at the same times, with columns node, at (`seconds`),
+    value and error, null where unknown: the mean of each day, its error at most the steps' own (Minkowski),
+    and each step of the last days.
+    """
 
     catalogue: Catalogue
     statement: ReleaseStatement | None = None
     nodes: tuple[Node, ...] = ()
-    daily: Daily | None = None
-    recent: Recent | None = None
+    daily: pl.DataFrame | None = None
+    recent: pl.DataFrame | None = None
     epsilon: Fraction | None = None
     lost: Mapping[date, str] = field(default_factory=dict)
     about: About = field(default_factory=About)
@@ -220,7 +170,12 @@ class PublicFacts:
     @property
     def n_drawn(self) -> int:
         """How many nodes have curves."""
-        return 0 if self.daily is None else int(self.daily.mean.shape[0])
+        return 0 if self.daily is None else self.daily["node"].n_unique()
+
+    @property
+    def n_recent(self) -> int:
+        """How many days have each step drawn."""
+        return min(RECENT_DAYS, (self.listed[-1].period - self.listed[0].period).days + 1)
 
     @property
     def least(self) -> float | None:
@@ -250,7 +205,22 @@ class PublicFacts:
     @property
     def has_total(self) -> bool:
         """Whether any drawn value says how far it may be from the truth."""
-        return self.daily is not None and bool(np.isfinite(self.daily.error).any())
+        return self.daily is not None and bool(self.daily["error"].is_finite().any())
+
+    @property
+    def faint(self) -> list[str]:
+        """A sentence for each level whose figures are hardly larger than their error."""
+        newest, unit, found = self.newest, unit_of(self.catalogue.value_column), []
+        for level, size, error, is_total in self.level_errors if newest else ():
+            if newest and error >= AS_GOOD_AS_NOTHING * size:
+                nodes = counted(sum(node.level == level for node in self.nodes), "node")
+                moved = "it is wrong by" if is_total else "noise alone moves it by"
+                typical, by = (f"{shown(value)} {unit}".rstrip() for value in (size, error))
+                found.append(
+                    f"{self.title_of(level)} is as good as nothing: on {day_in_words(newest.period)} a "
+                    f"typical figure of its {nodes} is {typical}, and {moved} {by}"
+                )
+        return found
 
 
 def public_facts(
@@ -260,28 +230,35 @@ def public_facts(
     listed = day_entries(catalogue.listed)
     if not listed:
         return PublicFacts(catalogue), NO_SUMMARIES
-    value = catalogue.value_column
-    there = set(place.names_below(DATA))
-    missing = [entry for entry in listed if not files_of(entry) <= there]
-    whole = [one for one in listed if files_of(one) <= there]
-    newest, steps, spoilt = _read_recent(place, catalogue, whole, listed)
-    unread = {entry.period for entry in (*missing, *spoilt)}
-    wanted = [one for one in listed if one.period not in unread]
-    summaries, damaged = _completed(known, place, wanted, value)
-    lost = {entry.period: MISSING for entry in missing}
-    lost |= {entry.period: DAMAGED for entry in (*spoilt, *damaged)}
-    if spoilt or damaged:
+    value, there = catalogue.value_column, set(place.names_below(DATA))
+    lost = {entry.period: MISSING for entry in listed if not files_of(entry) <= there}
+    newest, recent, damaged = _read_recent(place, catalogue, lost, listed)
+    wanted = [one for one in listed if one.period not in lost and one not in damaged]
+    summaries = known.filter(pl.col("file_hash").is_in([one.file_hash for one in wanted]))
+    hashes = set(summaries["file_hash"].unique())
+    for entry in wanted:
+        if entry.file_hash not in hashes:
+            try:
+                summaries = summaries.vstack(_summed_up(place, entry, value))
+            except PublicationError:
+                damaged.append(entry)
+    if damaged:
         read_catalogue(place)  # else the place itself cannot be read by now
+    lost |= {entry.period: DAMAGED for entry in damaged}
     # of a lost file too: the watch knows by its size that it is not back yet
     theirs = [entry.file_hash for entry in listed if entry.period in lost]
     kept = pl.concat([summaries, known.filter(pl.col("file_hash").is_in(theirs))]).sort("file_hash", "node")
     if newest is None:
         return PublicFacts(catalogue, lost=lost), kept
-    drawn = _drawn(newest.nodes, listed)
+    at = {entry.file_hash: seconds(entry.period) for entry in listed}
+    means = summaries.select(
+        "node", at=pl.col("file_hash").replace_strict(at, return_dtype=pl.Int64), value="mean", error="model"
+    )
+    days, drawn = days_from(listed[0].period, listed[-1].period), _drawn(newest, listed)
     facts = replace(
         newest,
-        daily=daily_of(summaries, listed, drawn),
-        recent=_recent(steps, listed, drawn, value),
+        daily=_on_grid(means, drawn, [seconds(day) for day in days]),
+        recent=_on_grid(*recent),
         epsilon=max(map(Fraction, summaries["epsilon"].unique())),
         lost=dict(sorted(lost.items())),
         about=read_about(place),
@@ -301,9 +278,9 @@ def _terms(summaries: pl.DataFrame, listed: Sequence[Entry]) -> tuple[StatedTerm
     return tuple(found.values())
 
 
-def _drawn(nodes: Sequence[Node], listed: Sequence[Entry]) -> list[str]:
+def _drawn(newest: PublicFacts, listed: Sequence[Entry]) -> list[str]:
     n_days = (listed[-1].period - listed[0].period).days + 1
-    return [node.name for node in nodes[: min(MOST_NODES, max(1, MOST_POINTS // n_days))]]
+    return [node.name for node in newest.nodes[: min(MOST_NODES, max(1, MOST_POINTS // n_days))]]
 
 
 def _newest(catalogue: Catalogue, statement: ReleaseStatement, rows: pl.DataFrame) -> PublicFacts:
@@ -311,11 +288,8 @@ def _newest(catalogue: Catalogue, statement: ReleaseStatement, rows: pl.DataFram
     value = catalogue.value_column
     first = rows.filter(pl.col("step") == rows["step"].min()).sort("level", "node")
     nodes = tuple(Node(*row) for row in first.select("node", "parent", "level").iter_rows())
-    columns = dict(zip(("size", "noise", "error"), (value, *error_columns(value)), strict=True))
-    typical = [
-        (pl.col(column).cast(pl.Float64) ** 2).mean().sqrt().alias(name) for name, column in columns.items()
-    ]
-    by_level = rows.group_by("level").agg(typical).sort("level")
+    columns = [pl.col(name).cast(pl.Float64) for name in (value, *error_columns(value))]
+    by_level = rows.group_by("level").agg([(one**2).mean().sqrt() for one in columns]).sort("level")
     errors = tuple(
         LevelError(level, size, noise if error is None else error, error is not None)
         for level, size, noise, error in by_level.iter_rows()
@@ -324,67 +298,45 @@ def _newest(catalogue: Catalogue, statement: ReleaseStatement, rows: pl.DataFram
     return PublicFacts(catalogue, statement, nodes, level_errors=errors)
 
 
-def daily_of(summaries: pl.DataFrame, listed: Sequence[Entry], drawn: Sequence[str]) -> Daily:
-    """Return the days of some entries, at least one, rising, and of some nodes; others are gaps."""
-    first = listed[0].period
-    n_days = (listed[-1].period - first).days + 1
-    days = pl.DataFrame(
-        {
-            "file_hash": [entry.file_hash for entry in listed],
-            "column": [(entry.period - first).days for entry in listed],
-        }
-    )
-    nodes = pl.DataFrame({"node": drawn}, schema={"node": pl.String}).with_row_index("row")
-    rows = summaries.join(days, on="file_hash").join(nodes, on="node")
-    mean, error = np.full((2, len(drawn), n_days), np.nan)
-    index = (rows["row"].to_numpy(), rows["column"].to_numpy())
-    mean[index], error[index] = as_values(rows["mean"]), as_values(rows["model"])
-    return Daily(first, mean, error)
-
-
-Steps = dict[date, pl.DataFrame]
+_FIGURES = pl.Schema({"node": pl.String(), "at": pl.Int64(), "value": pl.Float64(), "error": pl.Float64()})
+Figures = tuple[pl.DataFrame, list[str], list[int]]
+"""Rows of `PublicFacts.recent`, and the nodes and times that it has."""
 
 
 def _read_recent(
-    place: Storage, catalogue: Catalogue, entries: Sequence[Entry], listed: Sequence[Entry]
-) -> tuple[PublicFacts | None, Steps, list[Entry]]:
-    """Return the newest release, the last days' drawn rows, and the entries with other files."""
+    place: Storage, catalogue: Catalogue, lost: Mapping[date, str], listed: Sequence[Entry]
+) -> tuple[PublicFacts | None, Figures, list[Entry]]:
+    """Return the newest release, each step of the last days, and the entries with other files."""
     value = catalogue.value_column
     noise, model = error_columns(value)
-    newest: PublicFacts | None = None
-    read: Steps = {}
-    spoilt = []
-    for entry in reversed(entries):
-        if newest is not None and entry.period <= entries[-1].period - timedelta(days=RECENT_DAYS):
+    first = max(listed[0].period, listed[-1].period - timedelta(days=RECENT_DAYS - 1))
+    newest, drawn, damaged = None, list[str](), list[Entry]()
+    frames, at = [pl.DataFrame(schema=_FIGURES)], list[int]()
+    for entry in reversed([one for one in listed if one.period not in lost]):
+        if newest is not None and entry.period < first:
             break
         try:
             more = {"parent", "level", noise} if newest is None else set[str]()
             rows = read_columns(place, entry, {"step", "node", value, model} | more, {noise, model})
-            newest = newest or _newest(catalogue, read_statement(place, entry), rows)
+            if newest is None:
+                newest = _newest(catalogue, read_statement(place, entry), rows)
+                drawn = _drawn(newest, listed)
         except PublicationError:
-            spoilt.append(entry)
+            damaged.append(entry)
             continue
+        n_steps, begin = rows["step"].n_unique(), seconds(entry.period)
+        steps = pl.col("step").rank("dense").cast(pl.Int64) - 1
+        timed = rows.with_columns(at=begin + DAY * steps // n_steps)
         # never all rows of several days: a release may have fifty million
-        of_drawn = pl.col("node").is_in(_drawn(newest.nodes, listed))
-        read[entry.period] = rows.filter(of_drawn).select("step", "node", value, model)
-    return newest, dict(sorted(read.items())), spoilt[::-1]
+        own = timed.filter(pl.col("node").is_in(drawn)).select("node", "at", value=value, error=model)
+        if entry.period >= first:
+            frames.append(own.cast(_FIGURES))
+            at += [begin + DAY * step // n_steps for step in range(n_steps)]
+    gaps = {seconds(day) for day in days_from(first, listed[-1].period)}.difference(at)
+    return newest, (pl.concat(frames), drawn, sorted([*at, *gaps])), damaged
 
 
-def _recent(steps: Steps, listed: Sequence[Entry], drawn: Sequence[str], value: str) -> Recent:
-    last = listed[-1].period
-    first = last - timedelta(days=RECENT_DAYS - 1)
-    days = tuple(day for day in steps if day >= first)
-    nodes = pl.DataFrame({"node": drawn}, schema={"node": pl.String})
-    found: dict[str, list[Values]] = {value: [], error_columns(value)[1]: []}
-    for day in days:
-        places = nodes.join(steps[day].select("step").unique().sort("step"), how="cross")
-        rows = places.join(steps[day], on=["node", "step"], how="left", maintain_order="left")
-        for column, parts in found.items():
-            parts.append(as_values(rows[column]).reshape(len(drawn), -1))
-    return Recent(max(first, listed[0].period), last, days, *map(tuple, found.values()))
-
-
-def as_values(column: pl.Series) -> Values:
-    """Return the values of a column, NaN where it is null."""
-    values: Values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    return values
+def _on_grid(rows: pl.DataFrame, nodes: Sequence[str], at: Sequence[int]) -> pl.DataFrame:
+    times = pl.DataFrame({"at": at}, schema={"at": pl.Int64})
+    grid = pl.DataFrame({"node": nodes}, schema={"node": pl.String}).join(times, how="cross")
+    return grid.join(rows, on=["node", "at"], how="left", maintain_order="left")

@@ -1,10 +1,14 @@
-"""Templates that escape every text; equal values give equal bytes, and a static page fetches nothing."""
+"""Figures in words, plots as JSON, and templates that escape every text; a static page fetches nothing.
+
+Equal values give equal bytes.
+"""
 
 import base64
 import hashlib
 import json
 import re
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Sequence
+from datetime import UTC, date, timedelta
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
@@ -14,15 +18,16 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from optstream.stream import Hour
+from optstream.stream import Hour, day_of
+from tasks.monitor.alarms import when
 from tasks.monitor.days import day_or_hour
-from tasks.pages.charts import Chart
 
 UNITS = {"mw": "MW", "gw": "GW", "kw": "kW", "mwh": "MWh", "kwh": "kWh", "wh": "Wh", "w": "W", "count": ""}
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 LONGEST_FRACTION = 12
 LEAST_AMOUNT = 1e-9
 _FRACTION = re.compile(r"-?[0-9]{1,300}(/[0-9]{1,300})?")
+_MARKS = re.compile(r"[\\`*_{}\[\]()<>#+!|~]")
 
 
 def unit_of(column: str) -> str:
@@ -72,12 +77,12 @@ def at_most(value: Fraction | float) -> str:
 def decimal(value: object) -> str:
     """A fraction, or its text, in four digits; any other text as it is."""
     text = str(value)
-    if not _FRACTION.fullmatch(text):
-        return text
-    try:
-        return shown(float(Fraction(text)))
-    except (ZeroDivisionError, OverflowError):
-        return text
+    if _FRACTION.fullmatch(text):
+        try:
+            return shown(float(Fraction(text)))
+        except (ZeroDivisionError, OverflowError):
+            pass
+    return text
 
 
 def brief(value: object) -> str:
@@ -98,11 +103,6 @@ def day_in_words(day: date) -> str:
     """ "14 Feb 2016", whatever the machine's language; of an hour "14 Feb 2016, hour 13"."""
     hour = f", hour {day.clock.removeprefix('T')}" if isinstance(day, Hour) else ""
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}{hour}"
-
-
-def moment_in_words(at: datetime) -> str:
-    """Return "2016-02-10 06:00 UTC"."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M UTC}"
 
 
 def span_in_words(span: timedelta) -> str:
@@ -138,6 +138,68 @@ def with_code(text: str) -> Markup:
     return Markup("").join(made)
 
 
+# Plots as JSON that `static/chart.js` draws; times are seconds since 1970, of zone "UTC" perhaps local.
+
+Z = 1.96
+"""Standard deviations on each side of a band: 95 % of normal noise."""
+DIGITS = 6
+"""Significant ones of a drawn value: files have the published numbers unrounded."""
+DAY = 86_400
+Numbers = Sequence[float | None]
+Chart = dict[str, Any]
+
+
+def chart(
+    quantity: str, unit: str, spans: Sequence[Chart], *, nodes: Sequence[str] = (), zone: str = "UTC",
+    least: float | None = None, few: bool = False,
+) -> Chart:  # fmt: skip
+    """Return a document; `nodes` has a name for each list of lines of a span, `least` ends the bands."""
+    return {
+        "quantity": quantity[:1].upper() + quantity[1:], "unit": unit, "z": Z, "least": least, "zone": zone,
+        "nodes": list(nodes), "spans": list(spans), "few": few,
+    }  # fmt: skip
+
+
+def span(label: str, at: Sequence[int], lines: Sequence[Sequence[Chart]]) -> Chart:
+    """Return a span of time. lines: of `line`, as many as `at`, for each node."""
+    return {"label": label, "at": list(at), "lines": [list(own) for own in lines]}
+
+
+def line(
+    label: str, values: Numbers, kind: str = "value", *,
+    error: Numbers | None = None, noise: Numbers | None = None,
+) -> Chart:  # fmt: skip
+    """Return a line. kind: how it is drawn: "value", "several", "child" (stacked), "day-before",
+    "week-before", "replaced", "stairs", "limit", "bars". error, noise: half widths of bands, divided by `Z`.
+    """
+    found: Chart = {"label": label, "kind": kind, "values": _rounded(values)}
+    for name, band in (("error", error), ("noise", noise)):
+        rounded = _rounded(band or ())
+        if any(one is not None for one in rounded):
+            found[name] = rounded
+    return found
+
+
+def _rounded(values: Numbers) -> list[float | None]:
+    return [float(f"{one:.{DIGITS}g}") if one is not None and isfinite(one) else None for one in values]
+
+
+def seconds(period: date) -> int:
+    """Return the local clock time at which a day or an hour begins, as if it were UTC's."""
+    hour = period.hour if isinstance(period, Hour) else 0
+    return (day_of(period) - date(1970, 1, 1)).days * DAY + 3600 * hour
+
+
+def as_json(document: Chart) -> Markup:
+    """JSON that no name can end: without "<", and without "/", so that no name looks like a file's."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&/":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)
+
+
+# Templates.
+
 STATIC_SCRIPTS = ("vendored/uPlot.iife.min.js", "chart.js")
 ASSETS = {
     "page.css": ("text/css", ("style.css", "vendored/uPlot.min.css")),
@@ -159,6 +221,11 @@ def page(template: str, *, is_static: bool = False, has_script: bool = True, **v
     return _environment().get_template(f"{template}.html.jinja").render(**values).encode()
 
 
+def markdown(template: str, **values: Any) -> str:
+    """Return a template in Markdown, whose texts are escaped by its own filters."""
+    return _environment().get_template(f"{template}.md.jinja").render(**values)
+
+
 def asset(name: str) -> tuple[str, bytes]:
     """Return media type and bytes of a file that live pages load. Raises KeyError for any other."""
     media_type, parts = ASSETS[name]
@@ -175,7 +242,7 @@ def _text(names: tuple[str, ...]) -> str:
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("tasks.pages", "templates"),
-        autoescape=True,
+        autoescape=lambda name: name is not None and name.endswith(".html.jinja"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -189,20 +256,17 @@ def _environment() -> Environment:
         "day_or_hour": day_or_hour,
         "decimal": decimal,
         "in_words": in_words,
-        "json": lambda document: Markup(as_json(document)),
-        "moment": moment_in_words,
-        "second": lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S UTC}",
+        "json": as_json,
+        "moment": lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M UTC}",
         "percent": lambda share: f"{100 * share:.0f} %",
+        "plain": lambda text: _MARKS.sub(r"\\\g<0>", text.strip()),
+        "quoted": lambda text: json.dumps(text, ensure_ascii=False),
+        "second": lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S UTC}",
         "share": share_in_percent,
         "shown": shown,
+        "size": size_in_words,
+        "span": span_in_words,
+        "when": when,
         "with_code": with_code,
     }
     return environment
-
-
-def as_json(document: Chart) -> str:
-    """JSON that no name can end: without "<", and without "/", so that no name looks like a file's."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&/":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -33,7 +33,6 @@ from tasks.monitor.facts import (
     Comparison,
     Work,
     compare,
-    kept_figures,
     last_end,
     max_runtime,
 )
@@ -53,11 +52,7 @@ ARRIVAL_DAYS, MOST_ARRIVING = 28, 200
 """Days whose dumps' times are read, and regions beyond which none are."""
 
 
-# Runs as the orchestrator knows them.
-
-
-@dataclass(frozen=True)
-class RunStep:
+class RunStep(NamedTuple):
     """A step of a run. ends: None where it is under way."""
 
     name: str
@@ -65,16 +60,14 @@ class RunStep:
     ends: datetime | None = None
 
 
-@dataclass(frozen=True)
-class RunLink:
+class RunLink(NamedTuple):
     """A run by its name. page: its address on the orchestrator's pages."""
 
     name: str
     page: str
 
 
-@dataclass(frozen=True)
-class StreamRun:
+class StreamRun(NamedTuple):
     """A run. page: its address at the orchestrator. ends: None if under way. parent: what started it."""
 
     name: str
@@ -85,22 +78,13 @@ class StreamRun:
     page: str = ""
     parent: RunLink | None = None
 
-    @property
-    def link(self) -> RunLink:
-        """Its name and address."""
-        return RunLink(self.name, self.page)
-
 
 def length_of(one: StreamRun | RunStep, now: datetime) -> timedelta:
     """Return how long a run or a step took, or takes until now."""
     return max((one.ends or now) - one.begins, timedelta())
 
 
-# The stream.
-
-
-@dataclass(frozen=True)
-class Night:
+class Night(NamedTuple):
     """When a day's newest release was reserved and published. published: None where it is not."""
 
     reserved: datetime
@@ -112,8 +96,7 @@ class Night:
         return None if self.published is None else max(self.published - self.reserved, timedelta())
 
 
-@dataclass(frozen=True)
-class Surprises:
+class Surprises(NamedTuple):
     """The newest days next to the days before them, by published figures alone, the farthest first."""
 
     files: tuple[str, ...] = ()
@@ -121,18 +104,20 @@ class Surprises:
     far: tuple[Comparison, ...] = ()
 
 
-@dataclass(frozen=True)
-class Disk:
+class Disk(NamedTuple):
     """Sizes of parts (all, last 30 days), and how many hours after its end each day's dump was complete."""
 
     at: datetime
-    parts: tuple[tuple[str, int, int], ...] = ()
-    arrived: Mapping[str, tuple[tuple[date, float], ...]] = field(default_factory=dict)
+    parts: list[tuple[str, int, int]]
+    arrived: Mapping[str, list[tuple[date, float]]]
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one look at a stream found; where it failed (`problem`), all else is as old as `at`."""
+    """What one look at a stream found; where it failed (`problem`), all else is as old as `at`.
+
+    settings, view: None where no look succeeded yet.
+    """
 
     file: Path
     stream: str
@@ -142,11 +127,10 @@ class Snapshot:
     problem: str | None = None
     since: Mapping[Key, datetime] = field(default_factory=dict)
     nights: Mapping[date, Night] = field(default_factory=dict)
-    figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
     curves: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     guarantees: Mapping[int, PrivacyModel] = field(default_factory=dict, repr=False)
     warnings: tuple[str, ...] = ()
-    surprises: Surprises | None = None
+    surprises: Surprises = Surprises()  # noqa: RUF009 - immutable
     disk: Disk | None = None
     docs: tuple[ResultFile, ...] = ()
     runs: tuple[StreamRun, ...] | None = None
@@ -158,17 +142,22 @@ class Snapshot:
 
 def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> Snapshot:
     """Look at a stream as `optstream status` does; raises nothing, and keeps `before` on failure."""
+    before = before or Snapshot(file, file.stem, now)
     try:
         settings = load_settings(file)
         check_trusted(settings)
         with ledger_if_any(settings) as ledger:
             found = snapshot_of(settings, ledger, now, before)
-        return replace(found, file=file, warnings=_warnings(settings, now.date(), before))
+        warnings = before.warnings
+        if before.settings != settings:
+            warnings = ()
+            with suppress(OptStreamError):  # a run of that day says why
+                warnings = level_warnings(settings, now.date())
+        return replace(found, file=file, warnings=warnings)
     except OptStreamError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - the page of twenty streams outlives a defect in one
         problem = unexpected(error)
-    before = before or Snapshot(file, file.stem, now)
     ended = before.ended if before.settings is None else _ended(before.settings)
     return replace(before, problem=problem, ended=ended)
 
@@ -178,7 +167,21 @@ def snapshot_of(
 ) -> Snapshot:
     """Look at a stream; opens no dump. Raises LedgerError as `watch`, and OSError as folders do."""
     view, name = watch(settings, ledger, now, live=settings.watch is not None), settings.stream.name
-    figures = kept_figures(settings)
+    nights = {}
+    if ledger is not None:
+        reserved, published = (ledger.event_times(name, kind) for kind in ("reserved", "published"))
+        # of a day the newest revision is the last
+        nights = {period_from(key[0]): Night(at, published.get(key)) for key, at in sorted(reserved.items())}
+    docs = (
+        one
+        for one in result_files(settings)
+        if one.at >= now - timedelta(days=SUSPECT_DAYS)
+        and one.path.suffix == ".html"
+        and not one.path.name.startswith(".")
+    )
+    curves: dict[str, Any] = {}
+    with suppress(OSError, ValueError):  # the last night wrote them: `tasks.pages.public`
+        curves = json.loads(settings.curves_file.read_bytes())
     return Snapshot(
         settings.file,
         name,
@@ -186,23 +189,14 @@ def snapshot_of(
         settings,
         view,
         since={key: told.since for key, told in read_told(settings).items() if told.lasts},
-        nights={} if ledger is None else _nights(ledger, name),
-        figures=figures,
-        curves=kept_curves(settings),
+        nights=nights,
+        curves=curves,
         guarantees={} if ledger is None else ledger.guarantees(name),
-        surprises=surprises_of(settings, view, figures, before.surprises if before else None),
+        surprises=_surprises(settings, view, before.surprises if before else Surprises()),
         disk=_disk(settings, view, now, before.disk if before else None),
-        docs=_docs(settings, now),
+        docs=tuple(docs)[:MOST_DOCS],
         ended=_ended(settings),
     )
-
-
-def kept_curves(settings: Settings) -> Mapping[str, Any]:
-    """Return what the last night wrote (`tasks.pages.public`); empty without one."""
-    with suppress(OSError, ValueError):
-        found: dict[str, Any] = json.loads(settings.curves_file.read_bytes())
-        return found
-    return {}
 
 
 def overdue(found: Snapshot, now: datetime) -> tuple[Work, ...]:
@@ -217,17 +211,20 @@ def overdue(found: Snapshot, now: datetime) -> tuple[Work, ...]:
     return tuple(work for work, at in due.items() if at + patience[work] < now)
 
 
-def surprises_of(
-    settings: Settings, view: StreamView, kept: pl.DataFrame | None, before: Surprises | None = None
-) -> Surprises:
+def _ended(settings: Settings) -> dict[Work, datetime]:
+    found = {work: last_end(settings, work) for work in get_args(Work)}
+    return {work: at for work, at in found.items() if at is not None}
+
+
+def _surprises(settings: Settings, view: StreamView, before: Surprises) -> Surprises:
     """Compare each of the last listed days with the days before it; before: returned for the same files."""
-    catalogue = view.facts.catalogue
+    catalogue, kept = view.facts.catalogue, view.facts.figures
     if catalogue is None or kept is None:
         return Surprises()
     hashes = set(kept["file_hash"].unique())
     listed = [one for one in catalogue.listed if one.file_hash in hashes][-2 * MOST_DAYS :]
     files = tuple(one.file_hash for one in listed)
-    if before is not None and before.files == files:
+    if before.files == files:
         return before
     kept = kept.filter(pl.col("file_hash").is_in(files))
     days = [
@@ -241,37 +238,6 @@ def surprises_of(
     )
 
 
-def _ended(settings: Settings) -> dict[Work, datetime]:
-    found = {work: last_end(settings, work) for work in get_args(Work)}
-    return {work: at for work, at in found.items() if at is not None}
-
-
-def _warnings(settings: Settings, day: date, before: Snapshot | None) -> tuple[str, ...]:
-    """The configuration's warnings, worked out once for each configuration."""
-    if before is not None and before.settings == settings:
-        return before.warnings
-    try:
-        return level_warnings(settings, day)
-    except OptStreamError:
-        return ()  # a run of that day says why
-
-
-def _nights(ledger: Ledger, stream: str) -> dict[date, Night]:
-    """Of each day the newest revision's times."""
-    reserved, published = (ledger.event_times(stream, kind) for kind in ("reserved", "published"))
-    return {period_from(key[0]): Night(at, published.get(key)) for key, at in sorted(reserved.items())}
-
-
-def _docs(settings: Settings, now: datetime) -> tuple[ResultFile, ...]:
-    """Great Expectations' pages of the last weeks, the newest first."""
-    oldest = now - timedelta(days=SUSPECT_DAYS)
-    return tuple(
-        one
-        for one in result_files(settings)
-        if one.at >= oldest and one.path.suffix == ".html" and not one.path.name.startswith(".")
-    )[:MOST_DOCS]
-
-
 def _disk(settings: Settings, view: StreamView, now: datetime, before: Disk | None) -> Disk:
     if before is not None and now - before.at < EVERY:
         return before
@@ -281,7 +247,7 @@ def _disk(settings: Settings, view: StreamView, now: datetime, before: Disk | No
         parts.append((name, sum(size for size, _ in sizes), sum(size for size, at in sizes if at >= since)))
     # of an archive the files' times say when somebody copied them
     days = [one.day for one in view.days[-ARRIVAL_DAYS:]] if view.facts.live else []
-    return Disk(now, tuple(sorted(parts, key=lambda part: -part[1])), _arrived(settings, days))
+    return Disk(now, sorted(parts, key=lambda part: -part[1]), _arrived(settings, days))
 
 
 def _places(settings: Settings) -> Iterator[tuple[str, list[Path]]]:
@@ -304,16 +270,16 @@ def _files(path: Path) -> Iterator[os.stat_result]:
             yield one.lstat()
 
 
-def _arrived(settings: Settings, days: Iterable[date]) -> Mapping[str, tuple[tuple[date, float], ...]]:
+def _arrived(settings: Settings, days: Iterable[date]) -> Mapping[str, list[tuple[date, float]]]:
     """Of a folder on this machine: a store would be asked for each file."""
     found: defaultdict[str, list[tuple[date, float]]] = defaultdict(list)
     if not isinstance(settings.input_folder, Path) or len(settings.dated_hierarchy.nodes()) > MOST_ARRIVING:
-        return {}
+        return found
     with suppress(OSError):
-        for day, arrival in arrivals_of(settings, list(days)).items():
-            ended = settings.calendar.ends_at(day)
+        for day, arrival in sorted(arrivals_of(settings, list(days)).items()):
             for part, files in () if arrival is None else arrival.files.items():
                 written = [at for file in files if (at := facts_of(file).written) is not None]
                 if written:
-                    found[part].append((day, (max(written) - ended) / timedelta(hours=1)))
-    return {part: tuple(sorted(own)) for part, own in found.items()}
+                    after = max(written) - settings.calendar.ends_at(day)
+                    found[part].append((day, after / timedelta(hours=1)))
+    return found

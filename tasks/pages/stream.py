@@ -1,36 +1,175 @@
-"""The operators' page of a stream: live, or written out as one file. Curves, alarms, calendar, budget."""
+"""The overview's row of a stream, and its page: live, or written out as one file."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
+from enum import IntEnum
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from optstream.catalogue import digest_of
+from optstream.catalogue.index import day_entries
 from optstream.ledger import ReleaseOutline
 from optstream.privacy import PrivacyModel
 from optstream.stream import day_of
+from tasks.config import Settings
+from tasks.config.schema import clock_of
 from tasks.ledger.show import BudgetSummary
-from tasks.monitor.alarms import DEPENDS
+from tasks.monitor.alarms import DEPENDS, AlarmGroup, alarm_groups
 from tasks.monitor.days import by_day
-from tasks.monitor.facts import MOST_DAYS, MOST_SHOWN, SUSPECT_DAYS, newest_day, replaced
-from tasks.pages.calendar import calendar, marks_of_days
-from tasks.pages.charts import Chart, chart, line, seconds, span
-from tasks.pages.overview import listed_figures, nights_of, row_of
-from tasks.pages.render import amount, decimal, page, size_in_words, span_in_words, unit_of
+from tasks.monitor.facts import MOST_DAYS, MOST_SHOWN, SUSPECT_DAYS
+from tasks.pages.calendar import RECENT_DAYS, Mark, calendar, counted_states, marks_of_days
+from tasks.pages.render import (
+    Chart,
+    Z,
+    amount,
+    chart,
+    decimal,
+    line,
+    page,
+    quantity_of,
+    seconds,
+    span,
+    span_in_words,
+    unit_of,
+)
 from tasks.pages.snapshot import Snapshot, length_of
 from tasks.trusted.verdicts import folder_of
 
 MOST_ALARMS = 100
 """Of one kind that are listed."""
-MOST_REGIONS = 12
-"""In a table or a plot."""
 FEW_NODES = 40
 """That are listed all at once; of more, the leaves are folded."""
 NO_SERVER = "no Prefect server is named: start `optstream ui` with PREFECT_API_URL to see runs here"
+
+
+class Need(IntEnum):
+    """How much a stream needs a person, the most first."""
+
+    BLIND = 0
+    ALARM = 1
+    WARNING = 2
+    NOTHING = 3
+
+
+@dataclass(frozen=True)
+class StreamRow:
+    """A stream's row; texts are for people, and `budget` is the fullest window's charge and share."""
+
+    name: str
+    need: Need
+    problem: str
+    seen: str
+    newest: Mark | None = None
+    published: date | None = None
+    strip: tuple[Mark, ...] = ()
+    strip_words: str = ""
+    next_run: str = ""
+    alarms: Sequence[AlarmGroup] = ()
+    oldest: str = ""
+    budget: tuple[str, float] = ("", 0.0)
+    band: str = ""
+    nights: str = ""
+    curve: Chart | None = None
+
+
+def overview(snapshots: Sequence[Snapshot], now: datetime) -> tuple[StreamRow, ...]:
+    """Return a row a stream, sorted by what needs a person, then by name; ages are counted to now. Pure."""
+    return tuple(sorted((_row(one, now) for one in snapshots), key=lambda row: (row.need, row.name)))
+
+
+def _row(snapshot: Snapshot, now: datetime) -> StreamRow:
+    seen, problem = span_in_words(now - snapshot.at), snapshot.problem or ""
+    view, settings = snapshot.view, snapshot.settings
+    if view is None or settings is None:
+        return StreamRow(snapshot.stream, Need.BLIND, problem, seen)
+    groups = alarm_groups(view.alarms, snapshot.since)
+    need = Need.WARNING if all(group.is_warning for group in groups) else Need.ALARM
+    strip = marks_of_days(by_day(view.days)[-RECENT_DAYS:], settings.called)
+    known = [group.since for group in groups if group.since is not None]
+    took = [length for _, length in _nights(snapshot)]
+    budget = view.facts.budget
+    share = float(budget.spent / budget.grant) if isfinite(budget.spent) and budget.grant else 1.0
+    root = _listed_figures(snapshot).filter(pl.col("node") == settings.tree_of(snapshot.at.date()).nodes[0])
+    return StreamRow(
+        snapshot.stream,
+        Need.BLIND if problem else need if groups else Need.NOTHING,
+        problem,
+        seen,
+        strip[-1] if strip else None,
+        max((day.day for day in view.days if day.listed is not None), default=None),
+        strip,
+        counted_states(strip),
+        _next_run(settings, now),
+        groups,
+        span_in_words(now - min(known)) if known else "",
+        (f"{amount(budget.spent)} of {amount(budget.grant)}", min(max(share, 0.0), 1.0)),
+        _band(root),
+        f"{span_in_words(took[-1])}, at most {span_in_words(max(took))}" if took else "",
+        _curve(settings, root),
+    )
+
+
+def _nights(snapshot: Snapshot) -> list[tuple[date, timedelta]]:
+    """Return the periods of the last 60 days that were published, rising, and how long each took."""
+    days = [] if snapshot.view is None else [day_of(one.day) for one in snapshot.view.days]
+    first = max(days[-1] - timedelta(days=RECENT_DAYS - 1), days[0]) if days else date.max
+    return [
+        (day, one.took)
+        for day, one in sorted(snapshot.nights.items())
+        if day_of(day) >= first and one.took is not None
+    ]
+
+
+def _next_run(settings: Settings, now: datetime) -> str:
+    """Return the schedule's next night; its cron where it has no single clock time; "" for an archive."""
+    cron = settings.scheduling.cron
+    minute = clock_of(cron)
+    if settings.watch is None:
+        return ""
+    if minute is None or not cron.endswith("* * *"):
+        return cron
+    zone = ZoneInfo(settings.stream.time_zone)
+    today, clock = now.astimezone(zone).date(), time(*divmod(minute, 60))
+    begins = (datetime.combine(today + timedelta(days=number), clock, zone) for number in range(2))
+    return f"{next(one for one in begins if one > now):%Y-%m-%d %H:%M %Z}"
+
+
+def _listed_figures(snapshot: Snapshot) -> pl.DataFrame:
+    """Return `figures` of the last 60 days' listed files, with `at`, the day's start, rising."""
+    view = snapshot.view
+    catalogue, figures = (None, None) if view is None else (view.facts.catalogue, view.facts.figures)
+    if catalogue is None or figures is None or not catalogue.listed:
+        return pl.DataFrame(schema={"node": pl.String})
+    days = day_entries(catalogue.listed)
+    oldest = days[-1].period - timedelta(days=RECENT_DAYS - 1)
+    at = {one.file_hash: seconds(one.period) for one in days if one.period >= oldest}
+    listed = pl.DataFrame({"file_hash": [*at], "at": [*at.values()]})
+    return figures.join(listed, on="file_hash").sort("at")
+
+
+def _band(root: pl.DataFrame) -> str:
+    """Of the newest listed day: the total where the mechanism states it."""
+    for mean, *errors in root.tail(1).select("mean", "model", "noise").iter_rows() if root.height else ():
+        for kind, error in zip(("total", "noise only"), errors, strict=True):
+            if error is not None and isfinite(error) and isfinite(mean) and mean:
+                return f"± {100 * Z * error / abs(mean):.2g} % {kind}"
+    return ""
+
+
+def _curve(settings: Settings, root: pl.DataFrame) -> Chart | None:
+    if not root.height:
+        return None
+    at, mean, error = (root[name].to_list() for name in ("at", "mean", "model"))
+    name, value = settings.called(root["node"][0]), settings.published.value
+    means = span("daily means of the last 60 days", at, [[line(name, mean, error=error)]])
+    least = 0.0 if settings.counts_known else None
+    return chart(quantity_of(value), unit_of(value), [means], nodes=[name], least=least)
 
 
 def static_page(snapshot: Snapshot) -> bytes:
@@ -47,68 +186,58 @@ def static_page(snapshot: Snapshot) -> bytes:
 
 def stream_page(snapshot: Snapshot, now: datetime, *, all_days: bool = False) -> dict[str, Any]:
     """Return the template's values; ages are counted to now. all_days: also those before the last 60."""
-    view, settings = snapshot.view, snapshot.settings
-    called = str if settings is None else settings.called
-    marks = () if view is None else marks_of_days(by_day(view.days), called)
-    guarantees = guarantee_rows(snapshot.guarantees, {} if view is None else view.facts.releases)
-    catalogue = None if view is None else view.facts.catalogue
-    tree = None if settings is None else settings.tree_of(settings.local_day(now))
-    nodes, leaves = ((), ()) if tree is None else (tree.nodes, tree.leaves)
-    compared = snapshot.surprises if view and settings else None
-    curves = snapshot.curves
-    lost = {} if view is None else {str(day): what for day, what in view.facts.lost.items()}
+    view, settings, row = snapshot.view, snapshot.settings, _row(snapshot, now)
+    if view is None or settings is None:
+        return {"row": row, "facts": None}
+    facts, curves = view.facts, snapshot.curves
+    guarantees = guarantee_rows(snapshot.guarantees, facts.releases)
+    tree = settings.tree_of(settings.local_day(now))
+    lost = curves.get("lost", {}) | {str(day): what for day, what in facts.lost.items()}
     return {
         "snapshot": snapshot,
-        "facts": None if view is None else view.facts,
-        "row": row_of(snapshot, now),
-        "called": called,
+        "facts": facts,
+        "row": row,
+        "called": settings.called,
         "curves": curves.get("chart"),
-        "curves_are_old": bool(curves and catalogue and curves["catalogue"] != digest_of(catalogue)),
+        "curves_are_old": curves and facts.catalogue and curves["catalogue"] != digest_of(facts.catalogue),
         "faint": curves.get("faint", ()),
-        "lost": dict(sorted((curves.get("lost", {}) | lost).items())),
-        "plots": list(_plots(snapshot)),
-        "calendar": calendar(marks, all_days=all_days),
-        "newest": day_of(view.days[-1].day) if view and view.days else None,
+        "lost": dict(sorted(lost.items())),
+        "plots": list(_plots(snapshot, settings)),
+        "calendar": calendar(marks_of_days(by_day(view.days), settings.called), all_days=all_days),
+        "newest": day_of(view.days[-1].day) if view.days else None,
         "runs": [
-            (run, span_in_words(length_of(run, now)), [
-                f"{step.name} {span_in_words(length_of(step, now))}"
-                for step in sorted(run.steps, key=lambda one: one.begins)
+            (run, length_of(run, now), [
+                (step.name, length_of(step, now)) for step in sorted(run.steps, key=lambda one: one.begins)
             ])
             for run in snapshot.runs or ()
         ],
         "runs_problem": snapshot.runs_problem or (NO_SERVER if snapshot.runs is None else ""),
-        "windows": window_chart(None if view is None else view.facts.page, guarantees, snapshot),
+        "windows": window_chart(facts.page, guarantees, settings.stream.time_zone),
         "guarantees": guarantees,
-        "compared": compared if compared and compared.newest else None,
+        "compared": snapshot.surprises,
         "compared_days": MOST_DAYS,
-        "most_regions": MOST_REGIONS,
-        "unit": unit_of(settings.published.value) if settings else "",
-        "has_check": settings is not None and settings.mechanism.kind.has_self_check,
-        "replaced": () if view is None else replaced(view.facts),
-        "replaced_day": None if view is None else newest_day(view.facts),
+        "unit": unit_of(settings.published.value),
+        "has_check": settings.mechanism.kind.has_self_check,
+        "replaced": facts.replaced(),
         "suspect_days": SUSPECT_DAYS,
-        "most_replaced": MOST_SHOWN,
+        "most_regions": MOST_SHOWN,
         "depends": DEPENDS,
-        "inner": [node for node in nodes if node not in leaves],
-        "leaves": leaves,
+        "inner": [node for node in tree.nodes if node not in tree.leaves],
+        "leaves": tree.leaves,
         "few": FEW_NODES,
         "most": MOST_ALARMS,
-        "sizes": [
-            (name, size_in_words(size), size_in_words(new))
-            for name, size, new in (snapshot.disk.parts if snapshot.disk else ())
-        ],
     }  # fmt: skip
 
 
-def _plots(snapshot: Snapshot) -> Iterator[tuple[str, str, Chart]]:
+def _plots(snapshot: Snapshot, settings: Settings) -> Iterator[tuple[str, str, Chart]]:
     """Title, a sentence, and what is drawn."""
-    errors, settings = _errors_by_level(snapshot), snapshot.settings
+    errors = _errors_by_level(snapshot, settings)
     if errors is not None:
         yield "Error by level", "of daily means, root mean square over the nodes of a level", errors
-    arrived = snapshot.disk.arrived if snapshot.disk and settings else {}
-    latest = sorted(arrived.items(), key=lambda one: -one[1][-1][1])[:MOST_REGIONS]
+    arrived = snapshot.disk.arrived if snapshot.disk else {}
+    latest = sorted(arrived.items(), key=lambda one: -one[1][-1][1])[:MOST_SHOWN]
     at = sorted({day for _, own in latest for day, _ in own}, key=str)
-    if at and settings:
+    if at:
         lines = [
             line(
                 settings.called(part) if part else "all regions",
@@ -117,11 +246,11 @@ def _plots(snapshot: Snapshot) -> Iterator[tuple[str, str, Chart]]:
             )
             for part, own in latest
         ]
-        most = "" if len(arrived) == len(latest) else f", the {MOST_REGIONS} latest of the newest"
+        most = "" if len(arrived) == len(latest) else f", the {MOST_SHOWN} latest of the newest"
         words = f"when the last file of a day's dump was written, in hours after the day's end{most}"
-        document = chart("arrival", "h", [span("days", [seconds(day) for day in at], [lines])], few=True)
-        yield "Arrival by region", words, document
-    nights = nights_of(snapshot)
+        days = span("days", [seconds(day) for day in at], [lines])
+        yield "Arrival by region", words, chart("arrival", "h", [days], few=True)
+    nights = _nights(snapshot)
     if nights:
         is_short = max(took for _, took in nights) < timedelta(minutes=2)
         unit, each = ("s", timedelta(seconds=1)) if is_short else ("min", timedelta(minutes=1))
@@ -130,9 +259,9 @@ def _plots(snapshot: Snapshot) -> Iterator[tuple[str, str, Chart]]:
         yield "Run time", "from a day's reservation to its publication", chart("run time", unit, [days])
 
 
-def _errors_by_level(snapshot: Snapshot) -> Chart | None:
-    figures, settings = listed_figures(snapshot), snapshot.settings
-    if settings is None or not figures.height:
+def _errors_by_level(snapshot: Snapshot, settings: Settings) -> Chart | None:
+    figures = _listed_figures(snapshot)
+    if not figures.height:
         return None
     kind = "model" if figures["model"].count() else "noise"
     tree = settings.tree_of(snapshot.at.date())
@@ -154,23 +283,22 @@ def _errors_by_level(snapshot: Snapshot) -> Chart | None:
     return chart(words, unit, [span("days", errors["at"].to_list(), [lines])]) if lines else None
 
 
-@dataclass(frozen=True)
-class GuaranteeRow:
+class GuaranteeRow(NamedTuple):
     """A guarantee; `steps` of windows that touch its days, None if counted otherwise."""
 
     number: int
     epsilon: str
-    window: str
+    window: int
     alpha: str
     days: str
     now: bool
-    steps: range | None = None
-    limit: float = 0.0
+    steps: range | None
+    limit: float
 
 
 def guarantee_rows(
     guarantees: Mapping[int, PrivacyModel], releases: Mapping[date, ReleaseOutline]
-) -> tuple[GuaranteeRow, ...]:
+) -> list[GuaranteeRow]:
     """Return a row for each guarantee in force for some day, and the one of now, the newest first."""
     newest, found = max(guarantees, default=0), []
     for number, model in sorted(guarantees.items(), reverse=True):
@@ -185,7 +313,7 @@ def guarantee_rows(
             GuaranteeRow(
                 number,
                 f"{amount(model.epsilon)}{f' at delta {float(model.delta):g}' if model.delta else ''}",
-                f"{model.window_length} step{'' if model.window_length == 1 else 's'}",
+                model.window_length,
                 decimal(model.alpha),
                 f"{min(own)} to {max(own)}" if own else "",
                 number == newest,
@@ -193,7 +321,7 @@ def guarantee_rows(
                 float(model.budget),
             )
         )
-    return tuple(found)
+    return found
 
 
 def _counted_by(model: PrivacyModel) -> tuple[object, ...]:
@@ -201,28 +329,24 @@ def _counted_by(model: PrivacyModel) -> tuple[object, ...]:
 
 
 def window_chart(
-    summary: BudgetSummary | None, guarantees: Sequence[GuaranteeRow], snapshot: Snapshot
+    summary: BudgetSummary | None, guarantees: Sequence[GuaranteeRow], zone: str
 ) -> Chart | None:
     """Return each window's charge under its limit; None before the first release or without times."""
-    if summary is None or not summary.windows or snapshot.settings is None:
+    if summary is None or not summary.windows:
         return None
-    grant, windows = summary.terms.model.budget, summary.windows
-    begins = [one.begin_first for one in windows] + [windows[-1].begin_last]
+    grant, windows = summary.terms.model.budget, [*summary.windows, summary.windows[-1]]
+    begins = [one.begin_first for one in summary.windows] + [windows[-1].begin_last]
     at = [int(one.timestamp()) for one in begins if one is not None]
     if len(at) < len(begins):
         return None
     # at most twice the limit: infinite where noise was compromised
-    charged = [min(float(grant - one.left), 2 * float(grant)) for one in (*windows, windows[-1])]
+    charged = [min(float(grant - one.left), 2 * float(grant)) for one in windows]
     lines = [
         line("charged", charged, "stairs"),
         line("may be charged", [float(grant)] * len(at), "limit"),
     ]
     for one in guarantees:
         if one.steps is not None:  # windows with days of an earlier guarantee keep it
-            kept = [
-                one.limit if window.first_step in one.steps else None for window in (*windows, windows[-1])
-            ]
+            kept = [one.limit if window.first_step in one.steps else None for window in windows]
             lines.append(line(f"may be charged by guarantee {one.number}", kept, "limit"))
-    currency = summary.terms.model.currency
-    zone = snapshot.settings.stream.time_zone
-    return chart(currency, "", [span("windows", at, [lines])], zone=zone, least=0.0)
+    return chart(summary.terms.model.currency, "", [span("windows", at, [lines])], zone=zone, least=0.0)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import tomlkit
 from numpy.typing import NDArray
-from pydantic import Field, InstanceOf
+from pydantic import BaseModel, Field, InstanceOf
 
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.history.blocks import Blocks
@@ -25,7 +25,7 @@ from optstream.privacy import JointSpend
 from optstream.stream import AggregationTree, Lattice
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings, load_settings
-from tasks.config.schema import MECHANISMS, OWN_TABLES, Budget, Features, HistoryInformed, Sampling
+from tasks.config.schema import MECHANISMS, OWN_TABLES, Budget, HistoryInformed, Sampling
 from tasks.plan.dry_run import Expected, check_population, squared_errors, warnings_of
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import Exact, Printed
@@ -49,7 +49,8 @@ def changed(settings: Settings, **tables: Any) -> Settings:
     """Return the settings with other tables, or keys of a table, without values cached of the old ones."""
     fields = {name: getattr(settings, name) for name in type(settings).model_fields}
     for name, own in tables.items():
-        fields[name] = fields[name].model_copy(update=own) if isinstance(own, dict) else own
+        is_part = isinstance(own, dict) and isinstance(fields[name], BaseModel)
+        fields[name] = fields[name].model_copy(update=own) if is_part else own
     return type(settings).model_construct(**fields)
 
 
@@ -62,7 +63,7 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
         has_features, currency = "features" in section.tables, own.kind.currency
         if own.kind.also_called or (currency == "rho" and delta is None):
             continue
-        features = dict.fromkeys((has_features and bool(settings.features_.named), False))
+        features = dict.fromkeys((has_features and bool(settings.features_), False))
         for number, featured in product(numbers if "sampling" in section.tables else (None,), features):
             label, keys = name, dict[str, dict[str, Any]](mechanism={"name": name})
             tables: dict[str, Any] = {"mechanism": own, "sampling": None}
@@ -73,7 +74,7 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
             if featured:
                 label += ", features"
             else:
-                tables["features_"] = Features(named={})
+                tables["features_"] = {}
                 keys |= {"features": {}} if has_features else {}
             if currency == "epsilon" and delta is not None and settings.budget.stream_share == 1:
                 label += ", epsilon alone"

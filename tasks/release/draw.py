@@ -117,7 +117,7 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> Durable:
     memory_bytes = len(json.dumps(public_part(state)))
     cells = 32 * len(settings.tree_of(day.day).nodes) * day.period.n_steps
     spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (record.spends if record else ()))
-    size = 2**16 + 4 * spends + 4 * memory_bytes + (4 + 2 * len(settings.features_.named)) * cells
+    size = 2**16 + 4 * spends + 4 * memory_bytes + (4 + 2 * len(settings.features_)) * cells
     file.preallocate(size, 2**12 + len(raw or b"") + cells)
     try:
         kept = record_of_owner(settings, day.day, day.revision, day.reservation.fencing_token)

@@ -292,7 +292,7 @@ def lineage_event(run: Run, published: Staged, file: str) -> RunEvent:
             "documentation",
             documentation_dataset.DocumentationDatasetFacet(one.source),
         )
-        for one in settings.covariates.given
+        for one in settings.covariates
     ]
     privacy = PrivacyRunFacet(statement.to_json(), _estimate_words(statement))
     return RunEvent(

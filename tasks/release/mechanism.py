@@ -132,7 +132,7 @@ def facts_of(settings: Settings, day: date) -> tuple[Fact, ...]:
     """Return the facts of a day, of nodes that its tree has; ConfigurationError where they clash."""
     tree, found, unit = settings.tree_of(day), list[Fact](), settings.privacy.resolution
     place = {node: number for number, node in enumerate(tree.nodes)}
-    for number, one in enumerate(settings.constraints.given, 1):
+    for number, one in enumerate(settings.constraints, 1):
         kind: Kind = "at_most" if one.at_most is not None else "most_change"
         most, stated = one.at_most or one.most_change or 0, one.model_dump(mode="json", exclude_defaults=True)
         if most == "up":
@@ -165,7 +165,7 @@ def facts_of(settings: Settings, day: date) -> tuple[Fact, ...]:
 def clashes(settings: Settings, days: Sequence[date]) -> list[str]:
     """Return what is wrong with the facts of some days."""
     found = []
-    for day in days if settings.constraints.given else ():
+    for day in days if settings.constraints else ():
         try:
             facts_of(settings, day)
         except OptStreamError as error:

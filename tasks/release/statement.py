@@ -385,7 +385,7 @@ def _listed(settings: Settings, now: ReleaseStatement) -> ReleaseStatement:
 def _covariates(settings: Settings, release: Release) -> dict[str, Any]:
     """The covariates, configured or used, each with the hash of the values that the estimate went by."""
     used = {one.name: one for one in release.covariates}
-    given = {one.name: (one.source, one.publication_lag_days) for one in settings.covariates.given}
+    given = {one.name: (one.source, one.publication_lag_days) for one in settings.covariates}
     others = {name: ("not configured now", one.lag_days) for name, one in used.items() if name not in given}
     found = []
     for name, (source, lag_days) in (given | others).items():

@@ -32,13 +32,11 @@ from optstream.stream.covariate import LARGEST, Covariate
 from tasks.config import Settings
 from tasks.config.fields import Section, located
 from tasks.config.load import read_toml, stream_files
-from tasks.config.schema import PATH, SECTIONS, PublicSeries
+from tasks.config.schema import PATH, PublicSeries
+from tasks.config.settings import SECTIONS
 from tasks.trusted.files import is_failure
 
-# A covariate's files, read: a value a day for each node of the hierarchy; nothing private is read here.
-#
-# Who may deliver a file may deliver any file: what is read is bounded, and runs in a process of its own
-# (`tasks.trusted.covariates`).
+# A value a day for each node. Who may deliver a file may deliver any file: what is read is bounded.
 
 LARGEST_FILE = 2**26
 """Bytes."""
@@ -77,15 +75,12 @@ def covariate_of(asked: Asked) -> Covariate:
             f"{given.path} must have a number in column {given.value!r} on some of the {LONGEST_PAST} days "
             f"up to {asked.until}; it has none: name the right column, or have newer days delivered"
         )
-    first, last = table["day"].min(), table["day"].max()
-    assert isinstance(first, date)
-    assert isinstance(last, date)
-    rows: dict[str | None, NDArray[np.float64]] = {}
-    for (node,), part in table.group_by("node"):
-        row = rows.setdefault(None if node is None else str(node), np.full((last - first).days + 1, np.nan))
-        row[(part["day"] - first).dt.total_days().to_numpy()] = part["value"].to_numpy()
+    days = (table["day"] - ORIGIN).dt.total_days().to_numpy()
+    first, rows = int(days.min()), dict[str | None, NDArray[np.float64]]()
+    for node, day_number, value in zip(table["node"], days - first, table["value"], strict=True):
+        rows.setdefault(node, np.full(days.max() - first + 1, np.nan))[day_number] = value
     values = _of_nodes(rows, AggregationTree.from_parents(dict(asked.parents)), given)
-    return Covariate(given.name, (first - ORIGIN).days, values, given.publication_lag_days)
+    return Covariate(given.name, first, values, given.publication_lag_days)
 
 
 def _published_rows(asked: Asked) -> pl.DataFrame:
@@ -207,14 +202,14 @@ def _of_nodes(
                 f"{given.path} must name nodes of the hierarchy, such as {tree.leaves[0]!r:.40}, in column "
                 "'node'; it names none: rename the column or its nodes in the file"
             )
-        children: list[list[int]] = [[] for _ in tree.nodes]
+        below: list[list[NDArray[np.float64]]] = [[] for _ in tree.nodes]
         for node, parent in enumerate(tree.parents[1:], 1):  # parents come first
-            children[parent].append(node)
             of_node[node] = of_node[parent] if of_node[node] is None else of_node[node]
         for node in reversed(range(len(tree.nodes))):
-            below = [row for child in children[node] if (row := of_node[child]) is not None]
-            if of_node[node] is None and below:
-                of_node[node] = np.mean(below, axis=0)
+            if of_node[node] is None and below[node]:
+                of_node[node] = np.mean(below[node][::-1], axis=0)
+            if node and (row := of_node[node]) is not None:
+                below[tree.parents[node]].append(row)
         nothing = np.full(next(iter(rows.values())).size, np.nan)
         values = np.array([nothing if row is None else row for row in of_node])
     if given.nodes:
@@ -231,7 +226,6 @@ def _of_nodes(
 # mistakes, and no proof that a file is public.
 
 CONFIGURATION = "optstream.toml"
-ZONES = ("input", "trusted")
 MOST_ABOVE = 64
 """Folders above a place: what was delivered may be a link into thousands, each with a long file to read."""
 UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, TypeError)
@@ -240,16 +234,14 @@ UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, Type
 
 def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
     """Return, by configuration key, the private folders of the stream and of its population's streams."""
-    own = {"input": settings.input_folder, "trusted": settings.trusted_folder}
-    zones = {key: zone for key, zone in own.items() if isinstance(zone, Path)}
+    zones = {"input": settings.input_folder, "trusted": settings.trusted_folder}
     for file in _configurations(settings, place):
-        for key in ZONES:
+        for key in ("input", "trusted"):
             with suppress(*UNUSABLE):
                 usual = {"folder": SECTIONS[key].model_fields["folder"].default}
-                zone = located((usual | read_toml(file).get(key, {}))["folder"], file.parent)
-                if isinstance(zone, Path):
-                    zones[f"{file}: {key}"] = zone
-    return zones
+                folder = (usual | read_toml(file).get(key, {}))["folder"]
+                zones[f"{file}: {key}"] = located(folder, file.parent)
+    return {key: zone for key, zone in zones.items() if isinstance(zone, Path)}
 
 
 def _configurations(settings: Settings, place: Path) -> Iterator[Path]:
@@ -287,7 +279,7 @@ def read_covariates(
 ) -> Covariates:
     """Return the configured covariates up to a day; raises nothing over any file. read: in this process."""
     found, unread = [], dict[str, str]()
-    for given in settings.covariates.given:
+    for given in settings.covariates:
         place = settings.folder / given.path
         asked = Asked(
             given=given,
@@ -306,18 +298,20 @@ def read_covariates(
 
 def _read_apart(asked: Asked) -> Covariate:
     """Return what a process of its own reads. Raises DumpError in its words, or where it gave no answer."""
+    given = asked.given
     try:
-        found = _heard(json.loads(_said_by_a_process(asked)), asked)
+        said = json.loads(_said_by_a_process(asked))
+        if "why" not in said:
+            return _checked(said["first_day"], np.array(said["values"], dtype=np.float64), asked)
+        problem = f"{said['why']:.500}"
     except BaseException as error:
         if not is_failure(error):
             raise
-        raise DumpError(
-            f"{asked.given.path} cannot be read: the process that reads it ended over it or took longer than "
+        problem = (
+            f"{given.path} cannot be read: the process that reads it ended over it or took longer than "
             f"{MOST_SECONDS} seconds; it is damaged, made to do harm, or too large: deliver it again"
-        ) from None
-    if isinstance(found, str):
-        raise DumpError(found)
-    return found
+        )
+    raise DumpError(problem)
 
 
 def _said_by_a_process(asked: Asked) -> bytes:
@@ -337,18 +331,14 @@ def _said_by_a_process(asked: Asked) -> bytes:
             process.kill()
 
 
-def _heard(said: Any, asked: Asked) -> Covariate | str:
-    """Return what a process that decoded others' files said. Raises ValueError and others for no answer."""
-    if "why" in said:
-        return f"{said['why']:.500}"
-    given, first = asked.given, ORIGIN + timedelta(days=said["first_day"])
-    if type(said["first_day"]) is not int:  # columns are counted from it
+def _checked(first: Any, values: NDArray[np.float64], asked: Asked) -> Covariate:
+    """Return what a process that decoded files of others answered. Raises ValueError for no answer."""
+    if type(first) is not int:  # columns are counted from it
         raise ValueError
-    values = np.array(said["values"], dtype=np.float64)
-    past = asked.until - first - timedelta(days=values.shape[1] - 1)
+    past = asked.until - ORIGIN - timedelta(days=first + values.shape[1] - 1)
     if len(values) not in (1, len(asked.parents)) or not timedelta(0) <= past <= timedelta(LONGEST_PAST):
         raise ValueError
-    return Covariate(given.name, said["first_day"], values, given.publication_lag_days)
+    return Covariate(asked.given.name, first, values, asked.given.publication_lag_days)
 
 
 def read_here(asked: Asked) -> Covariate:

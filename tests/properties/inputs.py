@@ -59,8 +59,8 @@ def read_configuration(world: World, content: bytes) -> str | None:
             settings.describe_mechanism(date.min),
         )
         terms_of(settings)
-        for layout in settings.input.layouts:
-            assert settings.input_of(layout.valid_from or date.min) == layout
+        for first, layout in settings.input.layouts:
+            assert settings.input_of(first) == layout
             assert "/" not in layout.announcement
             assert layout.timestamp != layout.value
         for folder in (

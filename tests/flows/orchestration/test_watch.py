@@ -206,13 +206,14 @@ def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
 def test_what_depends_on_readings_reaches_no_channel(here, told, monkeypatch):
     """Operators see it in `status` and on their page; events, notifications and artifacts leave the zone."""
     from tasks.monitor import facts
-    from tasks.monitor.facts import Suspect
+    from tasks.monitor.facts import Suspect, Verdicts
 
     settings = load_settings(here / "optstream.toml")
     days = last_three(settings)
     release(settings, *days)
     clamped = {"84": Suspect(1.0, 0.0, 0.0)}
-    monkeypatch.setattr(facts, "suspect_readings", lambda _settings, days: dict.fromkeys(days, clamped))
+    verdicts = Verdicts(frozenset(), dict.fromkeys(days, clamped), {})
+    monkeypatch.setattr(facts, "read_verdicts", lambda _settings, _days: verdicts)
     watched = watch(settings)
     assert {alarm.kind for alarm in watched.view.alarms} == {"suspect-readings"}
     assert (watched.alarms, watched.sent) == ((), {})

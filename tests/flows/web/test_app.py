@@ -120,7 +120,7 @@ def test_a_text_file_that_cannot_be_written_is_said_once_and_stops_no_look(looks
     assert [snapshot.at for snapshot in looks.snapshots if snapshot.view] == [clock.now]
     assert looks.is_alive
     (said,) = caplog.messages
-    assert "cannot be written (No such file or directory): mend its folder or disk" in said
+    assert "cannot be written (No such file or directory): fix its folder or disk" in said
     looks.textfile.parent.mkdir()
     looks.look()
     assert looks.textfile.exists()

@@ -8,6 +8,7 @@ from prefect import __ui_static_path__, flow, tags, task
 from flows.orchestration.environment import tags_of
 from flows.orchestration.serve import LOG_IN, add_log_in
 from flows.web.prefect_runs import _site_of, runs_of
+from tasks.pages.snapshot import RunLink
 from tests.flows.served import until
 
 DAY, OTHER = date(2016, 6, 1), date(2016, 6, 2)
@@ -51,7 +52,7 @@ def test_runs_of_a_stream_with_their_steps_parents_and_days_and_no_other_s(prefe
     assert [step.name for step in released.steps] == ["look up"]
     assert released.page.startswith(prefect_api.removesuffix("/api") + "/runs/flow-run/")
     assert (parent.name, parent.parent) == ("nights night", None)
-    assert released.parent == parent.link
+    assert released.parent == RunLink(parent.name, parent.page)
     assert [run.page for run in runs_of("nights", DAY)] == [released.page]
     assert runs_of("nights", OTHER) == ()
     assert runs_of("others") == ()

@@ -9,7 +9,6 @@ from optstream.history.blocks import BlockHistory
 from optstream.history.filter import (
     MOST_FITTED,
     NEAR_DAYS,
-    Question,
     around,
     conditioned,
     in_sight,
@@ -71,7 +70,7 @@ def test_an_estimate_is_that_of_the_dense_process(name, measured):
     last = CALENDAR.first_step(date.fromordinal(first.toordinal() + n_days - 1))
     steps = range(last - 26, last + 20)
     asked = step_blocks(steps, DAYS)
-    found = conditioned(Question(prior, known[0], (), False)).posterior
+    found = conditioned(prior, known[0]).posterior
     means, variances = Dense(prior, known[0]).at(asked)
     errors = np.sqrt(variances)
     assert (np.abs(found.means(asked) - means) < 1e-6 * errors).all()

@@ -9,7 +9,6 @@ from optstream.history.blocks import Blocks
 from optstream.history.counts import LEAST_GAMMA_SHAPE, SHARES, band_edges, count_bands, level_factors
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.self_check import left_out
 from optstream.stream import AggregationTree
 
 
@@ -102,7 +101,7 @@ def test_a_few_wild_blocks_widen_no_others():
     values = plain.seen.residuals.copy()
     values[1:, 40] += 3.0
     wild = plain.revalued(values, plain.seen.noise)
-    surprise, spread = left_out(wild, 96)
+    surprise, spread = wild.left_out(96)
     squares = (surprise[1:, -96:] ** 2).sum() / spread[1:, -96:].sum()
     assert level_factors(wild)[1] < 1.5 < squares
 

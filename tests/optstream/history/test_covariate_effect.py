@@ -9,7 +9,7 @@ from optstream.history import covariates as covariate_effect
 from optstream.history import filter as filter_module
 from optstream.history.blocks import Blocks
 from optstream.history.covariates import columns_of, effect_of
-from optstream.history.filter import Question, explained, fit
+from optstream.history.filter import explained, fit
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
@@ -91,11 +91,11 @@ def test_the_likeliest_strength_is_taken(monkeypatch):
 def test_what_is_told_of_nothing_changes_nothing():
     seen = seen_of(np.random.default_rng(4))
     steps = Blocks.at(np.arange(24))
-    plain = fit(Question(PRIOR, seen, (), False)).series(steps)
+    plain = fit(PRIOR, seen).series(steps)
     constant = Covariate("constant", 0, np.full((1, N_DAYS), 7.0))
     nowhere = Covariate("nowhere", 0, np.full((1, N_DAYS), np.nan))
     for covariate in (constant, nowhere):
-        found = fit(Question(PRIOR, seen, (), False, (covariate,))).series(steps)
+        found = fit(PRIOR, seen, (covariate,)).series(steps)
         assert all(np.array_equal(one, other) for one, other in zip(found, plain, strict=True))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.history.blocks import BlockHistory, Blocks, n_series_of, packed, unpacked
-from optstream.history.filter import Question, fit, latest, star
+from optstream.history.filter import fit, latest, star
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.history.robust import information, score, with_known_noise
@@ -136,5 +136,5 @@ def test_a_prior_that_cannot_be_computed_with_is_not_used():
     posterior = posterior_of(np.zeros((2, 20)), 0.1)
     wild = replace(broken, logs=broken.logs + 400.0)
     with np.errstate(all="ignore"):
-        found = fit(Question(wild, posterior.seen, (4,), False))
+        found = fit(wild, posterior.seen, (), (4,))
     assert np.isfinite(found.posterior.means(Blocks.at(np.arange(60, 72)))).all()

@@ -9,7 +9,7 @@ from optstream.history.blocks import Blocks, LagTables
 from optstream.history.learn import learn, likelihood_gradient
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.self_check import day_squares, day_surprises, left_out
+from optstream.history.self_check import day_squares, day_surprises
 from optstream.stream import AggregationTree, Lattice
 from tests.optstream.estimation.lattices import incomplete, product
 from tests.optstream.history.dense import Dense
@@ -70,11 +70,11 @@ def test_it_is_the_dense_process(tree_name, noise_name):
 def test_a_value_left_out_is_predicted_as_by_the_dense_process(tree_name):
     prior, seen, _ = case(tree_name, "all measured")
     inverse = np.linalg.inv(Dense(prior, seen).measured)
-    surprise, spread = left_out(TreePosterior(prior, seen), 14)
+    surprise, spread = TreePosterior(prior, seen).left_out(14)
     expected = inverse @ seen.residuals.ravel() / np.diag(inverse)
     assert np.allclose(surprise.ravel(), expected, rtol=1e-7)
     assert np.allclose(spread.ravel(), 1 / np.diag(inverse), rtol=1e-7)
-    _, roughly = left_out(TreePosterior(prior, seen), 4)
+    _, roughly = TreePosterior(prior, seen).left_out(4)
     assert np.allclose(roughly[:, 10:], spread[:, 10:])
     assert np.allclose(roughly[:, :10], 1 / (1 / spread).mean(axis=1, keepdims=True))
 

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import TypeAdapter
 
-from optstream.catalogue import read_published
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.stream import Hour
@@ -19,8 +18,7 @@ from tasks.config.fields import Number, ledger_database
 from tasks.config.schema import next_fire
 from tasks.config.templates import EXAMPLE
 from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
-from tasks.release.run import Status
-from tests.tasks.two_regions import CONFIGURATION, Installation, released_by
+from tests.tasks.two_regions import CONFIGURATION, released_by
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
 
@@ -33,7 +31,7 @@ def test_the_example_is_a_usable_configuration(load, tmp_path):
     assert settings.privacy.bounds == (0, 20000)
     assert settings.level_shares == (Fraction(1, 2), Fraction(1, 2))
     assert settings.privacy.population == "french-customers"
-    assert settings.input_of(date(2025, 1, 15)).marker == "_SUCCESS"
+    assert settings.input_of(date(2025, 1, 15)).announcement == "_SUCCESS"
     assert settings.input_folder == tmp_path / "dumps"
     assert str(settings.ledger_url) == f"sqlite:///{tmp_path}/trusted/ledger.sqlite"
     assert [folder.parent for folder in (settings.staging_folder, settings.lineage_folder)] == [
@@ -49,21 +47,8 @@ def test_features_follow_the_clock_of_the_day(load):
     assert [part.start for part in winter[0].parts] == [0, 14, 24, 36]
 
 
-def test_without_features_the_papers_two_are_meant(load):
-    start, stop = EXAMPLE.index("[features]"), EXAMPLE.index("[input]")
-    settings = load((EXAMPLE[start:stop], ""))
-    assert [feature.n_parts for feature in settings.features(date(2025, 1, 15))] == [4, 1]
-
-
 EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "12:00", "18:00"]'
 N_SAMPLES, LEAF = "n_samples = 10", '84 = "FR"'
-
-
-def test_what_the_mechanism_refuses_is_told_beside_what_else_is_wrong(refusal):
-    other = ('name = "OptStream"', 'name = "PeGaSus"')
-    told = refusal(other, (EPSILON, 'epsilon = "1e-14"'), (LEVELS, 'levels = ["1"]'))
-    assert "mechanism: the noise would outgrow" in told
-    assert "budget.levels must have a share for each of 2 levels; got 1" in told
 
 
 @pytest.mark.parametrize(
@@ -146,41 +131,20 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
     assert len(hashes | {plain}) == 7
 
 
-def test_settings_cannot_be_changed(load):
-    settings = load()
-    with pytest.raises(ValueError, match="frozen"):
-        settings.privacy.window = 1
-
-
-ABOUT = "# [published.about]  "
-
-
-def test_files_are_bounded(tmp_path):
-    file = tmp_path / "optstream.toml"
-    file.write_bytes(b"#" * (2**20 + 1))
-    with pytest.raises(ConfigurationError, match="must be at most 1 MiB"):
-        load_settings(file)
-
-
-def test_an_unreadable_configuration_is_told(tmp_path):
-    with pytest.raises(ConfigurationError, match="`optstream init` writes an example"):
-        load_settings(tmp_path / "absent.toml")
-    file = tmp_path / "optstream.toml"
-    file.write_bytes(b'a = 1\nb = "\xff"\n')
-    with pytest.raises(ConfigurationError, match="UTF-8 text; see line 2"):
-        load_settings(file)
-    file.write_text("a = 1\nb 2\n")
-    with pytest.raises(ConfigurationError, match=r"is not TOML: .*\(at line 2, column 3\)"):
-        load_settings(file)
-
-
-RETENTION = "retention_days = 90"
-
-
-def test_retentions_have_defaults_and_change_no_release(load):
-    plain = load((RETENTION, ""))
-    assert (plain.trusted.retention_days, plain.trusted.lineage_retention_days) == (90, 3650)
-    assert load((RETENTION, "retention_days = 1")).configuration_hash == plain.configuration_hash
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "`optstream init` writes an example"),
+        (b"#" * (2**20 + 1), "must be at most 1 MiB"),
+        (b'a = 1\nb = "\xff"\n', "UTF-8 text; see line 2"),
+        (b"a = 1\nb 2\n", r"is not TOML: .*\(at line 2, column 3\)"),
+    ],
+)
+def test_an_unreadable_configuration_is_told(tmp_path, content, told):
+    if content is not None:
+        (tmp_path / "optstream.toml").write_bytes(content)
+    with pytest.raises(ConfigurationError, match=told):
+        load_settings(tmp_path / "optstream.toml")
 
 
 @pytest.mark.parametrize("key", ["dumps", "published", "trusted"])
@@ -225,21 +189,6 @@ def test_the_ledger_lies_in_the_folder_whatever_its_name_holds(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "url",
-    [
-        *(
-            "sqlite:///x.sqlite?mode=memory&uri=true",
-            "sqlite:///file:x?uri=true",
-            "sqlite://trusted/x.sqlite",
-        ),
-        *("sqlite:///~/x.sqlite", "sqlite:///:memory:", "sqlite://", "sqlite:///file:x"),
-    ],
-)
-def test_an_sqlite_url_is_a_path_and_no_more(refusal, url):
-    assert "ledger.url" in refusal(("sqlite:///trusted/ledger.sqlite", url))
-
-
-@pytest.mark.parametrize(
     "text", ["1e64", "1e-64", f"1.{'3' * 62}", f"1.{'3' * 57}e-64", "1/3", f"{'7' * 60}/9"]
 )
 def test_settings_reach_another_process_with_every_number_that_is_taken(text):
@@ -268,20 +217,6 @@ WRITTEN = {
     '[ledger]\nurl = "sqlite:///trusted/ledger.sqlite"\n[privacy]',
     'visits" }\n': 'visits", folder = "dumps" }\n',
 }
-DAY = date(2016, 6, 1)
-
-
-@pytest.mark.slow
-def test_a_stream_in_ten_lines_releases_a_day(tmp_path):
-    (tmp_path / "optstream.toml").write_text(TEN_LINES)
-    assert TEN_LINES.count("\n") == 10
-    installation = Installation(tmp_path)
-    installation.simulate(DAY)
-    assert installation.release(DAY)[DAY].outcome.status is Status.PUBLISHED
-    rows = read_published(tmp_path / "published", verify=True)
-    assert {"visits", "node"} <= set(rows.columns)
-    assert rows.height == 24 * 3
-    assert (tmp_path / "trusted/ledger.sqlite").is_file()
 
 
 def test_what_is_left_out_is_as_if_it_was_written(load_text):
@@ -321,6 +256,56 @@ def test_without_the_column_of_the_dumps_nothing_else_is_blamed(tmp_path):
     with pytest.raises(ConfigurationError, match=r"input\.value is missing") as refused:
         load_settings(tmp_path / "optstream.toml")
     assert str(refused.value).count("\n  - ") == 1
+
+
+CHANGES = """
+[[input.changes]]
+valid_from = 2015-07-01
+value = "load_kw"
+factor = "0.001"
+[[input.changes]]
+valid_from = "2016-01-01"
+timestamp = "when"
+file_list = "_FILES"
+[[input.changes]]
+valid_from = 2016-03-01
+marker = "DONE"
+"""
+
+
+def test_each_day_has_the_layout_that_began_last(small):
+    source = small(marker=CHANGES).settings.input
+    found = [(first, one.value, one.timestamp, one.factor, one.announcement) for first, one in source.layouts]
+    thousandth = Fraction(1, 1000)
+    assert found == [
+        (date.min, "load", "timestamp", 1, "_SUCCESS"),
+        (date(2015, 7, 1), "load_kw", "timestamp", thousandth, "_SUCCESS"),
+        (date(2016, 1, 1), "load_kw", "when", thousandth, "_FILES"),
+        (date(2016, 3, 1), "load_kw", "when", thousandth, "DONE"),
+    ]
+    settings, ends = small(marker=CHANGES).settings, [first for first, _ in source.layouts[1:]]
+    for (first, layout), end in zip(source.layouts, [*ends, None], strict=True):
+        last = date.max if end is None else end - timedelta(days=1)
+        assert settings.input_of(first) == settings.input_of(last) == layout
+
+
+def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
+    """As computed before changes and factors were known: published statements go on saying it."""
+    plain = small().settings.configuration_hash
+    assert plain == "dccccbf7d914ae119392ac499c561f95ede10f06fd0796313afe58c76c386b5c"
+    assert small(marker='factor = "1"\nchanges = []').settings.configuration_hash == plain
+    others = [CHANGES, CHANGES.replace("0.001", "0.01"), CHANGES.replace("07-01", "07-02"), 'factor = "10"']
+    hashes = {small(marker=text).settings.configuration_hash for text in others}
+    assert len(hashes | {plain}) == 5
+    assert small(marker=CHANGES.replace('"0.001"', '"1/1000"')).settings.configuration_hash in hashes
+
+
+def test_many_changes_are_told_apart_and_only_metered_input_needs_a_column_of_customers(small):
+    days = [date(2000, 1, 1) + timedelta(days=number) for number in range(1000)]
+    changes = "".join(f'[[input.changes]]\nvalid_from = {day}\nvalue = "v{day}"\n' for day in days)
+    assert small(marker=changes).settings.input_of(date(2001, 1, 1)).value == "v2001-01-01"
+    same = '[[input.changes]]\nvalid_from = 2015-07-01\ncustomer = "load"'
+    assert small(marker=same).settings.input.layouts[1][1].customer == "load"
 
 
 HOUR = Hour(date(2016, 6, 1), 13)

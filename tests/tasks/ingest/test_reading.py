@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.stream.private_period import quantise
-from tasks.config import Layout
+from tasks.config import Input
 from tasks.ingest import rows as cells
 from tasks.ingest.clamping import KINDS, countable, reading
 
@@ -73,6 +73,10 @@ def test_absence_counts_as_zero_even_where_the_bounds_exclude_it():
     assert read(pl.Series([None, 0.0]), (Fraction(5), Fraction(6)))["units"].to_list() == [0, 5000]
 
 
+def laid_out(factor):
+    return Input(schema="aggregated", value="x", factor=factor)
+
+
 @pytest.mark.parametrize("scale", [12, 17, 18, 30, 38])
 @pytest.mark.parametrize(
     "bounds", [BOUNDS, (Fraction(-9), Fraction(-3)), (Fraction(5), Fraction(50))], ids=str
@@ -82,7 +86,7 @@ def test_the_scale_of_a_decimal_column_does_not_decide_whether_it_is_counted(sca
 
     With a factor of 6 no number of digits holds half a unit: readings of so many digits are counted whole.
     """
-    bounds, resolution = Layout("x", factor=Fraction(6)).in_column_units(bounds, Fraction(1, 1000))
+    bounds, resolution = laid_out(Fraction(6)).in_column_units(bounds, Fraction(1, 1000))
     texts = [text for text in AWKWARD if abs(Decimal(text)) < 10 ** (38 - scale)]
     near = [(Fraction(units) - Fraction(1, 2)) * resolution for units in (-499, -1, 0, 1, 999)]
     least = Decimal(1).scaleb(-scale)
@@ -110,7 +114,7 @@ FACTORS = [Fraction(1, 1000), Fraction(1000), Fraction(1, 3), Fraction("0.0254")
 )
 def test_a_factor_counts_the_exact_product(values, resolution, factor, dtype):
     """Lemma 2 is of the reading: what stands in the column, times the factor, exactly."""
-    bounds, own = Layout("x", factor=factor).in_column_units(BOUNDS, resolution)
+    bounds, own = laid_out(factor).in_column_units(BOUNDS, resolution)
     column = pl.Series([round(value / float(factor), 6) for value in values], dtype=pl.Float64).cast(dtype)
     texts = [str(value) for value in (column.to_numpy() if dtype in (pl.Float32, pl.Float64) else column)]
     expected = [
@@ -123,7 +127,7 @@ def test_a_factor_counts_the_exact_product(values, resolution, factor, dtype):
 def test_control_a_product_in_floats_counts_other_integers():
     resolution, factor = Fraction(1, 1000), Fraction(1, 100)
     column = np.round((np.arange(20_000) + 0.5) / 10, 2)  # times the factor, ties all
-    bounds, own = Layout("x", factor=factor).in_column_units((Fraction(-25), Fraction(25)), resolution)
+    bounds, own = laid_out(factor).in_column_units((Fraction(-25), Fraction(25)), resolution)
     exact = read(pl.Series(column), bounds, own)["units"].to_numpy()
     assert np.array_equal(exact, np.arange(20_000) + 1)
     assert np.any(quantise(column * float(factor), resolution) != exact)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from optstream.stream import Calendar
-from tasks.config import Layout
+from tasks.config import Input
 from tasks.operate.simulate import CUSTOMERS, simulate
 from tests.failing import raising
 
@@ -67,7 +67,7 @@ def test_metered_dumps_have_a_row_a_customer_and_step(tmp_path: Path) -> None:
         calendar=PARIS,
         days=[MONDAY],
         schema="metered",
-        layout_of=lambda day: Layout("kwh", customer="meter"),
+        layout_of=lambda day: Input(schema="metered", value="kwh", customer="meter"),
     )
     rows = pl.concat([read(tmp_path, leaf, MONDAY) for leaf in "ab"])
     assert rows.columns == ["meter", "timestamp", "kwh"]

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
+import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
 
@@ -32,7 +32,7 @@ def operators(snapshot):
 
     def make(facts):
         late = alarm(Kind.LATE, "simulated-load", "region=84 is late; ask its supplier", FIRST, "84")
-        curves = {"catalogue": "", "chart": published_chart(facts, "MW", "load"), "faint": ["a level is so"]}
+        curves = {"catalogue": "", "chart": published_chart(facts), "faint": ["a level is so"]}
         found = snapshot(
             "simulated-load", tuple(State), [late], curves=curves, unwritten="a disk is full",
             docs=(ResultFile(Path("a.html"), FIRST, FIRST, AT, "raw"),),
@@ -123,11 +123,10 @@ BAND = """() => {
 def banded(forty_days):
     """Facts whose errors are stated, and with names, one of them hostile."""
     facts = facts_of(forty_days)
-    recent, daily = facts.recent, facts.daily
     return replace(
         facts,
-        recent=replace(recent, errors=tuple(np.full_like(one, 10_000.0) for one in recent.values)),
-        daily=replace(daily, error=np.full_like(daily.mean, 1000.0)),
+        recent=facts.recent.with_columns(error=10_000.0),
+        daily=facts.daily.with_columns(error=1000.0),
         about=facts.about.changed(nodes=NAMES),
     )
 
@@ -151,7 +150,7 @@ def test_the_series_and_its_band_are_drawn(chromium, banded, operators, tmp_path
         plot.focus()
         for _ in range(2):
             page.keyboard.press("ArrowLeft")
-        mean = banded.daily.mean[[node.name for node in banded.nodes].index("24"), -2]
+        mean = banded.daily.filter(pl.col("node") == "24")["value"][-2]
         figure = f"{float(f'{mean:.4g}'):,g}"
         assert page.locator(".readout").first.inner_text().startswith(f"2016-02-08: {figure} MW ± ")
         page.get_by_text("The figures as a table").first.click()

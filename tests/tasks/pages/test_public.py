@@ -1,20 +1,22 @@
 """The data users' page, its calendar and its snippets say what the files hold, and nothing else."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
+from html import unescape
 
-import numpy as np
 import polars as pl
 import pytest
 
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.privacy import PrivacyModel
+from optstream.stream import days_from
 from tasks.monitor.days import DayState, State
 from tasks.pages.calendar import (
     Mark,
@@ -22,11 +24,10 @@ from tasks.pages.calendar import (
     marks_of_days,
     marks_of_facts,
     stretches,
-    used_states,
 )
-from tasks.pages.public import public_page, snippets
+from tasks.pages.public import public_page
 from tasks.pages.published import NO_SUMMARIES, public_facts, read_summaries
-from tasks.pages.render import day_in_words
+from tasks.pages.render import day_in_words, seconds
 from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
 from tests.tasks.pages.published_days import NOISE_MW
 
@@ -38,19 +39,13 @@ def rows_of(folder):
 
 def test_daily_figures_are_those_of_the_files(forty_days):
     facts = facts_of(forty_days)
-    found = (
-        rows_of(forty_days)
-        .group_by("date", "node")
-        .agg(pl.col("load_mw").mean().alias("mean"), pl.col("load_mw_se").mean().alias("error"))
-    )
-    assert found.height == (N_DAYS - 1) * 13
-    for row in found.iter_rows(named=True):
-        number = [node.name for node in facts.nodes].index(row["node"])
-        column = (row["date"] - facts.daily.first).days
-        assert facts.daily.mean[number, column] == pytest.approx(row["mean"], rel=1e-12)
-        assert row["error"] is None
-        assert np.isnan(facts.daily.error[number, column])
-    assert np.isnan(facts.daily.mean[:, (GONE - FIRST).days]).all()
+    means = rows_of(forty_days).group_by("date", "node").agg(pl.col("load_mw", "load_mw_se").mean())
+    assert means.height == (N_DAYS - 1) * 13
+    assert means["load_mw_se"].null_count() == means.height
+    drawn = {(node, at): (value, error) for node, at, value, error in facts.daily.iter_rows()}
+    for day, node, mean, error in means.iter_rows():
+        assert drawn.pop((node, seconds(day))) == (pytest.approx(mean, rel=1e-12), error)
+    assert drawn == {(node.name, seconds(GONE)): (None, None) for node in facts.nodes}
 
 
 def test_the_error_of_a_daily_mean_is_never_understated(forty_days):
@@ -61,15 +56,14 @@ def test_the_error_of_a_daily_mean_is_never_understated(forty_days):
 
 
 def test_the_last_days_are_drawn_step_by_step_with_a_gap_where_one_is_gone(forty_days):
-    recent = facts_of(forty_days).recent
     last = FIRST + timedelta(days=N_DAYS - 1)
-    assert (recent.first, recent.last) == (last - timedelta(days=27), last)
-    assert GONE not in recent.days
-    assert len(recent.days) == 27
-    rows = rows_of(forty_days)
-    for number, day in enumerate(recent.days):
-        own = rows.filter((pl.col("date") == day) & (pl.col("node") == "FR")).sort("step")
-        assert recent.values[number][0].tolist() == own["load_mw"].to_list()
+    root = facts_of(forty_days).recent.filter(pl.col("node") == "FR")
+    found = dict(root.select("at", "value").iter_rows())
+    rows = rows_of(forty_days).filter(pl.col("node") == "FR")
+    for day in days_from(last - timedelta(days=27), last):
+        own = rows.filter(pl.col("date") == day).sort("step")["load_mw"].to_list() or [None]
+        assert [found.pop(seconds(day) + 1800 * step) for step in range(len(own))] == own
+    assert found == {}
 
 
 def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, monkeypatch):
@@ -97,16 +91,15 @@ def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp
     copy = tmp_path / "published"
     shutil.copytree(forty_days, copy)
     before, entry = facts_of(copy), read_catalogue(copy).entries[number]
-    column = (entry.period - FIRST).days
-    others = [other for other in range(N_DAYS) if other != column]
+    of_day = pl.col("at") // 86_400 == seconds(entry.period) // 86_400
     (copy / entry.file).write_bytes((copy / read_catalogue(copy).entries[4].file).read_bytes())
     for what in ("damaged", "missing"):
         facts = facts_of(copy)
         assert facts.lost == {entry.period: what}
-        assert np.isnan(facts.daily.mean[:, column]).all()
-        assert np.array_equal(facts.daily.mean[:, others], before.daily.mean[:, others], equal_nan=True)
-        assert entry.period not in facts.recent.days
-        assert set(before.recent.days) - {entry.period} == set(facts.recent.days)
+        for name in ("daily", "recent"):
+            shown, whole = getattr(facts, name), getattr(before, name)
+            assert shown.filter(of_day)["value"].drop_nulls().is_empty()
+            assert shown.filter(~of_day).equals(whole.filter(~of_day))
         page = public_page(facts).decode()
         assert f"{day_in_words(entry.period)} ({what})" in page
         assert "The file of 1 published day cannot be read" in page
@@ -152,17 +145,22 @@ def expected(without_noise):
     return {str(day): mean for day, mean in rows.group_by("date").agg(pl.col("load_mw").mean()).rows()}
 
 
-def code_of(tool):
-    return next(one.code for one in snippets("load_mw", "FR") if one.tool == tool)
+def code_of(tool, folder):
+    page = public_page(facts_of(folder)).decode()
+    return unescape(re.search(rf'"read-{tool}"><code class="[^"]*">(.*?)</code>', page, re.DOTALL)[1])
 
 
 @pytest.mark.parametrize("tool", ["polars", "pandas"])
 @pytest.mark.slow
 def test_python(without_noise, expected, tool):
     done = subprocess.run(
-        [sys.executable, "-c", RUN], input=code_of(tool), cwd=without_noise, text=True, capture_output=True,
+        [sys.executable, "-c", RUN],
+        input=code_of(tool, without_noise),
+        cwd=without_noise,
+        text=True,
+        capture_output=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.stderr == ""
     assert json.loads(done.stdout) == pytest.approx(expected)
 
@@ -181,7 +179,7 @@ DAY = date(2015, 12, 30)
 
 
 def test_the_last_sixty_days_stand_in_their_months_and_columns_and_older_ones_when_asked():
-    marks = [Mark(DAY + timedelta(days=number), "published") for number in range(70)]
+    marks = [Mark(DAY + timedelta(days=number), State.PUBLISHED) for number in range(70)]
     for all_days in (False, True):
         shown = calendar(marks, all_days=all_days)
         assert shown["n_older"] == 10
@@ -224,13 +222,13 @@ def test_a_day_that_waits_says_for_what_and_which_nodes_it_leaves_unknown():
 
 
 def test_neighbouring_days_that_are_alike_are_one_line_the_newest_first():
-    marks = [Mark(DAY + timedelta(days=number), "published") for number in range(8)]
-    for number, state in ((2, "late"), (3, "late"), (5, "late"), (6, "void")):
+    marks = [Mark(DAY + timedelta(days=number), State.PUBLISHED) for number in range(8)]
+    for number, state in ((2, State.LATE), (3, State.LATE), (5, State.LATE), (6, State.VOID)):
         marks[number] = Mark(marks[number].day, state)
-    found = [(when, state, n_days) for when, state, _, n_days in stretches(marks)]
+    found = [(when, mark.state, n_days) for when, mark, n_days in stretches(marks)]
     assert found == [
         ("5 Jan 2016", "void", 1),
         ("4 Jan 2016", "late", 1),
         ("1 Jan 2016 to 2 Jan 2016", "late", 2),
     ]
-    assert [mark.state for mark, _ in used_states(marks)] == ["published", "void", "late"]
+    assert [mark.state for mark in calendar(marks, all_days=False)["legend"]] == ["published", "void", "late"]

@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tasks.monitor.alarms import Kind
 from tasks.monitor.days import State
 from tasks.pages.metrics import HELP, metrics_text
-from tasks.pages.overview import Need, overview
 from tasks.pages.snapshot import Snapshot, take_snapshot
+from tasks.pages.stream import Need, overview
 from tests.failing import raising
 from tests.tasks.conftest import NOW
 from tests.tasks.pages.snapshots import AT, alarm
@@ -47,7 +47,7 @@ def test_trouble_is_a_value_and_the_look_before_stays(small):
     assert take_snapshot(file.with_name("absent.toml"), now).problem
 
 
-@pytest.mark.parametrize("part", ["read_told", "kept_figures", "result_files"])
+@pytest.mark.parametrize("part", ["read_told", "watch", "result_files"])
 def test_a_defect_in_what_is_beside_the_view_is_a_value_too(small, monkeypatch, part):
     """What is raised here would end the loop that looks at all streams."""
     monkeypatch.setattr(f"tasks.pages.snapshot.{part}", raising(NotADirectoryError("a place")))

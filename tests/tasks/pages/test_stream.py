@@ -5,10 +5,9 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from tasks.pages.overview import overview
 from tasks.pages.render import page
 from tasks.pages.snapshot import take_snapshot
-from tasks.pages.stream import stream_page
+from tasks.pages.stream import overview, stream_page
 
 pytestmark = pytest.mark.slow
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
@@ -42,7 +41,7 @@ def test_series_errors_arrivals_run_times_and_windows_are_plots(watched):
     plots = {title: document for title, _, document in shown["plots"]}
     assert set(plots) == {"Error by level", "Arrival by region", "Run time"}
     assert list(drawn(plots["Error by level"])) == ["level 0", "level 1"]
-    kept = snapshot.figures.filter(pl.col("node") == "FR")["model"]
+    kept = snapshot.view.facts.figures.filter(pl.col("node") == "FR")["model"]
     assert sorted(drawn(plots["Error by level"])["level 0"]) == pytest.approx(sorted(kept), rel=1e-5)
     assert set(drawn(plots["Arrival by region"])) == {"84", "11"}
     assert len(drawn(plots["Run time"])["run time"]) == 2

@@ -228,7 +228,7 @@ def test_a_private_place_is_refused(configured, place):
         ("covariates = 1\n", "covariates must be a list of at most 8 tables, each headed [[covariates]]"),
         (ENTRY.replace("source", "origin"), "[[covariates]] 1: source is missing; it must be a text of 1 to"),
         (ENTRY.replace("source", "origin"), "[[covariates]] 1: origin is not a known key"),
-        (ENTRY + "publication_lag_days = -1\n", "publication_lag_days must be after how many days"),
+        (ENTRY + "publication_lag_days = -1\n", "publication_lag_days must be an integer in [0, 366]"),
         (ENTRY + ENTRY, "[[covariates]] 2: name must not be that of another covariate; got 'warmth'"),
         (ENTRY + 'nodes = ["99"]\n', "1: nodes must be of the hierarchy, such as '84'; got '99'"),
         (

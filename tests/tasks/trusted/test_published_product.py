@@ -123,5 +123,5 @@ def test_what_is_private_to_another_stream_is_refused(products, tmp_path, named,
     (why,) = read_covariates(electricity.settings, DAY, covariate_of).unread.values()
     assert ".folder, which is private" in why
     rows.write_csv(tmp_path / "public.csv")
-    electricity.configure(str(electricity.settings.covariates.given[0].path), "../public.csv")
+    electricity.configure(str(electricity.settings.covariates[0].path), "../public.csv")
     assert read_covariates(electricity.settings, DAY, covariate_of).read

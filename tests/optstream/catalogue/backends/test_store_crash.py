@@ -251,7 +251,7 @@ class Literal(MemoryStore):
 
     heeds_bare_tags = True
 
-    def get(self, name, largest):
+    def get(self, name, largest=2**62):
         stored = super().get(name, largest)
         return replace(stored, tag=f'"{stored.tag}"')
 

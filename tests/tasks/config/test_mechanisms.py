@@ -1,0 +1,208 @@
+"""The `[mechanism]` table: any mechanism by its name, its own keys, and which noise is joint."""
+
+import re
+from datetime import date
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+
+from optstream import mechanisms
+from optstream.catalogue.statement import noise_scales
+from optstream.errors import ParameterError
+from optstream.mechanisms import Hierarchical, HistoryInformedTree
+from optstream.privacy import JointSpend, StepSpend, worst_window
+from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
+from tasks.config.schema import MECHANISMS
+from tasks.config.templates import example_of
+from tasks.plan.dry_run import dry_run
+from tasks.release.mechanism import mechanism_for
+from tests.tasks.config.conftest import laid_over, refused
+from tests.tasks.conftest import CONFIGURATION, PLAIN
+from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
+from tests.tasks.two_regions import released_by
+
+pytestmark = pytest.mark.slow
+
+DAY, SPRING, AUTUMN = date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)
+ON_TREES = [name for name in MECHANISMS if getattr(mechanisms, name).tree_class]
+WORD = "stream.leaves_per_period = 1"
+JOINT, LAPLACE = 'mechanism.noise = "joint"', 'mechanism.noise = "laplace"'
+
+
+@pytest.fixture
+def load(load_text):
+    """The example for a mechanism, with other keys."""
+    return lambda name, *pieces: load_text(laid_over(example_of(name), "\n".join(pieces)))
+
+
+def test_level_shares_are_stated_however_they_were_configured(load):
+    """They are parameters of the mechanism, and readers are promised all of these."""
+    settings = load("Laplace", 'budget.levels = ["1/3", "2/3"]')
+    assert settings.describe_mechanism(date.min)["level_shares"] == ["1/3", "2/3"]
+
+
+@pytest.mark.parametrize("name", ON_TREES)
+def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(load, name):
+    settings = load(name)
+    mechanism = mechanism_for(settings, DAY)
+    assert isinstance(mechanism, Hierarchical)
+    assert type(mechanism.mechanism) is getattr(mechanisms, name)
+    assert mechanism.tree == settings.tree_of(date.min)
+    assert mechanism.epsilon <= 1
+    assert settings.describe_mechanism(date.min)["name"] == name
+    assert mechanism.plan(settings.calendar.n_steps(DAY), settings.calendar.first_step(DAY))
+
+
+def test_keys_reach_the_mechanism(load):
+    assert mechanism_for(load("PeGaSus", 'mechanism.threshold = "7"'), DAY).mechanism.threshold == 7
+    assert mechanism_for(load("Fourier"), DAY).mechanism.shortest_period == 46
+
+
+def test_holidays_are_those_of_the_country_and_those_that_are_named(load):
+    keys = ('mechanism.country = "FR"', "mechanism.holidays = [2025-01-17]", "mechanism.scale = 500.0")
+    mechanism = mechanism_for(load("HistoryInformed", *keys), DAY)
+    assert type(mechanism) is HistoryInformedTree
+    assert mechanism.pattern.scale == 500.0
+    days, calendar = mechanism.pattern.days, load("HistoryInformed").calendar
+    steps = [calendar.first_step(date(2025, 1, day)) for day in (1, 16, 17, 18, 19)]
+    assert days.kinds(days.clock(steps)).tolist() == [REST_DAY, WORKDAY, REST_DAY, SATURDAY, REST_DAY]
+    with pytest.raises(ParameterError, match=r"country must be a code .* got 'ZZ'"):
+        mechanism_for(load("HistoryInformed", 'mechanism.country = "ZZ"'), DAY)
+
+
+HASHES = {
+    "OptStream": "335263f1e603f2bb",
+    "Laplace": "6f74257b156628c9",
+    "BudgetAbsorption": "12e2b9d6c17a886e",
+    "PeGaSus": "cc35473b60e60ab6",
+    "Fast": "9efc40168e61edc6",
+    "HistoryInformed": "a0c02919b52c3b17",
+}
+"""Of version 0.2, whose mechanisms had keys that nobody named here."""
+
+
+def test_the_configuration_hash_is_that_of_before_keys_went_and_knows_each_key(load_text):
+    for name, known in HASHES.items():
+        text = TWO_REGIONS if name == "OptStream" else released_by(name)
+        assert load_text(text).configuration_hash[:16] == known
+    assert load_text(laid_over(text, "mechanism.scale = 7.5")).configuration_hash[:16] not in HASHES.values()
+
+
+def test_a_mechanism_without_a_name_is_told_the_names_and_no_other_table_is_blamed(load_text):
+    message = refused(load_text, example_of("Laplace").replace('name = "Laplace"', ""))
+    assert "mechanism.name is missing; it must be" in message
+    assert "BudgetAbsorption" in message
+    assert "sampling" not in message
+
+
+# Joint noise: at the root by default, and at all levels where each customer's readings lie in one leaf.
+
+
+@pytest.fixture
+def stream(load_text):
+    """The small stream: its root and two leaves, w = 48."""
+
+    def make(*pieces, name="Laplace"):
+        text = CONFIGURATION.format(**PLAIN)
+        if name != "OptStream":
+            text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
+        return load_text(laid_over(text, "\n".join([f'mechanism.name = "{name}"', *pieces])))
+
+    return make
+
+
+def kinds(settings):
+    mechanism = mechanism_for(settings, DAY)
+    return [type(spend) for spend in mechanism.plan(48, settings.calendar.first_step(DAY))]
+
+
+def test_by_default_the_root_alone_has_joint_noise(stream):
+    assert kinds(stream()) == [JointSpend, StepSpend]
+    assert kinds(stream(LAPLACE)) == [StepSpend, StepSpend]
+
+
+@pytest.mark.parametrize("name", ["Laplace", "Uniform"])
+def test_the_operators_word_gives_it_to_all_levels_and_is_told(stream, name):
+    for keys in ((), (JOINT,)):
+        settings = stream(WORD, *keys, name=name)
+        assert kinds(settings) == [JointSpend, JointSpend]
+        assert settings.describe_mechanism(date.min)["leaves_per_period"] == 1
+        spends = mechanism_for(settings, DAY).plan(48)
+        assert [entry.needs_one_leaf for entry in noise_scales(spends, Fraction(1))] == [False, True]
+    assert "leaves_per_period" not in stream().describe_mechanism(date.min)
+
+
+@pytest.mark.parametrize(("word", "leaves"), [((), StepSpend), ((WORD,), JointSpend)])
+def test_blocks_of_history_informed_have_it_where_laplace_has(stream, word, leaves):
+    settings = stream("mechanism.scale = 10000.0", *word, name="HistoryInformed")
+    assert kinds(settings) == [JointSpend, leaves]
+    assert settings.describe_mechanism(date.min).get("leaves_per_period") == (1 if word else None)
+    root, _ = mechanism_for(settings, DAY).plan(48)
+    assert noise_scales([root], Fraction(1))[0].noise == "joint over 6 blocks"
+    joint = dry_run(settings, [DAY]).periods[0].levels[0].stages[0].noise[0]
+    assert joint.joint_over == max(map(len, root.groups))
+    plain = stream("mechanism.scale = 10000.0", LAPLACE, *word, name="HistoryInformed")
+    assert kinds(plain) == [StepSpend, StepSpend]
+
+
+def test_a_year_with_both_changes_of_clock_stays_within_epsilon(stream):
+    settings = stream(WORD)
+    calendar, spends = settings.calendar, []
+    for day in (SPRING, AUTUMN):
+        for near in (day.replace(day=day.day - 1), day):
+            spends += mechanism_for(settings, near).plan(calendar.n_steps(near), calendar.first_step(near))
+    assert worst_window(spends, 48).epsilon <= mechanism_for(settings, DAY).epsilon <= 1
+    assert {spend.n_steps for spend in spends} == {46, 48, 50}
+
+
+@pytest.mark.parametrize("word", [(), (WORD,)])
+def test_days_of_a_length_that_the_zone_has_no_more_are_planned_too(stream, word):
+    """São Paulo put its clock forward on 16 October 2016, and gave that up in 2019."""
+    settings = stream('stream.time_zone = "America/Sao_Paulo"', *word)
+    calendar, spends = settings.calendar, []
+    for day in (date(2016, 10, number) for number in range(14, 19)):
+        mechanism = mechanism_for(settings, day)
+        state = mechanism.recall(spends)
+        spends += mechanism.plan(calendar.n_steps(day), calendar.first_step(day), state)
+    assert settings.period_lengths == (48,)
+    assert [spend.n_steps for spend in spends if spend.level == 0] == [48, 48, 46, 48, 48]
+    assert all(spend.groups for spend in spends if isinstance(spend, JointSpend))
+    assert worst_window(spends, 48).epsilon <= 1
+
+
+def test_points_of_optstream_have_it_where_it_is_asked_for_with_the_word(stream):
+    assert set(kinds(stream(WORD, name="OptStream"))) == {StepSpend}
+    settings = stream(WORD, JOINT, name="OptStream")
+    mechanism = mechanism_for(settings, DAY)
+    # of each level the points, and the sums of two features
+    assert kinds(settings) == [JointSpend, StepSpend, StepSpend] * 2
+    assert mechanism.epsilon <= 1
+    for day in (SPRING, AUTUMN):
+        own = mechanism_for(settings, day)
+        own.plan(settings.calendar.n_steps(day), settings.calendar.first_step(day))
+        assert own.epsilon == mechanism.epsilon
+    assert settings.describe_mechanism(date.min)["leaves_per_period"] == 1
+    assert stream(WORD, name="OptStream").configuration_hash != settings.configuration_hash
+
+
+def test_keys_that_are_left_out_change_no_configuration_hash(stream):
+    """The key that came later and is not given is as if it did not exist."""
+    hashes = [stream(*given).configuration_hash for given in ((), (LAPLACE,), (JOINT, WORD), (WORD,))]
+    assert all(one != other for one, other in pairwise([*hashes, hashes[0]]))
+    document = stream().model_dump(mode="json")
+    assert document["stream"]["leaves_per_period"] is None
+    assert document["mechanism"]["noise"] is None
+
+
+def test_the_dry_run_says_over_how_many_steps_noise_is_joint(stream):
+    root, leaves = dry_run(stream(), [DAY]).periods[0].levels
+    (joint,), (plain,) = root.stages[0].noise, leaves.stages[0].noise
+    assert (joint.joint_over, plain.joint_over) == (6, 1)
+    # both levels have half of epsilon: 960 for Laplace noise, and 9 groups in place of 48 steps
+    assert (joint.scale, plain.scale) == pytest.approx((180, 960), rel=1e-9)
+    assert joint.deviation == pytest.approx(180 * (7 * 8 / 3) ** 0.5, rel=1e-9)
+    document = dry_run(stream(), [DAY]).to_json()
+    root, leaves = document["periods"][0]["levels"]
+    assert root["stages"][0]["noise"][0]["joint_over"] == 6
+    assert "joint_over" not in leaves["stages"][0]["noise"][0]

@@ -1,0 +1,92 @@
+"""What streams of one population say once, in a file that each of them names."""
+
+import pytest
+
+from optstream.errors import ConfigurationError
+from tasks.config import load_settings, stream_files
+from tasks.release.run import terms_of
+from tests.tasks.config.conftest import refused
+from tests.tasks.products import POPULATION, two_products
+
+
+@pytest.fixture
+def products(tmp_path):
+    return two_products(tmp_path)
+
+
+def test_each_stream_has_what_the_file_says_and_an_alpha_of_its_own(products, tmp_path):
+    electricity, gas = (one.settings for one in products.values())
+    for one in (electricity, gas):
+        assert one.privacy.population == "people"
+        assert (one.model.epsilon, one.model.window_length) == (1, 48)
+        assert one.stream.time_zone == "Europe/Paris"
+        assert str(one.ledger_url) == f"sqlite:///{tmp_path}/ledger/ledger.sqlite"
+    # whose alpha is the budget's has none of its own, in the ledger's terms as without the file
+    assert terms_of(electricity).budget_alpha is None
+    assert terms_of(gas).budget_alpha == electricity.model.alpha == 1
+    assert terms_of(gas).alpha_ratio == 3
+
+
+def test_the_file_changes_no_hash(products):
+    gas = products["gas"]
+    before = gas.settings.configuration_hash
+    gas.configure('population_file = "../population.toml"', "")
+    gas.configure(
+        "[privacy]", '[privacy]\nepsilon = "1"\nwindow = 48\npopulation = "people"\nbudget_alpha = "1"'
+    )
+    gas.configure("[stream]", '[stream]\nstep = "30min"\ntime_zone = "Europe/Paris"')
+    (gas.folder / "optstream.toml").open("a").write('[ledger]\nurl = "sqlite:///../ledger/ledger.sqlite"\n')
+    assert gas.settings.configuration_hash == before
+
+
+def test_what_is_said_twice_must_be_the_same(products):
+    gas = products["gas"]
+    gas.configure('alpha = "3"', 'alpha = "3"\nepsilon = "1"')
+    assert gas.settings.model.epsilon == 1
+    gas.configure('epsilon = "1"', 'epsilon = "2"')
+    told = refused(load_settings, gas.folder / "optstream.toml")
+    assert "privacy.epsilon is another in" in told
+    assert "got '2' beside '1': say it once, there" in told
+
+
+def test_another_ledger_is_refused_and_not_shown(products):
+    gas = products["gas"]
+    (gas.folder / "optstream.toml").open("a").write('[ledger]\nurl = "postgresql://u:secret@there/ledger"\n')
+    told = refused(load_settings, gas.folder / "optstream.toml")
+    assert "ledger.url is another in" in told
+    assert "secret" not in told
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("window = 48", "window = 0", "privacy.window must be an integer in [1, 1000000]; got 0 (in "),
+        ("window = 48", 'window = 48\nalpha = "1"', "privacy.alpha is each stream's own"),
+        ("[stream]", "[streams_]", "streams_ is none of its tables; did you mean streams?"),
+        ('"gas/optstream.toml"', '"heat.toml"', "whose streams do not list it: add it there"),
+        ("streams = [", "streams = [1, ", "streams must be a list of at most 33 paths"),
+        (
+            'streams = ["electricity/optstream.toml", "gas/optstream.toml"]\n[privacy]',
+            "[privacy",
+            "is not TOML",
+        ),
+    ],
+)
+def test_a_mistake_in_the_file_is_told_with_its_place(products, tmp_path, before, after, told):
+    assert before in POPULATION
+    (tmp_path / "population.toml").write_text(POPULATION.replace(before, after))
+    found = refused(load_settings, tmp_path / "gas/optstream.toml")
+    assert told in found
+    assert "population.toml" in found
+
+
+def test_a_population_file_is_no_configuration_and_names_those_of_its_streams(products, tmp_path):
+    file = tmp_path / "population.toml"
+    assert "is the file of a population" in refused(load_settings, file)
+    own = [tmp_path / name / "optstream.toml" for name in products]
+    assert stream_files([file]) == own
+    assert stream_files([own[1], file]) == own[::-1]
+    assert stream_files([tmp_path / "absent.toml"]) == [tmp_path / "absent.toml"]
+    file.write_text("streams = []\n")
+    with pytest.raises(ConfigurationError, match="streams must list"):
+        stream_files([file])

@@ -1,0 +1,282 @@
+"""What alarms compare: regions with the hierarchy, replaced readings, published means with history."""
+
+from datetime import UTC, date, datetime, timedelta
+from itertools import combinations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flows.cli.output import Terminal
+from flows.cli.read import show_view
+from optstream.catalogue import Entry
+from optstream.stream import AggregationTree
+from optstream.stream.lattice import Margin
+from tasks.config import load_settings
+from tasks.ingest.arrivals import EVERY
+from tasks.ingest.validate import validate
+from tasks.monitor.alarms import Severity, likeness, renamed
+from tasks.monitor.days import lacking, touched
+from tasks.monitor.facts import LEAST_DAYS, Suspect, compare, loudest, read_verdicts
+from tests.tasks.conftest import DAY, NOW
+from tests.tasks.monitor.conftest import FIRST, Watched
+from tests.tasks.two_regions import FEW_BLOCKS, in_another_unit, released_by
+
+TWO = date(2016, 6, 2)
+TREE = AggregationTree.from_parents(
+    {"FR": None, "north": "FR", "south": "FR", "84": "south", "93": "south", "11": "north", "32": "north"}
+)
+
+
+@pytest.mark.parametrize(
+    ("unknown", "vanished", "found"),
+    [
+        (["FR-84", "IDF", "fr-93"], ["93", "84", "11"], ["84", "11", "93"]),  # the last by elimination
+        (["AURA", "IDF"], ["84", "11"], [None, None]),
+        (["AURA"], ["84", "11"], [None]),
+        (["AURA"], [], [None]),
+    ],
+)
+def test_of_several_the_most_alike_are_paired(unknown, vanished, found):
+    assert renamed(unknown, vanished) == dict(zip(unknown, found, strict=True))
+
+
+@given(
+    st.lists(st.text("ab1-", min_size=1, max_size=4), unique=True, max_size=5),
+    st.lists(st.text("AB2", min_size=1, max_size=4), unique=True, max_size=5),
+)
+def test_no_leaf_is_suggested_twice_and_the_most_alike_pair_always_is(unknown, vanished):
+    found = renamed(unknown, vanished)
+    suggested = [leaf for leaf in found.values() if leaf is not None]
+    assert list(found) == unknown
+    assert len(set(suggested)) == len(suggested)
+    assert set(suggested) <= set(vanished)
+    best = max((likeness(one, leaf) for one in unknown for leaf in vanished), default=0)
+    if best >= 0.5:
+        assert best in {likeness(one, leaf) for one, leaf in found.items() if leaf}
+
+
+def test_the_nodes_that_lack_their_input_are_the_fewest_that_cover_it():
+    """Every subset of the leaves, against the definitions."""
+    below = {name: {name} for name in TREE.leaves}
+    for number in range(len(TREE.nodes) - 1, 0, -1):
+        below.setdefault(TREE.nodes[TREE.parents[number]], set()).update(below[TREE.nodes[number]])
+    for leaves in (some for size in range(len(TREE.leaves) + 1) for some in combinations(TREE.leaves, size)):
+        found = lacking(TREE, leaves)
+        assert set().union(*(below[node] for node in found)) == set(leaves)
+        assert sum(len(below[node]) for node in found) == len(leaves)
+        whole = {node for node in TREE.nodes if below[node] <= set(leaves)}
+        smallest = min(
+            (len(some) for n in range(len(whole) + 1) for some in combinations(whole, n)
+             if set().union(*(below[node] for node in some)) == set(leaves)),
+            default=0,
+        )  # fmt: skip
+        assert len(found) == smallest
+        counted = [sum(bool(below[TREE.nodes[i]] & set(leaves)) for i in level) for level in TREE.levels]
+        assert list(touched(TREE, leaves)) == counted
+
+
+def test_cells_that_lack_touch_their_nodes_of_the_margin_and_are_covered_by_regions():
+    tree = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+    lattice = Margin("sector", ("industry", "homes")).on(tree)
+    assert touched(lattice, ["84-industry", "84-homes"]) == (1, 1, 2, 2)
+    assert lacking(lattice, ["84-industry", "84-homes"]) == ("84",)
+    assert lacking(lattice, lattice.leaves) == ("FR",)
+    assert lacking(lattice, ["84-industry", "11-industry"]) == ("84-industry", "11-industry")
+
+
+@pytest.mark.parametrize(
+    ("gone", "name", "suggestion", "words"),
+    [
+        ("", "FR-AURA", "84", "region=FR-AURA is there, which no leaf is called, and region=84 is not"),
+        # next to all others
+        (None, "84b", "84", "the nearest is 84"),
+        # a leaf with a folder of the day, whose marker is late, was not renamed
+        ("_SUCCESS", "new", None, "no leaf of the hierarchy is called so"),
+    ],
+)
+@pytest.mark.parametrize("clock", ["2016-06-02T23:00:00", "2016-06-03T12:00:00"])
+def test_an_unknown_region_is_an_alarm_the_same_night(watched, clock, gone, name, suggestion, words):
+    dumps = watched.folder / "dumps"
+    (dumps / f"region={name}").mkdir()
+    if gone is None:
+        (dumps / f"region={name}/date={TWO}").mkdir()
+    elif gone:
+        (dumps / f"region={name}/date={TWO}").mkdir()
+        (dumps / f"region=84/date={TWO}" / gone).unlink()
+    else:
+        (dumps / f"region=84/date={TWO}").rename(dumps / f"region={name}/date={TWO}")
+    watched.at(clock)
+    watched.release(FIRST, TWO)
+    (alarm,) = watched.watch().alarms
+    found = (alarm.kind.value, alarm.day, alarm.node, alarm.suggestion)
+    assert found == ("unknown-region", TWO, name, suggestion)
+    assert words in alarm.words
+    assert watched.states()[2] == "failed"
+
+
+def shares(stream, day):
+    return read_verdicts(stream.settings, {day}).suspect.get(day, {})
+
+
+def judged(stream, now=NOW):
+    (verdict,) = validate(stream.settings, stream.ingest(), now=now)
+    return verdict
+
+
+@pytest.mark.slow
+def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
+    stream = small()
+    assert shares(stream, DAY) == {}
+    for later, load in ((1, 1e9), (2, 40.0)):
+        stream.fill(load)
+        judged(stream, NOW + timedelta(minutes=later))
+    assert shares(stream, DAY) == dict.fromkeys(("84", "11"), Suspect(0.0, 0.0, 0.0))
+    assert shares(stream, DAY + timedelta(days=1)) == {}
+
+
+def test_a_run_says_loudly_what_is_most_of_a_region(small):
+    """A thousandfold delivery is clamped whole, and is published: the operator is alerted at once."""
+    stream = small()
+    stream.write("84", stream.rows(100_000.0))
+    stream.write("11", stream.rows(1.0))
+    assert judged(stream).error is None
+    (line,) = loudest(stream.settings, {DAY})
+    assert line.startswith(f"{DAY}: readings were clamped in 84 (100%): ")
+    assert "restatement_share is 0" in line
+
+
+@pytest.mark.slow
+def test_of_many_leaves_without_rows_a_run_verdict_and_watch_say_few_lines(small):
+    """Of sparse meters half of the leaves may lack most steps every day."""
+    leaves = [f"L{number}" for number in range(40)]
+    stream = small(schema="metered", marker='region = "zone"')
+    text = stream.settings.file.read_text()
+    stream.settings.file.write_text(
+        text.replace('84 = "FR"\n11 = "FR"', "\n".join(f'{leaf} = "FR"' for leaf in leaves))
+    )
+    stream.settings = load_settings(stream.settings.file)
+    row = stream.metered("one", 1.0).with_columns(zone=pl.lit("L0"))
+    stream.write(EVERY, row[:1])
+    verdict = judged(stream)
+    assert verdict.error is None
+    (alarm,) = verdict.alarms
+    assert "'L1'" in alarm
+    assert "more)" in alarm
+    (line,) = loudest(stream.settings, {DAY})
+    assert line.startswith(f"{DAY}: readings were unusable in L1 (100%), L2 (100%)")
+    assert "and 27 more" in line
+
+
+SPAN = [FIRST + timedelta(days=number) for number in range(11)]
+FAR, SUSPECT = ("far-from-history", 11, "84"), ("suspect-readings", 11, "84")
+
+
+def shown(installation, *days):
+    """Days that are released, and pages of them."""
+    installation.release(*days)
+    installation.write_pages()
+
+
+@pytest.mark.parametrize(
+    ("factor", "seen"), [(1000, [SUSPECT]), (-1, [FAR, SUSPECT]), (1 / 1000, [FAR]), (1, [])]
+)
+def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, capsys, factor, seen):
+    """From dumps to alarms. Clamped to the bounds, a thousandfold load is at the upper one, 20,000 and not
+    ten times as much as usual, and a negated one at zero, far below; a thousandth stays within them, so
+    nothing of it is clamped and only published history shows it. The control is an ordinary day.
+    """
+    watched.configure('epsilon = "1"', 'epsilon = "50"')
+    watched.simulate(*SPAN)
+    watched.at("2016-06-12 12:00")
+    watched.once(shown, *SPAN[:-1])
+    in_another_unit(watched, "84", SPAN[-1], factor)
+    assert [kind for kind, _, _ in watched.alarms()] == ["missing"]
+    (day,) = watched.release(SPAN[-1]).values()
+    assert day.outcome.status == "published"
+    watched.write_pages()
+    assert sorted(watched.alarms()) == seen
+    view = watched.watch(live=False)
+    far = [alarm for alarm in view.alarms if alarm.kind == "far-from-history"]
+    assert all(" of the median of the days before" in alarm.words for alarm in far)
+    assert {alarm.severity for alarm in far} <= {Severity.WARNING}
+    show_view(watched.settings, view, Terminal())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert ("84: 100.0% clamped" in printed) is (SUSPECT in seen)
+    assert ("Replaced readings" in watched.settings.report_file.read_text()) is (SUSPECT in seen)
+    public = (watched.folder / "published/index.html").read_text()
+    assert "clamped on" not in public
+    assert "suspect" not in public
+
+
+def compared(*means, noise=1.0, model=None):
+    """The comparison of a node's last mean with those before, one a day."""
+    hashes = [f"{day:064}" for day in range(len(means))]
+    entries = [
+        Entry(
+            period=FIRST + timedelta(days=number), revision=0, vintage=0, file_hash=file_hash,
+            rows_hash="0" * 64, ledger_head="head",
+        )
+        for number, file_hash in enumerate(hashes)
+    ]  # fmt: skip
+    kept = pl.DataFrame({"file_hash": hashes, "node": "a", "mean": means})
+    kept = kept.with_columns(noise=pl.lit(noise, pl.Float64), model=pl.lit(model, pl.Float64))
+    (found,) = compare(kept, entries, ["a"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mean", "is_far", "words"),
+    [
+        (1000.0, True, "10 times"),
+        (990.0, False, "9.9 times"),
+        (10.0, True, "1/10 of"),
+        (11.0, False, "1/9.09 of"),
+        (-100.0, True, "of the other sign than"),
+        (0.0, True, "none of"),
+        (104400.0, True, "1,044 times"),
+        (0.01, True, "1/10,000 of"),
+    ],
+)
+def test_far_is_ten_times_a_tenth_or_the_other_sign(mean, is_far, words):
+    found = compared(*[100.0] * LEAST_DAYS, mean)
+    assert (found.day, found.mean, found.usual) == (FIRST + timedelta(days=LEAST_DAYS), mean, 100.0)
+    assert (found.is_far, found.words) == (is_far, words)
+
+
+@pytest.mark.parametrize(
+    ("usual", "mean", "noise", "model", "is_far"),
+    [
+        (0.5, 8.0, 1.0, None, False),
+        (0.5, 9.0, 1.0, None, True),
+        # a zone of one trip a day has days without; nobody knows the noise in what `HistoryInformed` says
+        (1 / 24, 0.0, None, 0.3, False),
+        (1 / 24, 0.0, None, 0.01, True),
+        (1 / 24, 0.0, None, None, True),
+        (1 / 24, 2.0, None, 0.3, True),
+    ],
+)
+def test_what_noise_or_a_model_explains_is_not_far(usual, mean, noise, model, is_far):
+    assert compared(*[usual] * LEAST_DAYS, mean, noise=noise, model=model).is_far == is_far
+
+
+def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
+    """Of ten days the ninth has a quarter of the load in all regions."""
+    days, dark = SPAN[:10], SPAN[8]
+    (tmp_path / "optstream.toml").write_text(released_by("HistoryInformed", keys=FEW_BLOCKS))
+    installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
+    installation.simulate(*days)
+    for path in (tmp_path / "dumps").glob(f"region=*/date={dark}/*.parquet"):
+        pl.read_parquet(path).with_columns(pl.col("load_mw") * 0.25).write_parquet(path)
+
+    def unlike():
+        return [one for one in installation.watch(live=False).alarms if one.kind == "unlike-history"]
+
+    installation.released(*days[:8])
+    assert unlike() == []  # ordinary days are no news
+    installation.release(dark)
+    (alarm,) = unlike()
+    assert (alarm.day, alarm.node, alarm.severity) == (dark, None, Severity.WARNING)
+    installation.release(days[9])
+    assert unlike() == []

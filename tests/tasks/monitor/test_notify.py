@@ -1,0 +1,189 @@
+"""Each channel is notified of an alarm once, and once that it is over; the event log; the last audit."""
+
+import json
+import random
+from datetime import UTC, date, datetime, timedelta
+
+from optstream.stream import Hour
+from studies.audit.run import keep_audit
+from tasks.monitor import alarms as monitored
+from tasks.monitor.alarms import Kind
+from tasks.monitor.facts import last_audit
+from tasks.monitor.notify import (
+    FILE,
+    LOGGED,
+    append_lines,
+    heard,
+    line_of,
+    log_transitions,
+    news_for,
+    read_told,
+    seen,
+    write_told,
+)
+from tests.tasks.monitor.conftest import FIRST
+from tests.tasks.pages.snapshots import AT
+from tests.tasks.pages.snapshots import alarm as an_alarm
+
+NOW = datetime(2016, 6, 3, tzinfo=UTC)
+DAYS = [FIRST + timedelta(days=number) for number in range(4)]
+
+
+def alarm(day, kind=Kind.LATE, node=None, suggestion=None):
+    return monitored.alarm(kind, "s", f"{day}: words", day, node, suggestion)
+
+
+def test_over_random_nights_every_channel_hears_all_of_it_once():
+    """What a channel was notified of, new minus over, is what lasts, whenever it was reachable at last."""
+    chosen = random.Random(5)
+    notified = 0
+    for _ in range(300):
+        memory, knows = {}, {"a": [], "b": []}
+        for night in range(8):
+            alarms = [alarm(day) for day in DAYS if chosen.random() < 0.5]
+            memory = seen(memory, alarms, knows, NOW + timedelta(hours=night))
+            for channel, known in knows.items():
+                if night < 7 and chosen.random() < 0.4:
+                    continue  # it does not answer tonight
+                news = news_for(memory, channel)
+                for one in news.new:
+                    assert one.key not in known
+                    known.append(one.key)
+                for one in news.over:
+                    known.remove(one.key)
+                memory = heard(memory, channel)
+                notified += len(news.new)
+                assert sorted(known) == sorted(one.key for one in alarms)
+                assert not news_for(memory, channel)
+        assert all(one.lasts for one in memory.values())
+    assert notified > 1000
+
+
+def test_a_suggestion_that_becomes_known_is_sent_again_once():
+    unknown, known = ([alarm(FIRST, Kind.UNKNOWN_REGION, "AURA", leaf)] for leaf in (None, "84"))
+    after = seen(heard(seen({}, unknown, ["a"], NOW), "a"), known, ["a"], NOW)
+    assert [one.suggestion for one in news_for(after, "a").new] == ["84"]
+    assert not news_for(seen(heard(after, "a"), known, ["a"], NOW), "a")
+
+
+STORED = """\
+{
+ "format": "optstream.told/1",
+ "alarms": [
+  {
+   "kind": "expiring",
+   "severity": "warning",
+   "stream": "s",
+   "day": "2016-06-01",
+   "node": "84",
+   "suggestion": "11",
+   "words": "words",
+   "since": "2016-06-03T00:00:00+00:00",
+   "lasts": true,
+   "heard": []
+  }
+ ]
+}"""
+"""As it was on 2026-11-22."""
+
+
+def test_what_was_sent_survives_on_disk_for_its_owner_alone_as_ever(watched):
+    settings = watched.settings
+    file = settings.watch_folder / FILE
+    hours = [alarm(Hour(FIRST, 13)), alarm(Hour(FIRST, 2, again=True))]
+    several = heard(seen({}, [alarm(FIRST, node="84"), alarm(None, Kind.BLIND), *hours], ["a"], NOW), "a")
+    one = seen({}, [monitored.alarm(Kind.EXPIRING, "s", "words", FIRST, "84", "11")], ["a"], NOW)
+    for memory in (several, one):
+        write_told(settings, memory)
+        assert read_told(settings) == memory
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_text() == STORED
+    for spoilt in (b"", b"[]", b'{"format": "optstream.told/1", "alarms": [{"kind": "late"}]}', b"\xff"):
+        file.write_bytes(spoilt)
+        assert read_told(settings) == {}
+
+
+LATE = an_alarm(node="84")
+
+
+def parts_of(line):
+    document = json.loads(line)
+    (resource,) = document["resourceLogs"]
+    (scope,) = resource["scopeLogs"]
+    (record,) = scope["logRecords"]
+    return resource["resource"], record
+
+
+def test_a_line_is_a_log_record_of_opentelemetry():
+    resource, record = parts_of(line_of("alarm", LATE, AT))
+    assert resource["attributes"][1] == {"key": "optstream.stream", "value": {"stringValue": "two-regions"}}
+    assert record["timeUnixNano"] == f"{int(AT.timestamp())}000000000"
+    assert (record["severityNumber"], record["severityText"]) == (17, "ERROR")
+    assert record["eventName"] == "optstream.alarm.late"
+    assert record["body"] == {"stringValue": LATE.words}
+    attributes = {one["key"]: one["value"]["stringValue"] for one in record["attributes"]}
+    assert attributes == {"optstream.kind": "late", "optstream.day": str(FIRST), "optstream.node": "84"}
+    _, warning = parts_of(line_of("alarm", an_alarm(Kind.EXPIRING, None), AT))
+    assert warning["severityText"] == "WARN"
+    assert [one["key"] for one in warning["attributes"]] == ["optstream.kind"]
+    assert parts_of(line_of("resolved", LATE, AT))[1]["severityText"] == "INFO"
+
+
+def test_what_a_crash_left_of_a_line_spoils_no_other(tmp_path):
+    file, lines = tmp_path / "events.jsonl", [line_of(what, LATE, AT) for what in ("alarm", "resolved")]
+    file.write_bytes(b'{"resourceLogs":[{"reso')
+    for line in lines:
+        append_lines(file, [line])
+    assert file.read_text().splitlines() == ['{"resourceLogs":[{"reso', *lines]
+
+
+def test_each_event_of_the_ledger_is_logged_once_from_the_first_look_on(installation):
+    """Also where the same look is repeated, and where the ledger is one from a backup."""
+    installation.configure("[published]", '[watch]\nlog = "trusted/events.jsonl"\n[published]')
+    settings = installation.settings
+    logged = settings.watch_folder / LOGGED
+
+    def look():
+        assert log_transitions(settings, {}, {}, AT) is None
+        if settings.event_log_file.exists():
+            lines = settings.event_log_file.read_text().splitlines()
+            return [parts_of(line)[1]["eventName"] for line in lines]
+        return []
+
+    assert look() == []  # there is no ledger yet
+    installation.release(date(2016, 6, 1))
+    copy, first = installation.copy_ledger(), look()
+    kinds = ["reserved", "draw-begun", "drawn", "staged", "published"]
+    assert [one.rpartition(".")[2] for one in first][-5:] == kinds
+    assert look() == first
+    installation.bring_back(copy)
+    logged.write_text("1000")
+    assert look() == first
+    n_events = len(installation.ledger.events_of("two-regions"))
+    assert logged.read_text() == str(n_events)
+    logged.write_text(str(n_events - 1))
+    assert look() == [*first, first[-1]]
+
+
+EARLIER, LATER = datetime(2016, 5, 1, tzinfo=UTC), datetime(2016, 5, 2, tzinfo=UTC)
+
+
+def test_the_newest_audit_counts_whichever_was_kept_last(watched):
+    assert last_audit(watched.settings) is None
+    path = keep_audit(watched.settings, {"passed": True}, LATER)
+    keep_audit(watched.settings, {"passed": False}, EARLIER)
+    assert last_audit(watched.settings) == (LATER, True, True)
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.write_text("{")
+    assert last_audit(watched.settings).at == EARLIER
+
+
+def test_an_audit_that_failed_is_an_alarm_until_the_configuration_is_another(watched):
+    watched.released(FIRST)
+    watched.at("2016-06-02T12:00:00")
+    keep_audit(watched.settings, {"passed": False}, LATER)
+    assert watched.alarms() == [("audit", None, None)]
+    watched.configure("n_samples = 10", "n_samples = 8")
+    # points elsewhere: the windows over midnight would hold more of them, and the next day must wait
+    assert watched.alarms() == [("budget", 2, None)]
+    assert not last_audit(watched.settings).same
