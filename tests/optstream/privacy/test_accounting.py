@@ -19,6 +19,7 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.privacy.spends import spend_from_document, spend_to_document
+from tests.optstream.ledger.brute_force import cost_of
 
 
 def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, leaves_changed=1):
@@ -31,27 +32,6 @@ def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, leaves_
         alpha_units,
         leaves_changed,
     )
-
-
-def cost_of(spend, window):
-    """What one window is charged, straight from the definition."""
-    if isinstance(spend, CappedSpend):
-        weights = spend.taken_weights or [1] * len(spend.taken)
-        free = spend.cap - sum(
-            weight for step, weight in zip(spend.taken, weights, strict=True) if step in window
-        )
-        own = len(set(window) & set(range(spend.first_step, spend.first_step + spend.n_steps)))
-        return max(0, min(own, free)) * spend.unit_charge
-    inside = [step - spend.first_step for step in window if 0 <= step - spend.first_step < spend.n_steps]
-    if isinstance(spend, GaussianSpend):
-        moved = [len(set(part).intersection(inside)) * spend.alpha_units for part in spend.parts]
-        return sum((spend.leaves_changed * one) ** 2 for one in moved) / (2 * spend.scale**2)
-    if isinstance(spend, JointSpend):
-        most = [max(len(set(part).intersection(inside)) for part in group) for group in spend.groups]
-        return sum(most) * spend.leaves_changed * spend.alpha_units / spend.scale
-    if isinstance(spend, PeriodSpend):
-        return spend.charges[len(inside)]
-    return sum((spend.charges[step] for step in inside), Fraction(0))
 
 
 def brute_force(spends, length, touching=None):
