@@ -366,9 +366,10 @@ def withdraw(
             signer.take_up(transaction, catalogue)
         if catalogue is None or entry is None:
             if not transaction.is_alone:
-                head = {"ledger_head": ledger_head}
-                new = catalogue or Catalogue(stream=stream, value_column=str(value_column), **head)
-                _relist(transaction, catalogue, new.changed(**head), signer)
+                new = catalogue or Catalogue(
+                    stream=stream, value_column=str(value_column), ledger_head=ledger_head
+                )
+                _relist(transaction, catalogue, new.changed(ledger_head=ledger_head), signer)
             # a publisher that died before it replaced the catalogue may have left files
             delete_files(transaction, period, last_revision)
             return Withdrawal(None, False)

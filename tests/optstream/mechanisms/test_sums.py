@@ -187,7 +187,7 @@ def test_of_many_nodes_there_are_fewer_and_of_more_none(monkeypatch):
         ({"A": 2, "B": -1}, None, "must be names, each once; `optstream.read_sum` takes weights"),
         (None, [0.5], "steps of a sum must be integers; got 0.5"),
         ("A", None, r"several names, such as \['A'\]; got the text 'A'"),
-        (["A", "a"], None, "none may lie in another"),
+        (["A", "a"], None, "no two may share a leaf"),
         ([], None, "at least one"),
         (None, [6], "of this period: 0 to 5"),
         (None, [], "at least one"),
