@@ -140,23 +140,14 @@ def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(
     day_of_hours, monkeypatch, change
 ):
     """Its file shows what was withdrawn, or restated, to whoever reads data/ without the catalogue."""
-<<<<<<< HEAD
-    installation = day_of_hours
-    assert close_over(installation.run()) == (DAY,)
-    values = rows_of(installation).filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
-    monkeypatch.setattr(LocalTransaction, "remove", raising(Death))
-    act = installation.withdraw if change == "withdraw" else partial(installation.release, restate=True)
-    with pytest.raises(Death):
-        act(HOUR)
-    monkeypatch.undo()
-    installation.later(hours=1)
-=======
     assert close_over(day_of_hours.run()) == (DAY,)
     values = day_of_hours.rows().filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
     act = day_of_hours.withdraw if change == "withdraw" else partial(day_of_hours.release, restate=True)
-    dies(monkeypatch, "remove_left", act, HOUR)
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalTransaction, "remove", raising(Death))
+        with pytest.raises(Death):
+            act(HOUR)
     day_of_hours.later(hours=1)
->>>>>>> main
     if change == "withdraw":
         assert day_of_hours.withdraw(HOUR).status is Status.WITHDRAWN
     else:
