@@ -422,15 +422,6 @@ class HierarchyChange(Section):
     removed: NodeNames = Field((), description='a list of codes such as ["21"]')
     moved: dict[NodeName, NodeName] = Field({}, description='a table code = "parent from now on"')
 
-    @property
-    def tree_change(self) -> TreeChange:
-        """The change as the hierarchy takes it; parts without sizes have the same."""
-        sizes = {
-            old: parts if isinstance(parts, dict) else dict.fromkeys(parts, Fraction(1))
-            for old, parts in self.split.items()
-        }
-        return TreeChange(**{**dict(self), "split": sizes})
-
 
 class Hierarchy(Section):
     parents: dict[str, str] | None = Field(
@@ -464,8 +455,15 @@ class Hierarchy(Section):
 
     @property
     def tree_changes(self) -> tuple[TreeChange, ...]:
-        """The changes as the hierarchy takes them."""
-        return tuple(one.tree_change for one in self.changes)
+        """The changes as the hierarchy takes them; parts without sizes have the same."""
+        changes = []
+        for one in self.changes:
+            sizes = {
+                old: parts if isinstance(parts, dict) else dict.fromkeys(parts, Fraction(1))
+                for old, parts in one.split.items()
+            }
+            changes.append(TreeChange(**{**dict(one), "split": sizes}))
+        return tuple(changes)
 
     @property
     def margin(self) -> Margin | None:

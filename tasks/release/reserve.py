@@ -199,7 +199,7 @@ def take_over_whole(run: Run, fresh: Unreleased, shown: Callable[[], Shown]) -> 
 
 
 def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_drawn: bool) -> Lease:
-    settings, now = run.settings, run.clock()
+    settings, budget, now = run.settings, run.settings.budget, run.clock()
     reservation = run.ledger.reserve(
         run.key(day.day, day.revision),
         plan,
@@ -208,7 +208,7 @@ def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_draw
         run.lease,
         catalogue_heads=shown.heads,
         terms=terms_of(settings),
-        restatements_epsilon=settings.kept_for_restatements,
+        restatements_epsilon=settings.model.budget * budget.stream_share * budget.restatement_share,
         is_drawn=is_drawn,
     )
     return Lease(reservation, now)

@@ -189,7 +189,7 @@ CASES = {
         ("mechanism.name = 7", "mechanism.name must be \"OptStream\" or"),
         ('mechanism.name = "Furrier"', "or \"HistoryInformed\"; got 'Furrier'"),
         ('mechanism.name = "Pegasus"', "got 'Pegasus'; did you mean PeGaSus?"),
-        ("mechanism.leaves_per_period = 1", "it limited how customers move, which the privacy guarantee"),
+        ("mechanism.leaves_per_period = 1", "left out: noise follows stream.unit and input.schema"),
         ('mechanism.name = "Sample"', "[sampling] must be left out: it is for mechanism.name \"OptStream\""),
         ('mechanism.name = "Sample"', "[features] must be left out"),
     ],
