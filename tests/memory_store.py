@@ -3,7 +3,7 @@
 import hashlib
 from threading import Lock
 
-from optstream.storage.store import Store, Stored
+from optstream.storage.store import ANY, Store, Stored
 
 _ONE_AT_A_TIME = Lock()
 """fsspec's memory knows no conditions: they hold among those who come through here."""
@@ -12,7 +12,7 @@ _ONE_AT_A_TIME = Lock()
 class MemoryStore(Store):
     """`Store` in the memory of this process."""
 
-    def get(self, name: str, largest: int) -> Stored:
+    def get(self, name: str, largest: int = ANY) -> Stored:
         """Return the bytes that were put last."""
         with self.in_plain_words(name):
             data: bytes = self.filesystem.cat_file(self.path(name))

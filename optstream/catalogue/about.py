@@ -133,7 +133,6 @@ class About(Document):
         )
 
     def to_bytes(self) -> bytes:
-        """Return the file's bytes; the same facts give the same bytes."""
         return (json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
@@ -189,16 +188,17 @@ def hierarchy_rows(hierarchy: DatedHierarchy, names: Callable[[str], str | None]
     """Return a row for each unit while its code and its parent stay the same; names: of a node, or None."""
     rows = [
         (
-            one.code,
-            one.parent,
-            names(one.code),
-            one.valid_from,
-            one.valid_until,
-            SEPARATOR.join(one.became) or None,
+            unit.code,
+            unit.parent,
+            names(unit.code),
+            unit.valid_from,
+            unit.valid_until,
+            SEPARATOR.join(unit.became),
         )
-        for one in hierarchy.units()
+        for unit in hierarchy.units()
     ]
-    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+    found = pl.DataFrame(rows, schema=COLUMNS, orient="row")
+    return found.with_columns(pl.col("became").replace("", None))
 
 
 def put_hierarchy(
@@ -225,22 +225,19 @@ def find_hierarchy(
         check(data)
     try:
         rows, _ = decode_table(data, LIMITS, HIERARCHY)
-        if [*rows.schema.items()] != [*COLUMNS.items()] or rows["node"].has_nulls() or not _are_days(rows):
+        if [*rows.schema.items()] != [*COLUMNS.items()] or rows["node"].has_nulls():
             raise ValueError
-        return DatedHierarchy.of_units([_unit(*row) for row in rows.iter_rows()])
+        # looked at as numbers, for polars panics at dates far away
+        days = rows.select(pl.col("valid_from", "valid_until").to_physical())
+        if not all(day.is_between(FIRST, LAST).all() for day in days):
+            raise ValueError
+        return DatedHierarchy.of_units(
+            [
+                Unit(node, parent, first, last, tuple(became.split(SEPARATOR)) if became else ())
+                for node, parent, _, first, last, became in rows.iter_rows()
+            ]
+        )
     except (OptStreamError, ValueError, KeyError) as error:
         raise PublicationError(
             f"{HIERARCHY} is not as OptStream writes it; `optstream report` makes it anew"
         ) from error
-
-
-def _are_days(rows: pl.DataFrame) -> bool:
-    """Whether all dates are ones of a stream; looked at as numbers, for polars panics at those far away."""
-    numbers = rows.select(pl.col("valid_from", "valid_until").to_physical())
-    return all(number.is_between(FIRST, LAST).all() for number in numbers)
-
-
-def _unit(
-    node: str, parent: str | None, _: str | None, first: date | None, last: date | None, became: str | None
-) -> Unit:
-    return Unit(node, parent, first, last, tuple(became.split(SEPARATOR)) if became else ())

@@ -72,23 +72,30 @@ class LocalStorage:
 
     def is_file(self, name: str) -> bool:
         """Return whether there is a file, and no folder, of this name."""
-        try:
-            with open_folder(self._root) as root:
-                return kind_of(root, name) == stat.S_IFREG
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except PermissionError as error:
-            raise _barred(name, error) from error
+        with suppress(FileNotFoundError, NotADirectoryError), self._entered(name) as root:
+            return kind_of(root, name) == stat.S_IFREG
+        return False
 
     def names_below(self, folder: str) -> list[str]:
         """Return the names of all files below a folder, rising; of links and pipes too, which are strays."""
+        with suppress(FileNotFoundError, NotADirectoryError), self._entered(folder) as root:
+            return sorted(names_below(root, folder))
+        return []
+
+    @contextmanager
+    def _entered(self, name: str) -> Iterator[int]:
+        """The folder's descriptor. Raises PublicationError where a folder on the way to `name` is barred."""
         try:
             with open_folder(self._root) as root:
-                return sorted(names_below(root, folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+                yield root
         except PermissionError as error:
-            raise _barred(folder, error) from error
+            inner = isinstance(error.filename, str) and error.filename != name
+            place = f"{error.filename!r}, of {name}," if inner else name
+            raise PublicationError(
+                f"{place} may not be entered ({error.strerror}): who reads the published folder needs rights "
+                f"to list and enter every folder in it; give them back (`chmod {PUBLIC_FOLDER:o}`), or look "
+                "as its owner"
+            ) from error
 
     def change(self, work: Callable[["Transaction"], Result]) -> Result:
         """Run `work` once in a transaction, under the publishers' lock."""
@@ -97,22 +104,11 @@ class LocalStorage:
             return work(LocalTransaction(root))
 
 
-def _barred(name: str, error: OSError) -> PublicationError:
-    """What is said where a folder does not let this account in: which, of those that lead to `name`."""
-    inner = isinstance(error.filename, str) and error.filename != name
-    place = f"{error.filename!r}, of {name}," if inner else name
-    return PublicationError(
-        f"{place} may not be entered ({error.strerror}): who reads the published folder needs rights to "
-        f"list and enter every folder in it; give them back (`chmod {PUBLIC_FOLDER:o}`), or look as its owner"
-    )
-
-
 class LocalTransaction:
     """One publisher's change of a folder of this machine, whose lock and descriptor the caller holds.
 
-    A transaction ends when it has replaced the catalogue, or not. Where it is not `is_alone`, files that
-    others are about to list must be spared. One that `is_again` met a conflict before, and may have left
-    files that it wrote.
+    is_alone: whether no other can be about to list a file. is_again: whether it met a conflict before, and
+    may have left files that it wrote.
     """
 
     is_alone = True
@@ -186,8 +182,15 @@ class LocalTransaction:
         try:
             with opened(self._root, folder) as descriptor:
                 for name in names:
-                    with suppress(FileNotFoundError):
-                        _unlink(descriptor, folder, name)
+                    try:
+                        os.unlink(name, dir_fd=descriptor)
+                    except FileNotFoundError:
+                        continue
+                    except IsADirectoryError:
+                        raise PublicationError(
+                            f"{folder}/{name} is a folder, and a file should be there: remove it, and see "
+                            "who made it"
+                        ) from None
                 os.fsync(descriptor)
             for name in (folder, split(folder)[0]) if folder.count("/") > 1 else filter(None, (folder,)):
                 above, last = split(name)
@@ -210,15 +213,6 @@ class LocalTransaction:
                 if os.stat(last, dir_fd=above, follow_symlinks=False).st_mtime != time.timestamp():
                     both = (time.timestamp(), time.timestamp())
                     os.utime(last, both, dir_fd=above, follow_symlinks=False)
-
-
-def _unlink(descriptor: int, folder: str, name: str) -> None:
-    try:
-        os.unlink(name, dir_fd=descriptor)
-    except IsADirectoryError:
-        raise PublicationError(
-            f"{folder}/{name} is a folder, and a file should be there: remove it, and see who made it"
-        ) from None
 
 
 def write_new(root: int, name: str, data: bytes) -> bool:
@@ -375,7 +369,7 @@ class ObjectTransaction:
 
     def mark(self, name: str) -> str | None:
         try:
-            return self._store.get_whole(name).tag
+            return self._store.get(name).tag
         except FileNotFoundError:
             return None
 
@@ -394,8 +388,8 @@ class ObjectTransaction:
         """Copy the object, then remove the source; where the target has other bytes, both are left."""
         # another publisher may have moved it, or a withdrawal removed it
         with suppress(FileNotFoundError):
-            data = self._store.get_whole(source).data
-            if self._store.put_new(target, data) or self._store.get_whole(target).data == data:
+            data = self._store.get(source).data
+            if self._store.put_new(target, data) or self._store.get(target).data == data:
                 self._store.delete(source)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
@@ -436,7 +430,7 @@ def learn_how_tags_are_named(store: Store) -> None:
 
     def heeds() -> bool:
         return not store.put_instead(PROBE, PROBE_TEXT, WRONG_TAG) and store.put_instead(
-            PROBE, PROBE_TEXT, store.get_whole(PROBE).tag
+            PROBE, PROBE_TEXT, store.get(PROBE).tag
         )
 
     with suppress(FileNotFoundError):  # somebody removed the probe: nothing is learned

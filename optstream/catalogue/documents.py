@@ -182,20 +182,19 @@ Instant = Annotated[str, BeforeValidator(_written), Field(json_schema_extra={"fo
 
 
 class _Plain(GenerateJsonSchema):
-    """Pydantic's, but a key's name is not said again as its title, and no key has a default: a key that may
-    be absent has none, and the others are always there.
+    """Pydantic's schemas without titles and defaults, described by the first paragraph of a class; only keys
+    that may be absent are not required.
     """
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Never."""
         return False
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """The schema without its default."""
+        """Return the schema without its default."""
         return self.generate_inner(schema["schema"])
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """The first paragraph of the class describes it."""
+        """Return the schema with the first paragraph of the class."""
         found = super().model_schema(schema)
         found.pop("title", None)
         if "description" in found:
@@ -203,7 +202,7 @@ class _Plain(GenerateJsonSchema):
         return found
 
     def field_is_required(self, field: Any, total: bool) -> bool:
-        """All but those that may be absent."""
+        """Return whether a key is always there."""
         if self.mode == "serialization" and field["type"] == "model-field":
             return "serialization_exclude_if" not in field
         return super().field_is_required(field, total)

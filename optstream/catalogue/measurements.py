@@ -1,13 +1,15 @@
-"""The measurements of one day as the bytes of a Parquet file (docs/data/measurements.md). Pure."""
+"""The measurements of one day as the bytes of a Parquet file (docs/data/measurements.md)."""
 
 import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
 from fractions import Fraction
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import numpy as np
@@ -53,9 +55,9 @@ from optstream.stream import (
 from optstream.stream.covariate import Covariate
 from optstream.stream.period import period_from, period_from_partition
 
-# A mechanism as a JSON-ready document: public parameters alone, enough to estimate with it again.
-
-KIND = "kind"
+Json = dict[str, Any]
+FORMAT: Final = "optstream.measurements/1"
+KEY = b"optstream.measurements"
 WRITTEN_OTHERWISE = (
     ValueError,
     LookupError,
@@ -66,6 +68,20 @@ WRITTEN_OTHERWISE = (
     RecursionError,
 )
 """What reading a document raises that is not as OptStream writes it; anyone may have written it."""
+
+
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Raise PublicationError where what is read in the block is not as OptStream writes it."""
+    try:
+        yield
+    except WRITTEN_OTHERWISE as error:
+        raise PublicationError(f"these bytes are no file of measurements of format {FORMAT}") from error
+
+
+# A mechanism as a JSON-ready document: public parameters alone, enough to estimate with it again.
+
+KIND = "kind"
 PARTS = (
     *(PrivacyModel, AggregationTree, Lattice, Feature, PublicDays, Calendar),
     *(EquallySpaced, L1Sampling, Covariate),
@@ -79,7 +95,7 @@ LONGEST_RANGE = 2**12
 """Of the parts of a day, in steps."""
 
 
-def describe(mechanism: Mechanism) -> dict[str, Any] | None:
+def describe(mechanism: Mechanism) -> Json | None:
     """Return a mechanism as a JSON-ready document, fractions exact; None where a part has none."""
     with suppress(ParameterError):
         document: Json = _described(mechanism)
@@ -90,7 +106,7 @@ def describe(mechanism: Mechanism) -> dict[str, Any] | None:
 def mechanism_from(document: Mapping[str, Any]) -> Mechanism:
     """Return the mechanism that `describe` was given, all its checks made again. Raises PublicationError."""
     try:
-        found = _made(document, _kinds())
+        found = _made(document)
         if not isinstance(found, Mechanism):
             raise TypeError
     except (OptStreamError, *WRITTEN_OTHERWISE) as error:
@@ -98,10 +114,10 @@ def mechanism_from(document: Mapping[str, Any]) -> Mechanism:
     return found
 
 
+@cache
 def _kinds() -> dict[str, Callable[..., Any]]:
-    public = {name: getattr(mechanisms, name) for name in mechanisms.__all__}
-    known = {name: kind for name, kind in public.items() if issubclass(kind, Mechanism)}
-    return known | {one.__name__: one for one in PARTS}
+    public = (getattr(mechanisms, name) for name in mechanisms.__all__)
+    return {one.__name__: one for one in (*public, *PARTS) if one in PARTS or issubclass(one, Mechanism)}
 
 
 def _described(value: Any) -> Any:
@@ -116,18 +132,18 @@ def _described(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_described(one) for one in value]
     name = type(value).__name__
-    if is_dataclass(value) and _kinds().get(name) is type(value):
-        told = [one.name for one in fields(value)]
-        if isinstance(value, PrivacyModel) and not value.delta:
-            # keys that came later: a mechanism without them is described as it always was
-            told = [name for name in told if name not in ("delta", "rho")]
-        return {KIND: name, **{name: _described(getattr(value, name)) for name in told}}
-    raise ParameterError(f"a {name} has no document")
+    if not is_dataclass(value) or _kinds().get(name) is not type(value):
+        raise ParameterError(f"a {name} has no document")
+    document = {one.name: _described(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, PrivacyModel) and not value.delta:
+        # keys that came later: a mechanism without them is described as it always was
+        del document["delta"], document["rho"]
+    return {KIND: name, **document}
 
 
-def _made(document: Any, kinds: Mapping[str, Callable[..., Any]]) -> Any:
+def _made(document: Any) -> Any:
     if isinstance(document, list):
-        return tuple(_made(one, kinds) for one in document)
+        return tuple(map(_made, document))
     if not isinstance(document, Mapping):
         if isinstance(document, int) and abs(document) > LARGEST_NUMBER:
             raise ParameterError(f"a mechanism's whole numbers are at most {LARGEST_NUMBER:,}")
@@ -141,13 +157,14 @@ def _made(document: Any, kinds: Mapping[str, Callable[..., Any]]) -> Any:
             raise ParameterError(f"a range has at most {LONGEST_RANGE} steps")
         return found
     if kind == "set":
-        return frozenset(_made(one, kinds) for one in document["values"])
-    given = {key: _made(one, kinds) for key, one in document.items() if key not in (KIND, *COUNT_NODES)}
+        return frozenset(map(_made, document["values"]))
+    given = {key: _made(one) for key, one in document.items() if key not in (KIND, *COUNT_NODES)}
     for key in document.keys() & set(COUNT_NODES):
         given[key] = tuple(document[key]) if isinstance(document[key], list) else document[key]
-    if issubclass(kinds[kind], AggregationTree):  # type: ignore[arg-type]  # all kinds are classes
+    make = _kinds()[kind]
+    if make is AggregationTree:
         _check_tree(given["nodes"], given["parents"])
-    return kinds[kind](**given)
+    return make(**given)
 
 
 def _check_tree(nodes: Any, parents: Any) -> None:
@@ -162,7 +179,6 @@ def _check_tree(nodes: Any, parents: Any) -> None:
 
 # Measurements as rows, a noisy integer each: which sum of which node's readings it is, and its noise.
 
-Json = dict[str, Any]
 SCHEMA = {
     "level": pl.Int32(),
     "node": pl.String(),
@@ -191,21 +207,89 @@ def levels_of(mechanism: Mechanism) -> tuple[int, ...]:
 def rows_of(document: Json, mechanism: Mechanism) -> pl.DataFrame:
     """Return a row for each noisy integer that was drawn, by part, array and node."""
     tree: AggregationTree = getattr(mechanism, "tree")  # noqa: B009
+    features: Sequence[Feature] = getattr(mechanism, "features", ())
+    of_sums = {BlockSums.stage, FourierCoordinates.stage, *(feature_stage(one) for one in features)}
+    levels, parts = levels_of(mechanism), document["parts"] or [document]
+    if len(parts) != len(levels):
+        raise PublicationError(
+            "the stored measurements have other levels than the configured mechanism measures: publish with "
+            "the configuration of their draw, or without [published] measurements"
+        )
     frames = [pl.DataFrame(schema=SCHEMA)]
-    for level, part in _leveled(document, levels_of(mechanism)):
+    for level, part in zip(levels, parts, strict=True):
         nodes = tree.levels[level] if document["parts"] else range(len(tree.nodes))
-        frames += _frames(part, getattr(mechanism, "features", ()), tree, nodes)
+        depths = np.array([tree.depths[one] for one in nodes], dtype=np.int32)
+        names = pl.Series([tree.nodes[one] for one in nodes], dtype=pl.String)
+        spends = [spend_from_document(one) for one in part["spends"]]
+        for array in _arrays(part, features, {spend.stage for spend in spends}):
+            kind, feature, stage, spans, values, variances = array
+            numbers = np.array(values, dtype=np.int64).reshape(len(values), len(spans))
+            if len(numbers) != len(nodes):
+                raise PublicationError(
+                    "the stored measurements have other nodes or steps than the configured mechanism: "
+                    "publish with the configuration of their draw, or without [published] measurements"
+                )
+            noise = np.broadcast_to(_floats(variances), numbers.shape)
+            node, column = np.nonzero(np.isfinite(noise))
+            of_column = np.array(spans, dtype=np.int32).reshape(-1, 2)[column]
+            joint = [
+                spend.level
+                for spend in spends
+                if isinstance(spend, JointSpend)
+                and (spend.stage not in of_sums if stage is None else spend.stage == stage)
+            ]
+            drawn = {
+                "level": depths[node],
+                "node": names.gather(node),
+                "number": column.astype(np.int32),
+                "first_step": of_column[:, 0],
+                "n_steps": of_column[:, 1],
+                "value": numbers[node, column],
+                "noise_variance": noise[node, column],
+                "joint": np.isin(depths[node], joint),
+            }
+            labels = pl.lit(kind).alias("kind"), pl.lit(feature, pl.String).alias("feature")
+            frames.append(pl.DataFrame(drawn).with_columns(labels).select(SCHEMA.keys()))
     return pl.concat(frames)
 
 
+def _arrays(part: Json, features: Sequence[Feature], stages: Collection[str | None]) -> Iterator[Any]:
+    """Yield each array of a part: kind, feature, stage, steps of each column, values and variances."""
+    points = [(step, 1) for step in part["positions"]]
+    if points:
+        yield "point", None, None, points, part["points"], part["point_variances"]
+    for place, (sums, variances) in enumerate(_sums(part)):
+        if BlockSums.stage in stages:
+            spans = [(first, stop - first) for first, stop in part["choices"]["blocks"]]
+            yield "block", None, BlockSums.stage, spans, sums, variances
+        elif FourierCoordinates.stage in stages:
+            spans = [(0, part["n_steps"])] * (len(sums[0]) if sums else 0)
+            yield "coordinate", None, FourierCoordinates.stage, spans, sums, variances
+        else:
+            feature = features[place]
+            spans = [(one.start, len(one)) for one in feature.parts]
+            yield "feature", feature.name, feature_stage(feature), spans, sums, variances
+
+
+def _sums(part: Json) -> Iterator[tuple[Any, Any]]:
+    """Return the arrays of a part's sums, each with its variances."""
+    return zip(part["sums"], part["sum_variances"] or [None] * len(part["sums"]), strict=True)
+
+
+def _floats(nested: Any) -> NDArray[np.float64]:
+    """Return variances of a document, infinite where it has null."""
+    given = np.array([[np.inf]] if nested is None else nested, dtype=np.float64)
+    return np.where(np.isnan(given), np.inf, given)
+
+
 def without_numbers(document: Json) -> Json:
-    """Return the document with the shapes of its noisy numbers in their place, for `with_numbers`. Pure."""
-    bare = {
+    """Return the document with the shapes of its noisy numbers in their place, for `with_numbers`."""
+    return {
         **document,
         "points": {SHAPE: list(np.shape(document["points"]))},
         "sums": [{SHAPE: list(np.shape(one))} for one in document["sums"]],
+        "parts": [without_numbers(part) for part in document["parts"]],
     }
-    return bare | {"parts": [without_numbers(part) for part in document["parts"]]}
 
 
 def with_numbers(document: Json, rows: pl.DataFrame) -> Json:
@@ -221,16 +305,13 @@ def with_numbers(document: Json, rows: pl.DataFrame) -> Json:
         values = np.zeros(shape, dtype=np.int64)
         if values.size:
             drawn = np.isfinite(np.broadcast_to(_floats(variances), shape))
-            count = int(drawn.sum())
-            values[drawn] = left[:count]
-            left = left[count:]
+            values[drawn], left = np.split(left, [int(drawn.sum())])
         nested: list[Any] = values.tolist()
         return nested
 
     def full(one: Json) -> Json:
         points = filled(one["points"][SHAPE], one["point_variances"])
-        variances = one["sum_variances"] or [None] * len(one["sums"])
-        sums = [filled(entry[SHAPE], known) for entry, known in zip(one["sums"], variances, strict=True)]
+        sums = [filled(entry[SHAPE], variances) for entry, variances in _sums(one)]
         return {**one, "points": points, "sums": sums, "parts": [full(part) for part in one["parts"]]}
 
     found = full(document)
@@ -239,140 +320,25 @@ def with_numbers(document: Json, rows: pl.DataFrame) -> Json:
     return found
 
 
-def _leveled(document: Json, levels: Sequence[int]) -> Iterator[tuple[int, Json]]:
-    parts = document["parts"] or [document]
-    if len(parts) != len(levels):
-        raise PublicationError(
-            "the stored measurements have other levels than the configured mechanism measures: publish with "
-            "the configuration of their draw, or without [published] measurements"
-        )
-    return zip(levels, parts, strict=True)
-
-
-def _frames(
-    part: Json, features: Sequence[Feature], tree: AggregationTree, nodes: Sequence[int]
-) -> Iterator[pl.DataFrame]:
-    """Yield the rows of each array of a part."""
-    spends = [spend_from_document(one) for one in part["spends"]]
-    stages = {spend.stage for spend in spends}
-    others = {BlockSums.stage, FourierCoordinates.stage, *(feature_stage(one) for one in features)}
-    depths = np.array([tree.depths[one] for one in nodes], dtype=np.int32)
-    names = pl.Series([tree.nodes[one] for one in nodes], dtype=pl.String)
-    for kind, feature, stage, spans, values, variances in _arrays(part, features, stages):
-        numbers = np.array(values, dtype=np.int64).reshape(len(values), len(spans))
-        if len(numbers) != len(nodes):
-            raise PublicationError(
-                "the stored measurements have other nodes or steps than the configured mechanism: "
-                "publish with the configuration of their draw, or without [published] measurements"
-            )
-        noise = np.broadcast_to(_floats(variances), numbers.shape)
-        node, column = np.nonzero(np.isfinite(noise))
-        of_column = np.array(spans, dtype=np.int32).reshape(-1, 2)[column]
-        joint = [
-            spend.level
-            for spend in spends
-            if isinstance(spend, JointSpend)
-            and (spend.stage not in others if stage is None else spend.stage == stage)
-        ]
-        yield pl.DataFrame(
-            {
-                "level": depths[node],
-                "node": names.gather(node),
-                "kind": pl.repeat(kind, len(node), dtype=pl.String(), eager=True),
-                "feature": pl.repeat(feature, len(node), dtype=pl.String(), eager=True),
-                "number": column.astype(np.int32),
-                "first_step": of_column[:, 0],
-                "n_steps": of_column[:, 1],
-                "value": numbers[node, column],
-                "noise_variance": noise[node, column],
-                "joint": np.isin(depths[node], joint),
-            },
-            schema=SCHEMA,
-        )
-
-
-def _arrays(part: Json, features: Sequence[Feature], stages: Collection[str | None]) -> Iterator[Any]:
-    """Yield each array of a part: kind, feature, stage, steps of each column, values and variances."""
-    points = [(step, 1) for step in part["positions"]]
-    if points:
-        yield "point", None, None, points, part["points"], part["point_variances"]
-    variances = part["sum_variances"] or [None] * len(part["sums"])
-    for place, (sums, known) in enumerate(zip(part["sums"], variances, strict=True)):
-        if BlockSums.stage in stages:
-            spans = [(first, stop - first) for first, stop in part["choices"]["blocks"]]
-            yield "block", None, BlockSums.stage, spans, sums, known
-        elif FourierCoordinates.stage in stages:
-            spans = [(0, part["n_steps"])] * (len(sums[0]) if sums else 0)
-            yield "coordinate", None, FourierCoordinates.stage, spans, sums, known
-        else:
-            feature = features[place]
-            spans = [(one.start, len(one)) for one in feature.parts]
-            yield "feature", feature.name, feature_stage(feature), spans, sums, known
-
-
-def _floats(nested: Any) -> NDArray[np.float64]:
-    """Return variances of a document, infinite where it has null."""
-    given = np.array([[np.inf]] if nested is None else nested, dtype=np.float64)
-    return np.where(np.isnan(given), np.inf, given)
-
-
-# What a day remembers of days before: left out of its own file of measurements, and put back from theirs.
-#
-# A day that remembers all blocks of weeks would else show those of a day that was withdrawn since, or never
-# published. So a history is published as which blocks it holds, without their sums; each sum is published
-# by
-# its own day alone.
+# What a day remembers of days before is left out of its file, and put back from theirs: a day that remembers
+# all blocks of weeks would else show those of a day that was withdrawn since, or never published. So a
+# history is published as which blocks it holds, with its number of series in place of their sums; each sum
+# is published by its own day alone.
 
 Block = tuple[int, int, int, float]
 """Level, first step, number of steps, noise scale."""
-HISTORY, SUMS, SERIES = "history", "sums", "n_series"
-
-
-def without_sums(document: Json, levels: Sequence[int]) -> Json:
-    """Return a document of measurements, each history with the number of its series in place of the sums."""
-
-    def bare(history: Mapping[str, Any], level: int) -> Json:
-        kept = {key: value for key, value in history.items() if key != SUMS}
-        return {**kept, SERIES: n_series_of(history)}
-
-    return _with_histories(document, levels, bare)
-
-
-def with_sums(document: Json, levels: Sequence[int], known: Mapping[Block, Sequence[int]]) -> Json:
-    """Return what `without_sums` was given. Raises KeyError for a block that is not known."""
-
-    def full(history: Mapping[str, Any], level: int) -> Json:
-        columns = [known[block] for block in _blocks(history, level)]
-        kept = {key: value for key, value in history.items() if key != SERIES}
-        sums = np.array(columns, dtype=np.float64).reshape(len(columns), history[SERIES]).T
-        return {**kept, SUMS: packed(sums)}
-
-    return _with_histories(document, levels, full)
-
-
-def remembered(document: Json, levels: Sequence[int]) -> set[Block]:
-    """Return the blocks that the histories of a document hold."""
-    found: set[Block] = set()
-
-    def seen(history: Mapping[str, Any], level: int) -> Json:
-        found.update(_blocks(history, level))
-        return dict(history)
-
-    _with_histories(document, levels, seen)
-    return found
+STATES = ("state", "before")
+SUMS, SERIES = "sums", "n_series"
 
 
 def blocks_of(measured: Measured, levels: Sequence[int]) -> dict[Block, tuple[int, ...]]:
     """Return the sums of every block that a period measured, if any, one for each node of its level."""
     found: dict[Block, tuple[int, ...]] = {}
     for level, part in zip(levels, measured.parts or (measured,), strict=True):
-        try:
+        with suppress(ParameterError):
             own = BlockHistory.of(part)
-        except ParameterError:
-            continue
-        document = own.to_document()
-        for column, block in enumerate(_blocks(document, level)):
-            found[block] = tuple(own.sums[:, column].astype(np.int64).tolist())
+            sums = own.sums.astype(np.int64).T.tolist()
+            found |= zip(_blocks(own.to_document(), level), map(tuple, sums), strict=True)
     return found
 
 
@@ -381,32 +347,31 @@ def _blocks(history: Mapping[str, Any], level: int) -> Iterator[Block]:
     return ((level, start, length, scale) for start, length, scale in columns)
 
 
-def _with_histories(document: Json, levels: Sequence[int], change: Any) -> Json:
-    """Return the document with every history of its states, and of its parts', changed."""
-
-    def states(one: Json, level: int) -> Json:
-        return {**one, **{key: _changed(one[key], level, change) for key in ("state", "before")}}
-
-    if not document["parts"]:
-        return states(document, levels[0])
-    parts = [states(part, level) for level, part in zip(levels, document["parts"], strict=True)]
-    return {**states(document, 0), "parts": parts}
+def _histories(document: Json, levels: Sequence[int]) -> Iterator[tuple[int, Json]]:
+    """Yield every history in the states of a document of measurements, each with its level."""
+    parts = list(zip(levels, document["parts"], strict=True)) if document["parts"] else []
+    for level, one in [(0 if parts else levels[0], document), *parts]:
+        for key in STATES:
+            yield from _histories_in(one[key], level)
 
 
-def _changed(state: Any, level: int, change: Any) -> Any:
-    """Return a state with its history changed, and those of the levels that it holds."""
-    if not isinstance(state, Mapping):
-        return state
-    found = dict(state)
-    if isinstance(found.get(HISTORY), Mapping):
-        found[HISTORY] = change(found[HISTORY], level)
-    if isinstance(found.get("levels"), Mapping):
-        found["levels"] = {key: _changed(one, int(key), change) for key, one in found["levels"].items()}
-    return found
+def _histories_in(state: Any, level: int) -> Iterator[tuple[int, Json]]:
+    if isinstance(state, dict):
+        if isinstance(state.get("history"), dict):
+            yield level, state["history"]
+        if isinstance(state.get("levels"), dict):
+            for key, one in state["levels"].items():
+                yield from _histories_in(one, int(key))
 
 
-FORMAT: Final = "optstream.measurements/1"
-KEY = b"optstream.measurements"
+def _with_states(document: Json, of: Callable[[Any], Any]) -> Json:
+    """Return the document with other states, also of its parts."""
+    changed = {**document, **{key: of(document[key]) for key in STATES}}
+    return changed | {"parts": [_with_states(part, of) for part in document["parts"]]}
+
+
+# The file.
+
 LIMITS = Limits(rows=2**28, columns=len(SCHEMA), group_rows=2**28, group_bytes=2**34)
 LONGEST_PERIOD, FARTHEST_STEP = 2**12, 2**40
 """Steps of a day, of a minute at least; running index of its first, which anyone may have written."""
@@ -425,27 +390,22 @@ class Found(Document):
     period: Period
     revision: Count
     levels: Annotated[tuple[int, ...], Strict(False)]
-    document: dict[str, Any] = Field(alias="measured")
+    document: Json = Field(alias="measured")
     measured_hash: Hash
-    mechanism: dict[str, Any] | None
+    mechanism: Json | None
     rounding: Literal["nearest", "unbiased"]
     least_units: int | None
 
     @property
     def measured(self) -> Measured:
         """The measurements themselves, all that earlier days left taken out."""
-        bare = [{**one, "state": None, "before": None} for one in self.document["parts"]]
-        alone = {**self.document, "state": None, "before": None, "parts": bare}
-        return Measured.from_bytes(json.dumps(alone).encode())
+        return Measured.from_bytes(json.dumps(_with_states(self.document, lambda _: None)).encode())
 
-
-@contextmanager
-def as_written() -> Iterator[None]:
-    """Raise PublicationError where what is read in the block is not as OptStream writes it."""
-    try:
-        yield
-    except WRITTEN_OTHERWISE as error:
-        raise PublicationError(f"these bytes are no file of measurements of format {FORMAT}") from error
+    @property
+    def remembered(self) -> set[Block]:
+        """The blocks that the histories hold."""
+        several = _histories(self.document, self.levels)
+        return {block for level, history in several for block in _blocks(history, level)}
 
 
 def encode_measurements(
@@ -460,25 +420,29 @@ def encode_measurements(
     """Return the Parquet file of a day's measurements, which was read back. Raises PublicationError."""
     data, levels = measured.to_bytes(), levels_of(mechanism)
     document = json.loads(data)
-    rows = rows_of(document, mechanism)
-    shared = without_sums(document, levels)
+    for _, history in _histories(document, levels):
+        history[SERIES] = n_series_of(history)
+        del history[SUMS]
     footer = Found.read(
         {
             "period": period,
             "revision": revision,
             "levels": levels,
-            "measured": without_numbers(shared),
+            "measured": without_numbers(document),
             "measured_hash": hashlib.sha256(data).hexdigest(),
             "mechanism": describe(mechanism),
             "rounding": rounding,
             "least_units": least_units,
         }
     )
-    text = json.dumps(footer.to_json(), separators=(",", ":"), sort_keys=True, allow_nan=False)
-    encoded = encode_table(rows, {KEY: text.encode()})
-    if decode_measurements(encoded).document != shared:
+    encoded = encode_table(rows_of(document, mechanism), {KEY: _text(footer.to_json())})
+    if decode_measurements(encoded).document != document:
         raise PublicationError("the measurements cannot be read back from their file: nothing is published")
     return encoded
+
+
+def _text(document: Json) -> bytes:
+    return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
 
 
 def decode_measurements(data: bytes) -> Found:
@@ -489,32 +453,31 @@ def decode_measurements(data: bytes) -> Found:
         if "format" not in footer or dict(rows.schema) != SCHEMA:
             raise ValueError
         found = Found.model_validate(footer, extra="ignore")
-        _check_steps(found.document)
-        return found.changed(document=with_numbers(found.document, rows))
-
-
-def _check_steps(document: dict[str, Any]) -> None:
-    """Raise ValueError unless the steps of a document are those of one day: estimates hold all of them."""
-    n_steps, first_step = document["n_steps"], document["first_step"]
-    if type(n_steps) is not int or not 1 <= n_steps <= LONGEST_PERIOD or abs(first_step) > FARTHEST_STEP:
-        raise ValueError
-    for part in document["parts"]:
-        if (part["n_steps"], part["first_step"]) != (n_steps, first_step) or part["parts"]:
+        # the steps of one day: estimates hold all of them
+        n_steps, first_step = found.document["n_steps"], found.document["first_step"]
+        if type(n_steps) is not int or not 1 <= n_steps <= LONGEST_PERIOD or abs(first_step) > FARTHEST_STEP:
             raise ValueError
+        for part in found.document["parts"]:
+            if (part["n_steps"], part["first_step"]) != (n_steps, first_step) or part["parts"]:
+                raise ValueError
+        return found.changed(document=with_numbers(found.document, rows))
 
 
 @as_written()
 def completed(found: Found, earlier: dict[Block, tuple[int, ...]]) -> Measured:
     """Return the measurements with earlier days' sums; PublicationError where one is missing or another."""
     known = earlier | blocks_of(found.measured, found.levels)
-    missing = remembered(found.document, found.levels) - known.keys()
-    if missing:
+    if missing := found.remembered - known.keys():
         raise PublicationError(
             f"the estimate of {found.period} rests on measurements of earlier days; {len(missing)} of them "
             "are not in the folder: those days were published without measurements, or withdrawn"
         )
-    whole = with_sums(found.document, found.levels, known)
-    data = json.dumps(whole, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+    whole = _with_states(found.document, deepcopy)
+    for level, history in _histories(whole, found.levels):
+        columns = [known[block] for block in _blocks(history, level)]
+        sums = np.array(columns, dtype=np.float64).reshape(len(columns), history.pop(SERIES)).T
+        history[SUMS] = packed(sums)
+    data = _text(whole)
     if hashlib.sha256(data).hexdigest() != found.measured_hash:
         raise PublicationError(
             f"the estimate of {found.period} rests on other measurements than the folder has: a day that it "
@@ -571,19 +534,12 @@ class DayMeasurements:
         Raises:
             PublicationError: As `release`.
         """
-        found = self.release()
-        unit = self.measured.resolution
+        found, unit, first_step = self.release(), self.measured.resolution, self.measured.first_step
         with as_written():
             if found.tree is None:
                 raise ValueError  # what is published is of a tree
-            units = rounded_units(
-                found.values,
-                found.tree,
-                unit,
-                self.rounding,
-                first_step=self.measured.first_step,
-                least=self.least_units,
-            )
+            given = found.values, found.tree, unit, self.rounding
+            units = rounded_units(*given, first_step=first_step, least=self.least_units)
             return units.astype(np.float64) * unit.numerator / unit.denominator
 
 
@@ -628,15 +584,6 @@ def read_measurements(
     )
 
 
-def read_found(storage: Storage, period: date, revision: int, file_hash: str) -> Found:
-    """Return the file of measurements with this hash. Raises PublicationError where it is not that."""
-    name = measurements_file(period, revision, file_hash)
-    found = decode_measurements(read_beside(storage, period, name, file_hash, LARGEST_MEASUREMENTS))
-    if (found.period, found.revision) != (period, revision):
-        raise PublicationError(f"the measurements of {period} are of another day or revision; restore them")
-    return found
-
-
 def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, tuple[date, ...]]:
     """Return the measurements of the listed release of a day, and which later days its estimate is of."""
     entry = catalogue.entry(day)
@@ -647,36 +594,37 @@ def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, t
         raise PublicationError(
             f"{day} is published without measurements: its publisher had [published] measurements off"
         )
-    return read_found(storage, day, entry.revision, stated.file_hash), stated.later
+    return _read(storage, day, entry.revision, stated.file_hash), stated.later
+
+
+def _read(storage: Storage, period: date, revision: int, file_hash: str) -> Found:
+    """Return the file of measurements with this hash. Raises PublicationError where it is not that."""
+    name = measurements_file(period, revision, file_hash)
+    found = decode_measurements(read_beside(storage, period, name, file_hash, LARGEST_MEASUREMENTS))
+    if (found.period, found.revision) != (period, revision):
+        raise PublicationError(f"the measurements of {period} are of another day or revision; restore them")
+    return found
 
 
 def _whole(storage: Storage, found: Found) -> Measured:
     """Return the measurements with the sums that they remember, of files listed or not: the hash decides."""
     with as_written():
-        own = blocks_of(found.measured, found.levels)
-        missing = remembered(found.document, found.levels) - own.keys()
+        missing = found.remembered - blocks_of(found.measured, found.levels).keys()
         earliest = min((first_step for _, first_step, _, _ in missing), default=0)
+    files = []
+    for name in storage.names_below(MEASUREMENTS) if missing else ():
+        folder, _, last = name.removeprefix(f"{MEASUREMENTS}/").rpartition("/")
+        with suppress(ValueError):
+            if (known_by := measurements_name(last)) is not None:
+                files.append((period_from_partition(folder).isoformat(), *known_by))
     known: dict[Block, tuple[int, ...]] = {}
-    names = storage.names_below(MEASUREMENTS) if missing else []
     # newest day first, and of a day the newest revision
-    for name in sorted(names, key=_place, reverse=True):
-        period, told = _place(name)[0], measurements_name(name.rpartition("/")[2])
-        if told is None or not "" < period < found.period.isoformat():
-            continue
-        one = read_found(storage, period_from(period), *told)
-        with as_written():
-            measured = one.measured
-            known = blocks_of(measured, one.levels) | known
-        if not missing - known.keys() or measured.first_step + measured.n_steps <= earliest:
-            break
+    for period, revision, file_hash in sorted(files, reverse=True):
+        if period < found.period.isoformat():
+            one = _read(storage, period_from(period), revision, file_hash)
+            with as_written():
+                measured = one.measured
+                known = blocks_of(measured, one.levels) | known
+            if not missing - known.keys() or measured.first_step + measured.n_steps <= earliest:
+                break
     return completed(found, known)
-
-
-def _place(name: str) -> tuple[str, int]:
-    """Return period and revision of a file of measurements by its name; ("", -1) for what is none."""
-    folder, _, last = name.rpartition("/")
-    told, partition = measurements_name(last), folder.removeprefix(f"{MEASUREMENTS}/")
-    try:
-        return (period_from_partition(partition).isoformat(), told[0]) if told else ("", -1)
-    except ValueError:
-        return ("", -1)

@@ -10,11 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property, partial
+from itertools import compress
 from typing import Any
 
 import polars as pl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from optstream.catalogue import layout
 from optstream.catalogue.about import About, find_hierarchy
 from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder, open_storage
 from optstream.catalogue.index import (
@@ -27,21 +29,10 @@ from optstream.catalogue.index import (
     release_time,
     settle_page_time,
 )
-from optstream.catalogue.layout import (
-    CATALOGUE,
-    CROISSANT,
-    CURVES,
-    DATA,
-    DATA_PACKAGE,
-    DCAT,
-    DESCRIPTIONS,
-    ERRORS,
-    HIERARCHY,
-    PAGE,
-)
+from optstream.catalogue.layout import CATALOGUE, CURVES, ERRORS, PAGE
 from optstream.catalogue.read import listed_errors, read_statement
 from optstream.catalogue.rows import HIERARCHY_COLUMNS, Column, columns_of, columns_of_replicates
-from optstream.catalogue.signing import Signer
+from optstream.catalogue.signing import Signer, put_file
 from optstream.catalogue.statement import ReleaseStatement, in_words, plain_number, rounded_up
 from optstream.errors import PublicationError
 from optstream.privacy import PrivacyModel
@@ -50,7 +41,6 @@ from optstream.stream.period import day_of
 
 # The page of the data users. Lemma: pages only move forward, because a put demands the page that was found
 # before the catalogue was read; in a store the catalogue is looked for once more after the put.
-
 
 LARGEST_PAGE = 2**26
 """Bytes."""
@@ -83,23 +73,20 @@ def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], by
     for _ in range(MOST_TRIES):
         catalogue = read_catalogue(storage)
         data = make(storage, catalogue)
-        work = partial(_put, made=catalogue, data=data)
+        work = partial(_put_page, made=catalogue, data=data)
         put = change_folder(storage, work, PAGE, "mend it and run `optstream report`")
         if put is not None and read_catalogue(storage) == catalogue:
             return put
     raise PublicationError(f"others publish all the time, and {PAGE} is behind; run `optstream report` later")
 
 
-def _put(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
+def _put_page(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
     """Return whether the page changed; None if it was made of another catalogue than is there."""
     mark = transaction.mark(PAGE)
     if find_catalogue(transaction) != made:
         return None
-    before = b"" if mark is None else transaction.read(PAGE, LARGEST_PAGE)
-    changed = mark is None or before != data
-    if changed:
-        transaction.prepare()
-        transaction.replace_marked(PAGE, data, mark)
+    transaction.prepare()
+    changed = put_file(transaction, PAGE, data, mark, LARGEST_PAGE)
     _remove_figures(transaction)
     settle_page_time(transaction, made)
     return changed
@@ -133,8 +120,12 @@ def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
     except PublicationError as error:
         return [str(error)]
     if stated is None or stated[1].decode() != digest_of(catalogue):
-        return [f"{PAGE} is not of the days that {CATALOGUE} lists; `optstream report` makes it anew"]
+        return [_behind(PAGE)]
     return []
+
+
+def _behind(name: str) -> str:
+    return f"{name} is not of the days that {CATALOGUE} lists; `optstream report` makes it anew"
 
 
 # What every description of a published folder is made of, read from the folder and from nothing else.
@@ -157,7 +148,6 @@ class Table:
 
     @property
     def is_file(self) -> bool:
-        """Whether the table is one file."""
         return self.place == self.files
 
 
@@ -172,19 +162,15 @@ class Dataset:
     errors: tuple[str, ...] = ()
 
     @property
-    def has_errors(self) -> bool:
-        """Whether the newest release has a file of errors beside it."""
-        return bool(self.statement and self.statement.errors and self.statement.errors.replicates)
+    def replicates(self) -> int:
+        """How many replicates the newest release has a file of; 0 without one."""
+        stated = self.statement and self.statement.errors
+        return (stated and stated.replicates) or 0
 
     @cached_property
     def listed(self) -> tuple[Entry, ...]:
         """The days that readers find, rising."""
         return day_entries(self.catalogue.listed)
-
-    @cached_property
-    def files(self) -> tuple[str, ...]:
-        """The files of data/ with the rows of these days, rising."""
-        return tuple(file for entry in self.listed for file in sorted(files_of(entry)))
 
     @property
     def title(self) -> str:
@@ -200,7 +186,6 @@ class Dataset:
 
     @property
     def version(self) -> str:
-        """1.0.0, and after the plus the first 16 digits of the SHA-256 of the catalogue's bytes."""
         return version_of(self.catalogue)
 
     @property
@@ -222,36 +207,29 @@ class Dataset:
             "releases",
             "A row for each day, step and node, a Parquet file for each published day",
             "The local day is in the path, date=YYYY-MM-DD.",
-            f"{DATA}/",
-            list(self.files),
+            f"{layout.DATA}/",
+            [file for entry in self.listed for file in sorted(files_of(entry))],
             columns_of(self.catalogue.value_column, with_bands=bands),
             ("date", "step", "node"),
         )
-        stated = self.statement and self.statement.errors
         errors = Table(
             "errors",
             "Replicates of the values: a figure's standard deviation over them is its standard error",
             "A file for each published day that has one, with the rows of its release.",
             f"{ERRORS}/",
             list(self.errors),
-            (
-                Column("date", pl.Date(), "The local day."),
-                *columns_of_replicates((stated and stated.replicates) or 0),
-            ),
+            (Column("date", pl.Date(), "The local day."), *columns_of_replicates(self.replicates)),
         )
         hierarchy = Table(
             "hierarchy",
             "Units of the hierarchy, with the days on which they hold and what each became",
             "Joined to the releases by node and local day.",
-            HIERARCHY,
-            HIERARCHY,
+            layout.HIERARCHY,
+            layout.HIERARCHY,
             HIERARCHY_COLUMNS,
         )
-        return (
-            releases,
-            *((errors,) if self.has_errors else ()),
-            *((hierarchy,) if self.has_hierarchy else ()),
-        )
+        there = (True, self.replicates, self.has_hierarchy)
+        return tuple(compress((releases, errors, hierarchy), there))
 
 
 def version_of(catalogue: Catalogue) -> str:
@@ -269,12 +247,11 @@ def read_dataset(storage: Readable, about: About) -> Dataset | None:
     catalogue = find_catalogue(storage)
     if catalogue is None:
         return None
-    statement = None
+    statement, has_hierarchy = None, False
     for entry in reversed(catalogue.listed[-MOST_TRIED:]):
         with suppress(PublicationError):
             statement = read_statement(storage, entry)
             break
-    has_hierarchy = False
     with suppress(PublicationError):
         has_hierarchy = find_hierarchy(storage) is not None
     return Dataset(catalogue, about, statement, has_hierarchy)
@@ -318,16 +295,11 @@ def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
         "issued": first and day_after(first),
         "modified": last and day_after(last),
     }
-    filled: dict[str, Any] = _without_nulls(
-        json.loads(environment.get_template(template).render(known | facts))
+    filled: dict[str, Any] = json.loads(
+        environment.get_template(template).render(known | facts),
+        object_pairs_hook=lambda pairs: {key: value for key, value in pairs if value is not None},
     )
     return filled
-
-
-def _without_nulls(part: Any) -> Any:
-    if isinstance(part, dict):
-        return {key: _without_nulls(value) for key, value in part.items() if value is not None}
-    return [_without_nulls(value) for value in part] if isinstance(part, list) else part
 
 
 croissant = partial(describe, "croissant.json.jinja")
@@ -336,6 +308,19 @@ data_package = partial(describe, "datapackage.json.jinja")
 """Files of the listed days with their columns, and the catalogue; JSON-ready."""
 dcat = partial(describe, "dcat.json.jinja")
 """The folder as a Dataset of its tables, whatever the number of days; JSON-ready."""
+
+
+def _worded(mechanism: Mapping[str, Any]) -> str:
+    """Return a mechanism without Python's own notation: keys in parentheses, lists by spaces."""
+
+    def words(value: Any) -> str:
+        if isinstance(value, Mapping):
+            return f"({', '.join(f'{key} {words(part)}' for key, part in value.items())})"
+        if isinstance(value, list | tuple):
+            return " ".join(map(words, value)) or "none"
+        return str(value)
+
+    return f"{mechanism['name']} {words({key: one for key, one in mechanism.items() if key != 'name'})}"
 
 
 # The deployment card: a record for the public registry of differential privacy deployments,
@@ -368,7 +353,6 @@ class Deployment:
 
     @property
     def model(self) -> PrivacyModel:
-        """The privacy guarantee in force."""
         return self.guarantees[-1]
 
 
@@ -398,18 +382,7 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
     )
 
 
-def _worded(mechanism: Mapping[str, Any]) -> str:
-    """Return a mechanism without Python's own notation: keys in parentheses, lists by spaces."""
-
-    def words(value: Any) -> str:
-        if isinstance(value, Mapping):
-            return f"({', '.join(f'{key} {words(part)}' for key, part in value.items())})"
-        if isinstance(value, list | tuple):
-            return " ".join(map(words, value)) or "none"
-        return str(value)
-
-    return f"{mechanism['name']} {words({key: one for key, one in mechanism.items() if key != 'name'})}"
-
+# The files.
 
 LARGEST_METADATA = 2**26
 """Bytes of one description."""
@@ -422,9 +395,9 @@ def to_bytes(document: dict[str, Any]) -> bytes:
 
 
 OWN: Mapping[str, Describe] = {
-    DATA_PACKAGE: lambda dataset: to_bytes(data_package(dataset)),
-    CROISSANT: lambda dataset: to_bytes(croissant(dataset)),
-    DCAT: lambda dataset: to_bytes(dcat(dataset)),
+    layout.DATA_PACKAGE: lambda dataset: to_bytes(data_package(dataset)),
+    layout.CROISSANT: lambda dataset: to_bytes(croissant(dataset)),
+    layout.DCAT: lambda dataset: to_bytes(dcat(dataset)),
 }
 """Descriptions that are made of the folder alone."""
 
@@ -436,43 +409,39 @@ def put_metadata(
     more: Mapping[str, Describe] | None = None,
 ) -> bool:
     """Replace the folder's descriptions, signed as the catalogue; return whether any changed."""
-
-    several = {**OWN, **(more or {})}
+    several, storage = {**OWN, **(more or {})}, open_storage(folder)
 
     def put(transaction: Transaction) -> bool:
         marks = {name: transaction.mark(name) for name in several}
         dataset = read_dataset(transaction, about)
         if dataset is None:
             return False
-        if dataset.has_errors:
+        if dataset.replicates:
             names = listed_errors(storage.names_below(ERRORS), dataset.catalogue)
             dataset = replace(dataset, errors=names)
         transaction.prepare()
         signs = signer is not None and signer.has_signed(transaction, dataset.catalogue, **signer.earlier)
-        changed = False
-        for name, describe in several.items():
-            data = describe(dataset)
-            if signer is not None and signs:
-                changed |= signer.sign(transaction, data)
-            if marks[name] is None or transaction.read(name, LARGEST_METADATA) != data:
-                transaction.replace_marked(name, data, marks[name])
-                changed = True
+        changed = [
+            put_file(
+                transaction, name, describe(dataset), marks[name], LARGEST_METADATA, signer if signs else None
+            )
+            for name, describe in several.items()
+        ]
         settle_page_time(transaction, dataset.catalogue)
-        return changed
+        return any(changed)
 
-    storage = open_storage(folder)
     return change_folder(storage, put, " and ".join(several), "mend it and run `optstream report`")
 
 
 def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:
     """Yield a line for each description that is there and is not of this catalogue."""
     version = version_of(catalogue).encode()
-    for name in DESCRIPTIONS:
-        try:
-            is_of = version in storage.read(name, LARGEST_METADATA)
-        except FileNotFoundError:
-            continue
-        except PublicationError:
-            is_of = False
+    for name in layout.DESCRIPTIONS:
+        is_of = False
+        with suppress(PublicationError):
+            try:
+                is_of = version in storage.read(name, LARGEST_METADATA)
+            except FileNotFoundError:
+                continue
         if not is_of:
-            yield f"{name} is not of the days that {CATALOGUE} lists; `optstream report` makes it anew"
+            yield _behind(name)

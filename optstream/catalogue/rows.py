@@ -42,7 +42,6 @@ class Column:
 
     @property
     def kind(self) -> str:
-        """The type as Data Packages name it."""
         return KINDS.get(type(self.type), "string")
 
 
@@ -128,7 +127,6 @@ def kind_of(name: str) -> pl.DataType:
 
 
 def schema(value_column: str, with_errors: bool = True, with_bands: bool = False) -> dict[str, pl.DataType]:
-    """Return the types of `columns_of` by their names."""
     return {one.name: one.type for one in columns_of(value_column, with_errors, with_bands)}
 
 
@@ -136,15 +134,8 @@ def joined_rows(frames: Iterable[pl.DataFrame], value_column: str) -> pl.DataFra
     """Return the rows of several releases under one another, null where a release lacks a column."""
     parts = list(frames)
     bands = any(band_columns(value_column)[0] in part.columns for part in parts)
-    wanted = schema(value_column, with_bands=bands)
-    return pl.concat([pl.DataFrame(schema=wanted), *(_filled(part, wanted) for part in parts)])
-
-
-def _filled(rows: pl.DataFrame, wanted: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    absent = [
-        pl.lit(None, dtype=kind).alias(name) for name, kind in wanted.items() if name not in rows.columns
-    ]
-    return rows.with_columns(absent).select(wanted.keys())
+    none = pl.DataFrame(schema=schema(value_column, with_bands=bands))
+    return pl.concat([none, *parts], how="diagonal")
 
 
 def ordered_rows(
@@ -164,8 +155,11 @@ def ordered_rows(
         )
     typed = rows.select(wanted.keys())
     for name, kind in wanted.items():
-        if not _fits(typed.schema[name], kind):
-            raise PublicationError(f"column {name} of a release is {kind}; got {typed.schema[name]}")
+        # whole numbers of any width, and a root's parent of no type
+        got = typed.schema[name]
+        is_null = got == pl.Null() and kind == pl.String()
+        if not (got.is_integer() if kind.is_integer() else got == kind or is_null):
+            raise PublicationError(f"column {name} of a release is {kind}; got {got}")
     try:
         typed = typed.cast(pl.Schema(wanted))
     except pl.exceptions.InvalidOperationError as error:
@@ -222,22 +216,8 @@ def hash_rows(rows: pl.DataFrame) -> str:
             plain = plain.fill_null("" if column.dtype == pl.String else 0)
         else:
             digest.update(b"\1" * len(column))
-        for part in _bytes_of(plain):
-            digest.update(part)
+        numbers = (plain.str.len_bytes().cast(pl.Int64) if plain.dtype == pl.String else plain).to_numpy()
+        digest.update(numbers.astype(numbers.dtype.newbyteorder("<")).tobytes())
+        if plain.dtype == pl.String:
+            digest.update(plain.str.join("").item().encode())
     return digest.hexdigest()
-
-
-def _bytes_of(column: pl.Series) -> list[bytes]:
-    """The values of a physical column without nulls."""
-    if column.dtype == pl.String:
-        lengths = column.str.len_bytes().to_numpy().astype("<i8").tobytes()
-        return [lengths, column.str.join("").item().encode()]
-    numbers = column.to_numpy()
-    return [numbers.astype(numbers.dtype.newbyteorder("<")).tobytes()]
-
-
-def _fits(got: pl.DataType, wanted: pl.DataType) -> bool:
-    """Return whether a column has the right type: whole numbers of any width, a root's parent of none."""
-    if wanted.is_integer():
-        return got.is_integer()
-    return got == wanted or (got == pl.Null() and wanted == pl.String())

@@ -48,7 +48,6 @@ class Signer:
 
     @property
     def name(self) -> str:
-        """The key's identifier."""
         return key_name(self.key.public_key())
 
     def sign(self, transaction: Transaction, data: bytes) -> bool:
@@ -90,22 +89,33 @@ class Signer:
         return True
 
 
-def put_fact(
-    folder: Location | str, name: str, data: bytes, is_told: bool, largest: int, signer: Signer | None
+def put_file(
+    transaction: Transaction,
+    name: str,
+    data: bytes,
+    mark: str | None,
+    largest: int,
+    signer: Signer | None = None,
 ) -> bool:
-    """Atomically replace a file of public facts, signed if there is a key; return whether it changed."""
+    """Atomically replace the file that had this mark, signed if there is a key; return whether it changed."""
+    changed = signer is not None and signer.sign(transaction, data)
+    if mark is None or transaction.read(name, largest) != data:
+        transaction.replace_marked(name, data, mark)
+        return True
+    return changed
+
+
+def put_fact(
+    folder: Location | str, name: str, data: bytes, is_needed: bool, largest: int, signer: Signer | None
+) -> bool:
+    """Put a file of public facts as `put_file`; where it is not needed, none is made."""
 
     def put(transaction: Transaction) -> bool:
         mark = transaction.mark(name)
-        if mark is None and not is_told:
+        if mark is None and not is_needed:
             return False
         transaction.prepare()
-        changed = mark is None or transaction.read(name, largest) != data
-        if signer is not None:
-            changed |= signer.sign(transaction, data)
-        if mark is None or changed:
-            transaction.replace_marked(name, data, mark)
-        return changed
+        return put_file(transaction, name, data, mark, largest, signer)
 
     return change_folder(folder, put, name, "mend it and run `optstream report`")
 
@@ -116,7 +126,6 @@ def key_name(key: Ed25519PublicKey) -> str:
 
 
 def public_pem(key: Ed25519PublicKey) -> str:
-    """Return a public key as the text of a PEM file."""
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
 
 
@@ -130,28 +139,24 @@ def read_public_keys(given: GivenKeys) -> Keys:
 
 
 def _keys_of(given: Path | str) -> Iterable[Ed25519PublicKey]:
-    is_text = isinstance(given, str) and "-----BEGIN" in given
-    text = str(given) if is_text else _text_of(Path(given))
-    what = "a public key" if is_text else f"the public key {given}"
+    text, what = str(given), "a public key"
+    if isinstance(given, Path) or "-----BEGIN" not in given:
+        what = f"the public key {given}"
+        try:
+            with Path(given).open("rb") as file:
+                text = file.read(LARGEST_KEY_FILE).decode("ascii", "replace")
+        except OSError as error:
+            raise ParameterError(f"{what} cannot be read: {error.strerror}") from None
     found = _PEM.findall(text)
     if not found:
         raise ParameterError(f"{what} must be the text of a PEM file, -----BEGIN PUBLIC KEY-----")
     for pem in found:
-        try:
+        key = None
+        with suppress(ValueError, UnsupportedAlgorithm):
             key = load_pem_public_key(pem.encode("ascii"))
-        except (ValueError, UnsupportedAlgorithm):
-            key = None
         if not isinstance(key, Ed25519PublicKey):
             raise ParameterError(f"{what} must be an Ed25519 key, as `optstream keys new` makes")
         yield key
-
-
-def _text_of(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(LARGEST_KEY_FILE).decode("ascii", "replace")
-    except OSError as error:
-        raise ParameterError(f"the public key {path} cannot be read: {error.strerror}") from None
 
 
 def check_signature(storage: Readable, name: str, data: bytes, keys: Keys) -> str:

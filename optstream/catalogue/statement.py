@@ -3,11 +3,10 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal
 from fractions import Fraction
-from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, TypeGuard, get_args, get_type_hints
+from functools import cache, partial
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import (
@@ -45,7 +44,7 @@ from optstream.estimation.constraints import Kept
 from optstream.estimation.estimate import Optimality
 from optstream.mechanisms import mechanism_named
 from optstream.privacy import GaussianSpend, JointSpend
-from optstream.privacy.model import PrivacyModel
+from optstream.privacy.model import PrivacyModel, Unit, Windows
 from optstream.privacy.spends import Spend, StepSpend
 from optstream.stream.calendar import DayKind
 
@@ -141,13 +140,10 @@ class LongSpan(Document):
 
         So the figure is the same on machines whose floats round differently, and is never understated.
         """
-        amounts = {"epsilon": _rounded_up(Fraction(epsilon)), "plain_sum": _rounded_up(plain_sum)}
+        given = {"epsilon": Fraction(epsilon), "plain_sum": plain_sum}
+        up = Context(DIGITS, ROUND_CEILING)
+        amounts = {name: Fraction(up.divide(one.numerator, one.denominator)) for name, one in given.items()}
         return cls.read({"n_days": n_days, "delta": delta, "composed": composed, **amounts})
-
-
-def _rounded_up(amount: Fraction) -> Fraction:
-    """Return the amount rounded to `DIGITS` significant digits, never less than the amount."""
-    return Fraction(Context(DIGITS, ROUND_CEILING).divide(amount.numerator, amount.denominator))
 
 
 class NoiseScale(Document):
@@ -190,20 +186,17 @@ def noise_scales(spends: Iterable[Spend], resolution: Fraction) -> tuple[NoiseSc
 
 
 def _noise_of(spend: Spend, resolution: Fraction) -> NoiseScale:
-    scale = spend.scale if isinstance(spend, JointSpend | GaussianSpend) or _has_one_scale(spend) else None
     facts: dict[str, Any] = {}
+    scale = None
     if isinstance(spend, JointSpend):
         largest = max((len(group) for group in spend.groups), default=0)
-        facts = {"joint_over": largest, "n_nodes": spend.n_nodes}
+        scale, facts = spend.scale, {"joint_over": largest, "n_nodes": spend.n_nodes}
     elif isinstance(spend, GaussianSpend):
-        facts = {"law": GAUSSIAN}
+        scale, facts = spend.scale, {"law": GAUSSIAN}
+    elif isinstance(spend, StepSpend) and all(weight == int(weight) for weight in spend.weights):
+        scale = spend.scale  # a part of a weight stands for a larger one
     whole = None if scale is None else scale * resolution
     return NoiseScale(level=spend.level, stage=spend.stage, scale=whole, scale_units=scale, **facts)
-
-
-def _has_one_scale(spend: Spend) -> TypeGuard[StepSpend]:
-    """Return whether every answer has the spend's own scale: a part of a weight stands for a larger one."""
-    return isinstance(spend, StepSpend) and all(weight == int(weight) for weight in spend.weights)
 
 
 class StandardErrors(Document):
@@ -212,10 +205,6 @@ class StandardErrors(Document):
     noise: Known = Field(description="what the noise did to the estimate")
     posterior: Known = Field(description="how far the estimate is taken to be from the truth, noise and all")
     in_words: Text = ""
-
-    def words(self, value_column: str) -> str:
-        """Return what the two columns are, and what they are not."""
-        return in_words("standard_errors", self, *error_columns(value_column))
 
 
 class CountBands(Document):
@@ -226,10 +215,6 @@ class CountBands(Document):
         Fraction(19, 20), description="of steps that a band is to hold at least"
     )
     in_words: Text = ""
-
-    def words(self, value_column: str) -> str:
-        """Return what the two columns are."""
-        return in_words("bands", self, *band_columns(value_column))
 
 
 class StatedMeasurements(Document):
@@ -269,39 +254,30 @@ class StatedErrors(Document):
     replicates: OrAbsent[Annotated[int, Field(ge=1)]] = absent("how many; absent in files of version 0.2")
 
 
-def _schema_of_model() -> JsonSchemaValue:
-    """Return the schema of a privacy model: of its fields by their types."""
-    kinds = get_type_hints(PrivacyModel)
-    properties: dict[str, JsonSchemaValue] = {}
-    for name in (field.name for field in fields(PrivacyModel)):
-        if Fraction in (kinds[name], *get_args(kinds[name])):
-            properties[name] = EXACT
-        elif kinds[name] is int:
-            properties[name] = {"type": "integer", "minimum": 1}
-        else:
-            properties[name] = {"type": "string", "enum": list(get_args(kinds[name]))}
-    properties["delta"] = EXACT | {"description": "beside epsilon, for Gaussian noise alone"}
-    properties["rho"] = EXACT | {"description": "the most of it, zero-concentrated privacy, in any window"}
-    return {
-        "type": "object",
-        "description": "The privacy guarantee.",
-        "properties": properties,
-        "required": [name for name in properties if name not in ("delta", "rho")],
-        "additionalProperties": False,
-    }
-
-
-def _model_from(value: object) -> PrivacyModel:
-    if isinstance(value, PrivacyModel):
-        return value
-    return PrivacyModel(**value)  # type: ignore[arg-type]
+_MODEL_SCHEMA: JsonSchemaValue = {
+    "type": "object",
+    "description": "The privacy guarantee.",
+    "properties": {
+        "epsilon": EXACT,
+        "window_length": {"type": "integer", "minimum": 1},
+        "alpha": EXACT,
+        "resolution": EXACT,
+        "unit": {"type": "string", "enum": list(get_args(Unit))},
+        "leaves_per_step": {"type": "integer", "minimum": 1},
+        "windows": {"type": "string", "enum": list(get_args(Windows))},
+        "delta": EXACT | {"description": "beside epsilon, for Gaussian noise alone"},
+        "rho": EXACT | {"description": "the most of it, zero-concentrated privacy, in any window"},
+    },
+    "required": ["epsilon", "window_length", "alpha", "resolution", "unit", "leaves_per_step", "windows"],
+    "additionalProperties": False,
+}
 
 
 Model = Annotated[
     PrivacyModel,
-    PlainValidator(_model_from),
+    PlainValidator(lambda value: value if isinstance(value, PrivacyModel) else PrivacyModel(**value)),
     PlainSerializer(PrivacyModel.to_document),
-    WithJsonSchema(_schema_of_model()),
+    WithJsonSchema(_MODEL_SCHEMA),
 ]
 
 
@@ -424,17 +400,19 @@ class ReleaseStatement(Document):
         return self
 
     def _derived(self) -> Mapping[str, Any]:
-        told: dict[str, Any] = {"privacy_in_words": in_words("privacy", self)}
-        for name, part in (("standard_errors", self.standard_errors), ("bands", self.bands)):
-            if part is not None:
-                told[name] = part.model_copy(update={"in_words": part.words(self.value_column)})
+        found: dict[str, Any] = {"privacy_in_words": in_words("privacy", self)}
+        for name, columns in (("standard_errors", error_columns), ("bands", band_columns)):
+            if (part := getattr(self, name)) is not None:
+                words = in_words(name, part, *columns(self.value_column))
+                found[name] = part.model_copy(update={"in_words": words})
         key = self.period, self.revision
-        if (found := self.measurements) is not None:
-            told["measurements"] = found.model_copy(update={"file": measurements_file(*key, found.file_hash)})
-        if (known := self.errors) is not None:
-            file = errors_file(*key, self.vintage, known.file_hash)
-            told["errors"] = known.model_copy(update={"file": file})
-        return told
+        for name, one, place in (
+            ("measurements", self.measurements, partial(measurements_file, *key)),
+            ("errors", self.errors, partial(errors_file, *key, self.vintage)),
+        ):
+            if one is not None:
+                found[name] = one.model_copy(update={"file": place(one.file_hash)})
+        return found
 
     @property
     def epsilon_of_grant(self) -> Fraction:
@@ -451,7 +429,6 @@ class ReleaseStatement(Document):
 
     @property
     def covered_in_words(self) -> str:
-        """The `covered_change` as readers see it, in the unit of the values."""
         return decimal_below(self.covered_change)
 
     @property
@@ -490,7 +467,6 @@ class Manifest(Document):
     statement: Annotated[dict[str, Any], _Stated()]
 
     def to_bytes(self) -> bytes:
-        """Return the file's bytes."""
         return (json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n").encode()
 
     @property

@@ -11,7 +11,6 @@ from fractions import Fraction
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, select, update
 
@@ -318,16 +317,19 @@ def losses_with(
     steps, guarantees = hull(plan), guarantees_of(connection, grant)
     if amended is not None:
         guarantees = guarantees.amended(amended)
-    near = planned_in_reach(connection, grant, guarantees, steps, *only)
-    found = [_loss(guarantees, near, plan, [steps])]
-    for number in sorted({one.guarantee for one in near} - {guarantees.now}):
-        under = guarantees.by(number)
-        own = joined(one.spend for one in near if one.guarantee == number)
-        priced = [under.price(spend, guarantees.now) for spend in plan]
-        # a window has a step of the plan and one of these just where it begins in both ranges of starts
-        both = [range(max(one.start, steps.start), min(one.stop, steps.stop)) for one in own]
-        free_from = own[-1].stop - 1 + under.in_force.window_length
-        found.append(_loss(under, near, priced, both, free_from))
+    near, found = planned_in_reach(connection, grant, guarantees, steps, *only), []
+    for number in (guarantees.now, *sorted({one.guarantee for one in near} - {guarantees.now})):
+        under, priced, places, free_from = guarantees.by(number), plan, [steps], None
+        if number != guarantees.now:
+            own = joined(one.spend for one in near if one.guarantee == number)
+            priced = [under.price(spend, guarantees.now) for spend in plan]
+            # a window has a step of the plan and one of these just where it begins in both ranges of starts
+            places = [range(max(one.start, steps.start), min(one.stop, steps.stop)) for one in own]
+            free_from = own[-1].stop - 1 + under.in_force.window_length
+        model, charges = under.in_force, charges_of(near, under)
+        losses = [charges.worst(model.window_length, priced, place) for place in places]
+        worst = max(losses, key=lambda loss: loss.epsilon)
+        found.append(GuaranteeLoss(number, model, worst, free_from))
     return found
 
 
@@ -337,19 +339,6 @@ def planned_in_reach(
     """Return the plans in the windows, of any privacy guarantee, that have some of these steps."""
     longest = max(guarantees.by_number.values(), key=lambda model: model.window_length)
     return planned_near(connection, grant, window_reach(longest, steps), *only)
-
-
-def _loss(
-    guarantees: Guarantees,
-    near: Sequence[Planned],
-    plan: Sequence[Spend],
-    places: Sequence[range],
-    free_from: int | None = None,
-) -> GuaranteeLoss:
-    """Return the worst window, by the privacy guarantee in force, of those that touch one of the places."""
-    model, charges = guarantees.in_force, charges_of(near, guarantees)
-    losses = [charges.worst(model.window_length, plan, place) for place in places]
-    return GuaranteeLoss(guarantees.now, model, max(losses, key=lambda loss: loss.epsilon), free_from)
 
 
 def outcome_is_covered(
@@ -367,38 +356,21 @@ def outcome_is_covered(
     return True
 
 
-class _Shape(NamedTuple):
-    """What a spend's document is before and after its first step, and the first steps that it had."""
-
-    before: str
-    after: str
-    first_steps: list[int]
-
-
 class History:
     """All spends of a privacy budget; those that differ in their time alone are priced once."""
 
     def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-        self._latest: dict[tuple[int, int], _Shape] = {}
 
-    def add(self, position: int, first_step: int, document: str, amendment: int = 0) -> None:
-        """Charge one more spend, planned under guarantee `amendment`, at this position of its plan.
-
-        Plans recur: comparing its text with the plan before takes a tenth of the time of reading it.
-        """
-        latest = self._latest.get((position, amendment))
-        if latest is not None and document == f"{latest.before}{first_step}{latest.after}":
-            latest.first_steps.append(first_step)
-            return
-        before, named, after = document.partition(f'"first_step":{first_step},')
+    def add(self, document: str, amendment: int = 0) -> None:
+        """Charge one more spend, planned under guarantee `amendment`."""
+        before, named, after = document.partition('"first_step":')
+        first_step, _, rest = after.partition(",")
         # a capped one names steps of other periods; another may be written as no spend is
-        if not named or '"kind":"capped"' in document:
+        if named and first_step.removeprefix("-").isdecimal() and '"kind":"capped"' not in document:
+            self._first_steps[f"{before}{named}0,{rest}", amendment].append(int(first_step))
+        else:
             self._first_steps[document, amendment].append(0)
-            return
-        first_steps = self._first_steps[f'{before}"first_step":0,{after}', amendment]
-        first_steps.append(first_step)
-        self._latest[position, amendment] = _Shape(f'{before}"first_step":', f",{after}", first_steps)
 
     @property
     def amendments(self) -> set[int]:
@@ -456,12 +428,12 @@ class History:
 def worst(connection: Connection, grant: str) -> WindowLoss:
     """Return the loss of the worst window of the whole history, by the privacy guarantee in force."""
     history, row = History(), find_grant(connection, grant)
-    query = CHARGED.add_columns(SpendRow.first_step, SpendRow.position).where(SpendRow.grant_id == row.id)
-    for document, amendment, compromised, first_step, position in plain_rows(connection, query):
+    query = CHARGED.add_columns(SpendRow.first_step).where(SpendRow.grant_id == row.id)
+    for document, amendment, compromised, first_step in plain_rows(connection, query):
         lost = () if compromised is None else (spend_from_document(json.loads(document)),)
         if worst_window(lost, 1).epsilon > 0:
             return WindowLoss(math.inf, first_step)
-        history.add(position, first_step, document, amendment)
+        history.add(document, amendment)
     cost = history.cost(guarantees_of(connection, row))
     return WindowLoss(cost.epsilon, cost.first_step)
 
@@ -510,32 +482,20 @@ def judge_plan(
     return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
 
-# The charges of each stream of a privacy budget in one window, which add up to the window's loss.
-
-
-@dataclass(frozen=True)
-class SharedWindow:
-    """The loss of the window from `first_step`, and the part of each stream, in the order of enrolment."""
-
-    first_step: int
-    total: Fraction | float
-    by_stream: tuple[tuple[str, Fraction | float], ...]
-
-
-def shared_window(connection: Connection, grant: str, steps: range) -> SharedWindow:
-    """Return the worst window that has one of some steps, and what each stream is charged in it."""
+def shared_window(
+    connection: Connection, grant: str, steps: range
+) -> tuple[WindowLoss, dict[str, Fraction | float]]:
+    """Return the worst window that has one of some steps, and the part of each stream, as enrolled."""
     row = find_grant(connection, grant)
     worst = cost_touching(connection, row, steps)
-    guarantees = guarantees_of(connection, row)
-    window = range(worst.first_step, worst.first_step + row.window_length)
-    members, found = select(StreamRow).where(StreamRow.grant_id == row.id).order_by(StreamRow.id), []
+    guarantees, start = guarantees_of(connection, row), worst.first_step
+    window = range(start, start + row.window_length)
+    members, found = select(StreamRow).where(StreamRow.grant_id == row.id).order_by(StreamRow.id), {}
     for member in read_rows(connection, members):
         only = ReleaseRow.stream_id == member.id
         charges = charged_to_grant(connection, row, window, only, guarantees=guarantees)
-        (lost,) = charges.of_windows(row.window_length, range(window.start, window.start + 1))
-        found.append((member.name, lost))
-    total = sum((lost for _, lost in found), Fraction(0))
-    return SharedWindow(window.start, math.inf if worst.epsilon == math.inf else total, tuple(found))
+        (found[member.name],) = charges.of_windows(row.window_length, range(start, start + 1))
+    return worst, found
 
 
 # What every window of a privacy budget is charged, window by window: exact, and read from a range of the

@@ -35,24 +35,20 @@ from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger.schema import SCHEMA
 from optstream.storage.folders import sync_folder
 
-# Connections that outlive their transaction, and are not used where that is unsafe.
+# Connections outlive their transaction, for closing one makes SQLite copy its write-ahead log back, which is
+# most of the disk's work. They are not used where that is unsafe:
 #
-# A connection that is opened and closed for every transaction makes SQLite copy its write-ahead log back each
-# time, which is most of the disk's work. Kept ones meet two dangers.
+# A fork. SQLite's locks belong to a process, which remembers those it holds: a child with an inherited
+# connection, even an unused one, takes no locks, also for connections of its own, and its commits may vanish.
+# On PostgreSQL a close by the child ends the parent's session. So idle connections are closed before a fork.
+# One that another thread is using then cannot be: the child forgets it without closing it and, where it was
+# SQLite's, refuses the file from then on.
 #
-# A fork. SQLite's locks belong to a process, and SQLite remembers which it holds: a child with an inherited
-# connection, even one that it never uses, believes that it holds locks and takes none, also for connections
-# of its own, and its commits may vanish. On PostgreSQL a close by the child ends the parent's session. So the
-# process closes its idle connections before it forks (`os.register_at_fork`). One that another thread was
-# using at that moment cannot be closed: the child forgets it without closing it and, where that was SQLite,
-# refuses the file from then on.
-#
-# Another file under the same name. A connection keeps the file that it opened, so a ledger that was deleted
-# or restored from a backup would not be seen. So before each use the file at the path is compared with the
-# one that was opened. Another one is opened afresh: SQLite itself sees that its old file moved, and copies
-# nothing into the new one. If the file is the same and its log is not, a ledger in use was written over: it
-# cannot be relied on, nor may the log that is still open be copied into it, so the process refuses from then
-# on.
+# Another file under the same name. A connection keeps the file that it opened, so before each use the file at
+# the path is compared with that. Another one is opened afresh: SQLite sees that its old file moved, and
+# copies nothing into the new one. If the file is the same and its log is not, a ledger in use was written
+# over: neither may the log that is still open be copied into it, nor can it be relied on, so the process
+# refuses from then on.
 
 Identity = tuple[int, int]
 """Device and number of a file: what stays the same as long as it is the same file."""
@@ -64,11 +60,6 @@ _files: "WeakKeyDictionary[Engine, Path]" = WeakKeyDictionary()
 _refused: set[Identity] = set()
 """In a child: files on which SQLite believes to hold locks that it does not."""
 
-FORKED = (
-    "this process was forked while another thread used the ledger, so nothing locks its file here; start "
-    "such processes by spawn"
-)
-GONE = "its file is gone: bring it back"
 OVERWRITTEN = (
     "its file was written over, or its log taken away, while this program had it open; end all programs that "
     "use it, bring the newest copy back, and run `optstream ledger verify`"
@@ -78,15 +69,8 @@ OVERWRITTEN = (
 def keep_across_forks(engine: Engine) -> None:
     """Register the engine's connections, so that a child of this process lets them alone."""
     opened = _opened.setdefault(engine, {})
-
-    def connected(connection: Any, _record: Any) -> None:
-        opened[id(connection)] = connection
-
-    def closed(connection: Any, _record: Any) -> None:
-        opened.pop(id(connection), None)
-
-    event.listen(engine, "connect", connected)
-    event.listen(engine, "close", closed)
+    event.listen(engine, "connect", lambda connection, _: opened.update({id(connection): connection}))
+    event.listen(engine, "close", lambda connection, _: opened.pop(id(connection), None))
 
 
 def watch_file(engine: Engine, file: Path) -> None:
@@ -101,9 +85,12 @@ def watch_file(engine: Engine, file: Path) -> None:
         # taken before the file is opened: one that is swapped in between is met at the next use
         found = _identity(file)
         if found is None:
-            raise OperationalError(GONE)
+            raise OperationalError("its file is gone: bring it back")
         if found in _refused:
-            raise OperationalError(FORKED)
+            raise OperationalError(
+                "this process was forked while another thread used the ledger, so nothing locks its file "
+                "here; start such processes by spawn"
+            )
         record.info.update(file=found, log=None)
 
     def returned(_connection: Any, record: Any) -> None:
@@ -119,9 +106,8 @@ def watch_file(engine: Engine, file: Path) -> None:
             record.dbapi_connection = proxy.dbapi_connection = None
             raise OperationalError(OVERWRITTEN)
 
-    event.listen(engine, "do_connect", connecting)
-    event.listen(engine, "checkin", returned)
-    event.listen(engine, "checkout", taken)
+    for name, listener in (("do_connect", connecting), ("checkin", returned), ("checkout", taken)):
+        event.listen(engine, name, listener)
 
 
 def _identity(file: Path) -> Identity | None:
@@ -144,8 +130,7 @@ def _close_idle() -> None:
 
 def _forget_inherited() -> None:
     for engine, opened in list(_opened.items()):
-        file = _files.get(engine)
-        found = None if file is None else _identity(file)
+        found = _identity(_files[engine]) if engine in _files else None
         if opened and found is not None:
             _refused.add(found)
         for connection in opened.values():

@@ -22,7 +22,7 @@ from optstream.ledger.records import (
     ReleaseState,
     StreamTerms,
     check_key,
-    trees_of_event,
+    trees_from,
 )
 from optstream.ledger.schema import (
     EventRow,
@@ -212,7 +212,7 @@ def trees(connection: Connection, stream: str) -> dict[int, Entries]:
     """Return the list of trees of each privacy guarantee, by its number (`ReleaseOutline.amendment`)."""
     query = select(EventRow.body).where(EventRow.stream_id == id_of(stream), EventRow.period.is_(None))
     bodies = map(json.loads, connection.execute(query.order_by(EventRow.number)).scalars())
-    return {int(body.get("amendment", 0)): trees_of_event(body) for body in bodies}
+    return {int(body.get("amendment", 0)): trees_from(body) for body in bodies}
 
 
 def guarantee_number(connection: Connection, stream: str) -> int:

@@ -1,7 +1,7 @@
 """What goes into the ledger and what comes out of it: frozen values."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -15,7 +15,6 @@ from optstream.privacy import PrivacyModel, Spend
 LONGEST_NAME = 500
 LONGEST_LEASE = timedelta(days=1)
 """A run that lives renews its lease; one that died holds its days no longer than this."""
-
 
 # A stream's trees by the day: first step and hash of each.
 
@@ -44,18 +43,13 @@ def trees_to_text(entries: Entries) -> str:
     return json.dumps(entries[1:] and [list(one) for one in entries], separators=(",", ":"))
 
 
-def trees_from_list(stored: Sequence[Sequence[int | str | None]], hierarchy_hash: str) -> Entries:
-    """Return what `trees_to_text` wrote, as JSON reads it."""
-    found = tuple((step, str(name)) for step, name in stored)
-    return found or ((None, hierarchy_hash),)  # type: ignore[return-value]  # checked by StreamTerms
-
-
-def trees_of_event(body: Mapping[str, object]) -> Entries:
-    """Return the list of trees in an event about a stream's terms."""
-    given = body.get("hierarchy", ())
+def trees_from(terms: Mapping[str, object]) -> Entries:
+    """Return the list of trees in an event about a stream's terms, or in its row."""
+    given = terms.get("hierarchy", ())
     if not isinstance(given, list | tuple):
         raise TypeError("a list of trees is a list")
-    return trees_from_list(given, str(body["hierarchy_hash"]))
+    found = tuple((step, str(name)) for step, name in given)
+    return found or ((None, str(terms["hierarchy_hash"])),)
 
 
 class Key(NamedTuple):

@@ -32,7 +32,7 @@ from optstream.ledger.records import (
     Reservation,
     StreamTerms,
     check_key,
-    trees_from_list,
+    trees_from,
     trees_to_text,
 )  # fmt: skip
 from optstream.privacy import PrivacyModel
@@ -297,7 +297,9 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
         calibration=stream.calibration,
         calendar=stream.calendar,
         document=stream.document,
-        trees=trees_from_list(json.loads(stream.hierarchy), stream.hierarchy_hash),
+        trees=trees_from(
+            {"hierarchy": json.loads(stream.hierarchy), "hierarchy_hash": stream.hierarchy_hash}
+        ),
         **own,
     )
 

@@ -46,29 +46,26 @@ def measure_by_distance(
         raise ParameterError("the plan does not price the steps it is for")
     exact = open_private_period(period)
     last: Integers = np.array(last_release, dtype=np.int64)
-    measured, paid = [0] * period.n_steps, [Fraction(0)] * period.n_steps
-    positions, points, scales = list[int](), list[Integers](), list[float]()
+    offered, paid = [0] * period.n_steps, [Fraction(0)] * period.n_steps
+    points, scales = dict[int, Integers](), list[float]()
     for step in range(period.n_steps):
-        grains = rule.offer(step)
-        if not grains:
+        if not (grains := rule.offer(step)):
             continue
-        measured[step] = 1
+        offered[step] = 1
         weight = Fraction(grains, rule.n_grains)
         scale = round_up_to_float(publications.scale / weight)
         if is_far(exact[:, step], last, scale, float(distance.scale), noise):
-            last = exact[:, step] + noise.discrete_laplace(scale, last.shape)
+            last = points[step] = exact[:, step] + noise.discrete_laplace(scale, last.shape)
             rule.publish(step, grains)
             paid[step] = weight
-            positions.append(step)
-            points.append(last)
             scales.append(scale)
-    shape = (period.n_leaves, len(positions))
+    shape = (period.n_leaves, len(points))
     return measured_of(
         period,
         noise,
-        (spent(distance, measured), spent(publications, paid)),
-        positions=positions,
-        points=np.array(points, dtype=np.int64).reshape(shape[::-1]).T,
+        (spent(distance, offered), spent(publications, paid)),
+        positions=[*points],
+        points=np.array([*points.values()], dtype=np.int64).reshape(shape[::-1]).T,
         variances=np.broadcast_to(2.0 * np.array(scales) ** 2, shape),
     )
 

@@ -1,6 +1,6 @@
 """Noise of linear queries, drawn by its price: a step, a joint or a Gaussian spend."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource, discrete_gaussian, joint_noise, joint_variance
 from optstream.privacy import GaussianSpend, JointSpend, Spend, StepSpend
-from optstream.stream import FeatureSums, Measured, PrivatePeriod, State
-from optstream.stream.measured import Answers
+from optstream.stream import Measured, PrivatePeriod
 
 LinearSpend = StepSpend | JointSpend | GaussianSpend
 
@@ -92,22 +91,18 @@ def measured_of(
     positions: Sequence[int] = (),
     points: NDArray[np.int64] | None = None,
     variances: NDArray[np.float64] | None = None,
-    answers: Answers | None = None,
-    state: State | None = None,
-    choices: Mapping[str, Any] | None = None,
+    **others: Any,
 ) -> Measured:
     """Return a period's measurements, at the cost of these spends. Privacy: none; they are noisy."""
-    nothing = (period.n_leaves, 0)
+    nothing = np.zeros((period.n_leaves, 0), dtype=np.int64)
     return Measured(
         n_steps=period.n_steps,
         first_step=period.first_step,
         positions=tuple(positions),
-        points=np.zeros(nothing, dtype=np.int64) if points is None else points,
-        answers=answers or FeatureSums(),
+        points=nothing if points is None else points,
         resolution=period.resolution,
-        point_variances=np.zeros(nothing) if variances is None else variances,
         spends=tuple(spends),
         simulated=noise.simulated,
-        state=state,
-        choices=choices,
+        point_variances=nothing.astype(np.float64) if variances is None else variances,
+        **others,
     )

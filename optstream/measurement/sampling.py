@@ -166,21 +166,15 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
     on_queries = noise.discrete_laplace(float(scales.query), (n_steps,))
     while len(chosen) < n_points:
         last, forced = chosen[-1], n_steps - (n_points - len(chosen))
-        allowed = rule.allowed()
-        asked = [step for step in range(last + 1, forced) if allowed[step]]
-        found = next(
-            (
-                step
-                for step, score in zip(asked, _scores(exact, last, asked), strict=True)
-                # score is over (step - last): compared exactly, without dividing
-                if score >= (step - last) * (level_threshold + on_threshold - int(on_queries[step]))
-            ),
-            None,
-        )
-        if found is None:
+        asked = [step for step in np.flatnonzero(rule.allowed()).tolist() if last < step < forced]
+        for step, score in zip(asked, _scores(exact, last, asked), strict=True):
+            # score is over (step - last): compared exactly, without dividing
+            if score >= (step - last) * (level_threshold + on_threshold - int(on_queries[step])):
+                chosen.append(step)
+                rule.take(step)
+                break
+        else:
             break
-        chosen.append(found)
-        rule.take(found)
     return tuple(chosen)
 
 

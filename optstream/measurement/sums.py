@@ -48,15 +48,21 @@ def measure_points_and_sums(
     check_leaves(period, tree)
     positions = tuple(sorted({step for chosen in points.values() for step in chosen}))
     linear = [spend for spend in spends if isinstance(spend, LinearSpend)]
-    _check_prices(period, tree, points, features, linear)
-    totals = tree.add_up(open_private_period(period))
-    noisy_points = np.zeros((len(tree.nodes), len(positions)), dtype=np.int64)
+    parts = {feature_stage(feature): feature.parts for feature in features}
+    for spend in linear:
+        if spend.stage != SAMPLES and isinstance(spend, JointSpend):
+            raise ParameterError(
+                f"the sums of stage {spend.stage!r} have noise of their own, never joint noise"
+            )
+        own = tuple(range(step, step + 1) for step in points[spend.level])
+        query = own if spend.stage == SAMPLES else parts[spend.stage]
+        check_price(spend, query, len(tree.levels[spend.level]), period.first_step, period.n_steps)
+    totals, n_nodes = tree.add_up(open_private_period(period)), len(tree.nodes)
+    noisy_points = np.zeros((n_nodes, len(positions)), dtype=np.int64)
     point_variances = np.full(noisy_points.shape, np.inf)
-    sums = {
-        feature_stage(feature): np.zeros((len(tree.nodes), feature.n_parts), np.int64) for feature in features
-    }
-    sum_variances = {stage: np.full((len(tree.nodes), 1), np.inf) for stage in sums}
     exact_sums = {feature_stage(feature): feature.sums(totals) for feature in features}
+    sums = {stage: np.zeros(exact.shape, np.int64) for stage, exact in exact_sums.items()}
+    sum_variances = {stage: np.full((n_nodes, 1), np.inf) for stage in sums}
     for spend in linear:
         nodes = slice(tree.levels[spend.level].start, tree.levels[spend.level].stop)
         if spend.stage == SAMPLES:
@@ -69,16 +75,11 @@ def measure_points_and_sums(
             exact = exact_sums[spend.stage][nodes]
             sums[spend.stage][nodes] = exact + linear_noise(spend, exact.shape, noise)
             sum_variances[spend.stage][nodes] = answer_variances(spend, 1)
+    answers = FeatureSums(tuple(sums.values()), tuple(sum_variances.values()))
     return measured_of(
-        period,
-        noise,
-        spends,
-        positions=positions,
-        points=noisy_points,
-        variances=point_variances,
-        answers=FeatureSums(tuple(sums.values()), tuple(sum_variances.values())),
-        state=state,
-    )
+        period, noise, spends, positions=positions, points=noisy_points, variances=point_variances,
+        answers=answers, state=state,
+    )  # fmt: skip
 
 
 def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
@@ -87,25 +88,6 @@ def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
         raise ParameterError(
             f"values must have {len(tree.leaves)} leaves (rows, in tree.leaves order); got {period.n_leaves}"
         )
-
-
-def _check_prices(
-    period: PrivatePeriod,
-    tree: AggregationTree,
-    points: Mapping[int, Sequence[int]],
-    features: Sequence[Feature],
-    spends: Sequence[LinearSpend],
-) -> None:
-    """Raise ParameterError for a spend of another query than its level's. Privacy: none; all is public."""
-    parts = {feature_stage(feature): feature.parts for feature in features}
-    for spend in spends:
-        own = [range(step, step + 1) for step in points[spend.level]]
-        query = own if spend.stage == SAMPLES else parts[spend.stage]
-        if spend.stage != SAMPLES and isinstance(spend, JointSpend):
-            raise ParameterError(
-                f"the sums of stage {spend.stage!r} have noise of their own, never joint noise"
-            )
-        check_price(spend, query, len(tree.levels[spend.level]), period.first_step, period.n_steps)
 
 
 # Measurements of single steps of plain series, chosen by a public rule, with Laplace, joint or Gaussian
@@ -162,24 +144,18 @@ def measure_in_turn(
     know noisy numbers and public facts only, so they compose adaptively. The plan is settled to a step spend
     of the chosen steps.
     """
-    exact = open_private_period(period)
-    rule = WindowBudget(
-        int(plan.cap), window_length, period.first_step, period.n_steps, [(step, 1) for step in plan.taken]
-    )
-    scale, positions, points = float(plan.scale), [], []
+    exact, window = open_private_period(period), (window_length, period.first_step, period.n_steps)
+    rule = WindowBudget(int(plan.cap), *window, [(step, 1) for step in plan.taken])
+    scale, found = float(plan.scale), dict[int, NDArray[np.int64]]()
     for step in range(period.n_steps):
-        if not controller.due(period.first_step + step) or rule.headroom(step) < 1:
-            continue
-        noisy = exact[:, step] + noise.discrete_laplace(scale, (len(exact),))
-        rule.take(step)
-        controller.saw(period.first_step + step, noisy)
-        positions.append(step)
-        points.append(noisy)
-    chosen = np.array(points, dtype=np.int64).reshape(len(positions), len(exact)).T
+        if controller.due(period.first_step + step) and rule.headroom(step) >= 1:
+            found[step] = exact[:, step] + noise.discrete_laplace(scale, (len(exact),))
+            rule.take(step)
+            controller.saw(period.first_step + step, found[step])
+    chosen = np.array([*found.values()], dtype=np.int64).reshape(len(found), len(exact)).T
     variances = np.full(chosen.shape, 2.0 * scale**2)
-    weights = [int(step in positions) for step in range(plan.n_steps)]
-    spends = (spent(plan, weights),)
-    return measured_of(period, noise, spends, positions=positions, points=chosen, variances=variances)
+    spends = (spent(plan, [int(step in found) for step in range(plan.n_steps)]),)
+    return measured_of(period, noise, spends, positions=[*found], points=chosen, variances=variances)
 
 
 # A tree's levels: each as a private period of its own, and their measurements as one.
@@ -207,17 +183,15 @@ def combined(parts: Mapping[int, Measured], state: State | None, before: State |
         for level, part in parts.items()
     ]
     first = levels[0]
-    empty = np.zeros((0, 0), dtype=np.int64)
     return Measured(
         n_steps=first.n_steps,
         first_step=first.first_step,
         positions=(),
-        points=empty,
-        answers=FeatureSums((), None),
+        points=np.zeros((0, 0), dtype=np.int64),
         resolution=first.resolution,
-        point_variances=None,
         spends=tuple(spend for part in levels for spend in part.spends),
         simulated=any(part.simulated for part in levels),
+        answers=FeatureSums((), None),
         state=state,
         before=before,
         parts=tuple(levels),

@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any
@@ -35,7 +36,6 @@ class Limits:
 
     @property
     def words(self) -> str:
-        """The rule, for messages."""
         return (
             f"at most {self.rows:,} rows in {self.row_groups:,} row groups of {self.group_rows:,} rows and "
             f"{self.group_bytes // 2**30:,} GiB each, and {self.columns:,} columns"
@@ -49,16 +49,21 @@ class Claims(Limits):
     is_flat: bool = field(kw_only=True)
 
     def within(self, limits: Limits) -> bool:
-        """Return whether nothing is more than the limits allow."""
         return all(getattr(self, one.name) <= getattr(limits, one.name) for one in fields(Limits))
 
 
 def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
     """Return what a file's footer claims; None if it cannot be read or contradicts itself."""
+    if isinstance(source, Path):
+        with suppress(OSError), source.open("rb") as opened:
+            return claims_of(opened)
+        return None
+    file: Any = pa.BufferReader(source) if isinstance(source, bytes) else source
     try:
-        if _footer_length(source) > LARGEST_FOOTER:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+        if int.from_bytes(file.read(_TAIL)[:4], "little") > LARGEST_FOOTER:
             return None
-        found = pq.read_metadata(pa.BufferReader(source) if isinstance(source, bytes) else source)
+        found = pq.read_metadata(file)
         groups = [found.row_group(number) for number in range(found.num_row_groups)]
         rows, sizes = [group.num_rows for group in groups], [group.total_byte_size for group in groups]
         # An empty file may have no column at all.
@@ -76,18 +81,6 @@ def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
         group_bytes=max(sizes, default=0),
         is_flat=is_flat,
     )
-
-
-def _footer_length(source: Path | bytes | IO[bytes]) -> int:
-    if isinstance(source, Path):
-        with source.open("rb") as file:
-            return _footer_length(file)
-    if isinstance(source, bytes):
-        tail = source[-_TAIL:]
-    else:
-        source.seek(max(0, source.seek(0, os.SEEK_END) - _TAIL))
-        tail = source.read(_TAIL)
-    return int.from_bytes(tail[:4], "little")
 
 
 _ARROW = {
@@ -144,22 +137,7 @@ def encode_table(
 def decode_table(
     data: bytes, limits: Limits, what: str, columns: Collection[str] | None = None
 ) -> tuple[pl.DataFrame, dict[bytes, bytes]]:
-    """Return the rows of a Parquet file and its footer's metadata, as `read_table`."""
-    table, metadata = read_table(data, limits, what, columns)
-    try:
-        frame = pl.from_arrow(table.cast(pa.schema(map(_written_out, table.schema))))
-    except _UNREADABLE as error:
-        raise PublicationError(f"{what} is not whole Parquet") from error
-    if not isinstance(frame, pl.DataFrame):
-        raise PublicationError(f"{what} is not a table")
-    return frame, metadata
-
-
-def read_table(
-    data: bytes, limits: Limits, what: str, columns: Collection[str] | None = None
-) -> tuple[pa.Table, dict[bytes, bytes]]:
-    """Return the table of a Parquet file, each text as a number and once in a dictionary, and its footer's
-    metadata.
+    """Return the rows of a Parquet file and its footer's metadata.
 
     columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError,
     which names the file by `what`, if the bytes are not Parquet, hold lists or columns in columns, claim more
@@ -172,39 +150,34 @@ def read_table(
         raise PublicationError(f"{what} may claim {limits.words}")
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        paths = [leaf.path for leaf in _leaves(file)]
+        leaves = [file.schema.column(number) for number in range(claims.columns)]
         # each text once, whatever repeats it, until it is known how long they are together
+        paths = [leaf.path for leaf in leaves]
         file = pq.ParquetFile(pa.BufferReader(data), metadata=file.metadata, read_dictionary=paths)
+        if file.schema_arrow.names != paths or any(
+            leaf.physical_type == "BYTE_ARRAY" and not pa.types.is_dictionary(field.type)
+            for leaf, field in zip(leaves, file.schema_arrow, strict=True)
+        ):
+            raise PublicationError(f"{what} is not a table of texts and numbers")
+        most = max(FEW_TEXTS, TEXT_A_ROW * claims.rows)
+        fixed = (leaf.length for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY")
+        texts, parts = claims.rows * sum(fixed), []
         held = None if columns is None else [name for name in paths if name in columns]
-        return _read(file, held, what), file.metadata.metadata or {}
+        # a group after another, for each has its own texts, which may be those of the one before
+        for groups in [[number] for number in range(claims.row_groups)] or [[]]:
+            parts.append(file.read_row_groups(groups, columns=held, use_threads=held is None))
+            texts += _text_bytes(parts[-1])
+            if texts > most:
+                raise PublicationError(
+                    f"{what} may hold {most:,} bytes of texts; it holds more, by repeating some"
+                )
+        table = pa.concat_tables(parts)
+        frame = pl.from_arrow(table.cast(pa.schema(map(_written_out, table.schema))))
     except _UNREADABLE as error:
         raise PublicationError(f"{what} is not whole Parquet") from error
-
-
-def _read(file: pq.ParquetFile, columns: list[str] | None, what: str) -> pa.Table:
-    """Return the columns, each text as a number and once in a dictionary. Raises as `decode_table`."""
-    leaves, schema, n_rows = _leaves(file), file.schema_arrow, file.metadata.num_rows
-    if schema.names != [leaf.path for leaf in leaves] or any(
-        leaf.physical_type == "BYTE_ARRAY" and not pa.types.is_dictionary(field.type)
-        for leaf, field in zip(leaves, schema, strict=True)
-    ):
-        raise PublicationError(f"{what} is not a table of texts and numbers")
-    most = max(FEW_TEXTS, TEXT_A_ROW * n_rows)
-    texts = n_rows * sum(leaf.length for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY")
-    parts = []
-    # a group after another, for each has its own texts, which may be those of the one before
-    for groups in [[number] for number in range(file.metadata.num_row_groups)] or [[]]:
-        parts.append(file.read_row_groups(groups, columns=columns, use_threads=columns is None))
-        texts += _text_bytes(parts[-1])
-        if texts > most:
-            raise PublicationError(
-                f"{what} may hold {most:,} bytes of texts; it holds more, by repeating some"
-            )
-    return pa.concat_tables(parts)
-
-
-def _leaves(file: pq.ParquetFile) -> list[pq.ColumnSchema]:
-    return [file.schema.column(number) for number in range(file.metadata.num_columns)]
+    if not isinstance(frame, pl.DataFrame):
+        raise PublicationError(f"{what} is not a table")
+    return frame, file.metadata.metadata or {}
 
 
 def _text_bytes(table: pa.Table) -> int:

@@ -32,17 +32,14 @@ class StoreUrl:
 
     @property
     def protocol(self) -> str:
-        """The protocol, which comes before "://"."""
         return self.text.partition("://")[0]
 
     @property
     def name(self) -> str:
-        """The name, which comes after the last "/"."""
         return self.text.rpartition("/")[2]
 
     @property
     def parent(self) -> "StoreUrl":
-        """The folder above, which comes before the last "/"; below a bucket, that is."""
         return StoreUrl(self.text.rpartition("/")[0])
 
     def __truediv__(self, name: str) -> "StoreUrl":
@@ -52,7 +49,6 @@ class StoreUrl:
         return self.text
 
     def is_relative_to(self, other: "StoreUrl") -> bool:
-        """Return whether this is the other URL, or lies below it."""
         return f"{self.text}/".startswith(f"{other.text}/")
 
     def relative_to(self, other: "StoreUrl") -> PurePosixPath:
@@ -118,6 +114,10 @@ REASONS: tuple[tuple[type[OSError], str], ...] = (
 )
 
 
+ANY = 2**62
+"""Bytes: more than any object has."""
+
+
 @dataclass(frozen=True)
 class Stored:
     """An object's bytes and its tag, which is another whenever the bytes are."""
@@ -142,21 +142,15 @@ class Store:
         self._root: str = filesystem._strip_protocol(url.text)
 
     def path(self, name: str) -> str:
-        """Return what fsspec calls an object."""
         return f"{self._root}/{name}"
 
-    def get(self, name: str, largest: int) -> Stored:
+    def get(self, name: str, largest: int = ANY) -> Stored:
         """Return an object; of one that is longer than `largest` bytes, one byte more than that."""
         with self.opened(name) as file:
             data = file.read(largest + 1)
         return Stored(data, hashlib.sha256(data).hexdigest())
 
-    def get_whole(self, name: str) -> Stored:
-        """Return an object, however long."""
-        return self.get(name, 2**62)
-
     def is_object(self, name: str) -> bool:
-        """Return whether there is an object of this name."""
         try:
             return bool(self.facts(name)["type"] == "file")
         except FileNotFoundError:
@@ -191,7 +185,7 @@ class Store:
 
     def for_polars(self, name: str) -> Any:
         """Return what polars scans, and how: here the bytes, for it knows not this kind of store."""
-        return {"source": io.BytesIO(self.get_whole(name).data)}
+        return {"source": io.BytesIO(self.get(name).data)}
 
     def names_below(self, folder: str) -> list[str]:
         """Return the names of all objects below a folder, rising; none where there are none."""
@@ -256,7 +250,7 @@ PART = 2**20
 class S3Store(Store):
     """`Store` on S3 and compatible services."""
 
-    def get(self, name: str, largest: int) -> Stored:
+    def get(self, name: str, largest: int = ANY) -> Stored:
         """Return bytes and ETag of one answer; no more than `largest` and one bytes are held."""
         import fsspec.asyn
 

@@ -100,7 +100,7 @@ class Calendar:
             ParameterError: Where the clock moves by less than a step, or the day has no such hour.
         """
         if isinstance(period, Hour):
-            return self.first_step(day_of(period)) + self._steps_before(period)
+            return self.first_step(day_of(period)) + self.step_of_day(period)
         if self.day == "fixed":
             return (period - ORIGIN).days * self.slots
         step = timedelta(minutes=self.step_minutes)
@@ -129,17 +129,14 @@ class Calendar:
 
     def step_of_day(self, period: date) -> int:
         """Return how many steps of its day lie before a period; 0 for a day."""
-        return self._steps_before(period) if isinstance(period, Hour) else 0
-
-    def _steps_before(self, hour: Hour) -> int:
-        hours = _hours(day_of(hour), self.time_zone if self.day == "elapsed" else None)
-        try:
-            return hours.index(hour) * (self.slots // 24)
-        except ValueError:
+        if not isinstance(period, Hour):
+            return 0
+        day = day_of(period)
+        hours = _hours(day, self.time_zone if self.day == "elapsed" else None)
+        if period not in hours:
             where = f"in {self.time_zone}" if self.day == "elapsed" else "of fixed slots"
-            raise ParameterError(
-                f"{day_of(hour)} {where} has no hour {hour.clock.removeprefix('T')}"
-            ) from None
+            raise ParameterError(f"{day} {where} has no hour {period.clock.removeprefix('T')}")
+        return hours.index(period) * (self.slots // 24)
 
     def periods_of(self, day: date) -> tuple[date, ...]:
         """Return the periods of a local day: itself, or its hours, 23 or 25 where the clock changes.
@@ -188,31 +185,24 @@ class Calendar:
         Where periods are hours, a day stands for its first or its last hour; a day left out has none.
         """
         days = [day for day in days_from(day_of(first), day_of(last)) if not self.leaves_out(day)]
-        if self.period == "day":
-            return days
-        hours = [hour for day in days for hour in self.periods_of(day)]
-        low = first if isinstance(first, Hour) else None
-        high = last if isinstance(last, Hour) else None
-        return [one for one in hours if (low is None or low <= one) and (high is None or one <= high)]
+        found = [period for day in days for period in self.periods_of(day)]
+        if isinstance(first, Hour):
+            found = [period for period in found if first <= period]
+        return [period for period in found if period <= last] if isinstance(last, Hour) else found
 
     def after(self, period: date, n_periods: int = 1) -> date:
         """Return the period that comes n_periods, negative for before, after one of this calendar's kind."""
-        one = timedelta(days=1 if n_periods > 0 else -1)
-        if not isinstance(period, Hour):
-            day = period
-            for _ in range(abs(n_periods)):
-                day += one
-                while self.leaves_out(day):
-                    day += one
-            return day
-        if not self.leaves_out(day_of(period)):
+        one, is_hour = timedelta(days=1 if n_periods > 0 else -1), isinstance(period, Hour)
+        if is_hour and not self.leaves_out(day_of(period)):
             period = self.period_from_step(self.first_step(period) + n_periods * self.usual_steps)
+            if not self.leaves_out(day_of(period)):
+                return period
         day = day_of(period)
-        if not self.leaves_out(day):
-            return period
-        while self.leaves_out(day):
+        for _ in range(1 if is_hour else abs(n_periods)):
             day += one
-        return self.periods_of(day)[0 if n_periods > 0 else -1]
+            while self.leaves_out(day):
+                day += one
+        return self.periods_of(day)[0 if n_periods > 0 else -1] if is_hour else day
 
     def period_at(self, instant: datetime) -> date:
         """Return the period of an instant, by the time zone's clock."""
@@ -241,12 +231,12 @@ class Calendar:
 
     def ends_at(self, period: date) -> datetime:
         """Return the instant, with its zone, at which a day or an hour is over."""
-        if isinstance(period, Hour) and self.day == "elapsed":
-            begins = self.begins_at(period).astimezone(UTC) + timedelta(hours=1)
-            return begins.astimezone(ZoneInfo(self.time_zone))
-        if isinstance(period, Hour):
+        if not isinstance(period, Hour):
+            return self.begins_at(period + timedelta(days=1))
+        if self.day == "fixed":
             return self.begins_at(self.after(period))
-        return self.begins_at(period + timedelta(days=1))
+        end = self.begins_at(period).astimezone(UTC) + timedelta(hours=1)
+        return end.astimezone(ZoneInfo(self.time_zone))
 
     def local_time(self, step: int) -> datetime:
         """Return the local start of a step, with its zone; without for "fixed" slots."""
@@ -259,12 +249,12 @@ class Calendar:
 
     def local_times(self, period: date) -> tuple[datetime, ...]:
         """Return the wall-clock start of each step; "elapsed" days show an hour twice in autumn."""
-        step = timedelta(minutes=self.step_minutes)
+        begins, zone = self.begins_at(period), ZoneInfo(self.time_zone)
+        since = [number * timedelta(minutes=self.step_minutes) for number in range(self.n_steps(period))]
         if self.day == "fixed":
-            begins = self.begins_at(period).replace(tzinfo=None)
-            return tuple(begins + number * step for number in range(self.n_steps(period)))
-        zone = ZoneInfo(self.time_zone)
-        return tuple(stamp.astimezone(zone).replace(tzinfo=None, fold=0) for stamp in self._elapsed(period))
+            return tuple(begins.replace(tzinfo=None) + one for one in since)
+        stamps = ((begins.astimezone(UTC) + one).astimezone(zone) for one in since)
+        return tuple(stamp.replace(tzinfo=None, fold=0) for stamp in stamps)
 
     def utc_times(self, period: date) -> tuple[datetime | None, ...]:
         """Return the UTC start of each step; None for a fixed slot that the local day does not have.
@@ -272,19 +262,15 @@ class Calendar:
         Of an hour that happens twice it is the first.
         """
         if self.day == "elapsed":
-            return tuple(self._elapsed(period))
+            start, step = self.begins_at(period).astimezone(UTC), timedelta(minutes=self.step_minutes)
+            return tuple(start + number * step for number in range(self.n_steps(period)))
         zone = ZoneInfo(self.time_zone)
-        stamps: list[datetime | None] = []
-        for local in self.local_times(period):
-            # Of an hour that happens twice, the fixed slots deliver one: taken as the first.
-            stamp = local.replace(tzinfo=zone).astimezone(UTC)
-            stamps.append(stamp if stamp.astimezone(zone).replace(tzinfo=None) == local else None)
-        return tuple(stamps)
-
-    def _elapsed(self, period: date) -> list[datetime]:
-        start = self.begins_at(period).astimezone(UTC)
-        length = timedelta(minutes=self.step_minutes)
-        return [start + length * number for number in range(self.n_steps(period))]
+        local = self.local_times(period)
+        stamps = [one.replace(tzinfo=zone).astimezone(UTC) for one in local]
+        is_there = [utc.astimezone(zone).replace(tzinfo=None) for utc in stamps]
+        return tuple(
+            utc if there == one else None for utc, there, one in zip(stamps, is_there, local, strict=True)
+        )
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import TypeVar
 
 from optstream.errors import ParameterError
 from optstream.stream.lattice import Lattice, Margin
@@ -59,12 +60,9 @@ class TreeChange:
         return {**found, **dict.fromkeys(self.removed, ())}
 
     def applied(self, parents: Parents) -> dict[str, str | None]:
-        """Return the hierarchy {node: parent} of the day on which it takes effect.
+        """Return the hierarchy of its first day, of that of the day before, for which `problems` finds none.
 
         A unit's replacement stands in its place, new units at the end.
-
-        Args:
-            parents: Of the day before, one for which `problems` finds none.
         """
         into = {olds[0]: new for new, olds in self.merged.items()}
         gone = {*self.removed, *(old for olds in self.merged.values() for old in olds[1:])}
@@ -80,26 +78,36 @@ class TreeChange:
         return {**found, **self.added}
 
     def problems(self, parents: Parents, used: Mapping[str, date | None]) -> Iterator[str]:
-        """Yield operation, code and rule of everything for which this is no change of a hierarchy.
+        """Yield operation, code and rule of all that makes it no change of the `parents` of the day before.
 
-        Whether the result is a tree is checked by `AggregationTree`.
-
-        Args:
-            parents: Of the day before.
-            used: Every code that was valid on some day before, and the day since when.
+        Whether the result is a tree is checked by `AggregationTree`. `used` has every code of earlier days.
         """
-        before = set(parents)
         inner = {parent for parent in parents.values() if parent is not None}
-        for operation, codes in self._named().items():
-            for code in codes:
-                if code not in before:
-                    yield f"{operation}: {code!r:.80} is no unit on the day before"
-                elif operation in ("split", "merged") and code in inner:
-                    yield (
-                        f"{operation}: {code!r:.80} has units below it, and only leaves can be {operation}: "
-                        "add or remove the unit and move those below it"
-                    )
-        yield from self._named_twice()
+        named = {
+            "renamed": tuple(self.renamed),
+            "split": tuple(self.split),
+            "merged": tuple(old for olds in self.merged.values() for old in olds),
+            "removed": self.removed,
+            "moved": tuple(self.moved),
+        }
+        for operation, code in ((operation, code) for operation, codes in named.items() for code in codes):
+            if code not in parents:
+                yield f"{operation}: {code!r:.80} is no unit on the day before"
+            elif operation in ("split", "merged") and code in inner:
+                yield (
+                    f"{operation}: {code!r:.80} has units below it, and only leaves can be {operation}: "
+                    "add or remove the unit and move those below it"
+                )
+        # a renamed unit may be moved too
+        fates = [code for operation, codes in named.items() if operation != "moved" for code in codes]
+        for codes, rule in (
+            (fates, "is named twice: a unit is renamed, split, merged or removed once in a change"),
+            (self.beginning, "begins twice: each unit has a code of its own"),
+        ):
+            yield from (f"{code!r:.80} {rule}" for code, times in Counter(codes).items() if times > 1)
+        for code in self.moved:
+            if code in fates and code not in self.renamed:
+                yield f"moved: {code!r:.80} ends on that day and cannot be moved"
         for code in self.beginning:
             if code in used:
                 yield (
@@ -114,53 +122,20 @@ class TreeChange:
                 yield f"merged: {new!r:.80} must be made of at least two units; rename one where it is one"
             elif len({parents.get(old) for old in olds}) > 1:
                 yield f"merged: {new!r:.80} must be made of units below one parent: move them there before"
-        yield from self._changed_kinds(parents, inner)
-
-    def _named(self) -> dict[str, tuple[str, ...]]:
-        """The units of the day before that each operation names."""
-        merged = tuple(old for olds in self.merged.values() for old in olds)
-        return {
-            "renamed": tuple(self.renamed),
-            "split": tuple(self.split),
-            "merged": merged,
-            "removed": self.removed,
-            "moved": tuple(self.moved),
-        }
-
-    def _named_twice(self) -> Iterator[str]:
-        """A unit has one change, but a renamed one may be moved too. A code begins once."""
-        fates = [code for operation, codes in self._named().items() if operation != "moved" for code in codes]
-        for codes, rule in (
-            (fates, "is named twice: a unit is renamed, split, merged or removed once in a change"),
-            (self.beginning, "begins twice: each unit has a code of its own"),
-        ):
-            for code in dict.fromkeys(code for code in codes if codes.count(code) > 1):
-                yield f"{code!r:.80} {rule}"
-        for code in self.moved:
-            if code in fates and code not in self.renamed:
-                yield f"moved: {code!r:.80} ends on that day and cannot be moved"
-
-    def _changed_kinds(self, parents: Parents, inner: set[str]) -> Iterator[str]:
-        """A leaf stays a leaf, an inner unit keeps units below it: else a code would mean other readings."""
+        # a leaf stays a leaf, an inner unit keeps units below it: else a code would mean other readings
         after = self.applied(parents)
-        above = {parent for parent in after.values() if parent is not None}
-        for node in parents:
-            now = self.renamed.get(node, node)
-            if now not in after:
-                continue
-            if node in inner and now not in above:
+        above = set(after.values())
+        for node, now in ((node, self.renamed.get(node, node)) for node in parents):
+            if now in after and node in inner and now not in above:
                 yield f"{now!r:.80} keeps nothing below it and would become a leaf: remove it, too"
-            elif node not in inner and now in above:
+            elif now in after and node not in inner and now in above:
                 yield f"{now!r:.80} is a leaf, and nothing can be put below it: split it"
 
     def to_document(self) -> dict[str, object]:
         """Return the change as JSON: the day, and the operations that it has, in their order."""
-        found: dict[str, object] = {"valid_from": self.valid_from.isoformat()}
-        for one in fields(self)[1:]:
-            given = getattr(self, one.name)
-            if given:
-                found[one.name] = _plain(given)
-        return found
+        operations = {one.name: getattr(self, one.name) for one in fields(self)[1:]}
+        given = {name: _plain(value) for name, value in operations.items() if value}
+        return {"valid_from": self.valid_from.isoformat(), **given}
 
 
 def _plain(given: object) -> object:
@@ -226,33 +201,30 @@ def changes_of(units: Sequence[Unit]) -> Iterator[TreeChange]:
 
 def _change(day: date, beginning: Sequence[Unit], ending: Sequence[Unit]) -> TreeChange:
     begin = {one.code: one.parent for one in beginning}
-    end = {one.code: one for one in ending}
-    into = Counter(new for one in end.values() for new in one.became)
-    renamed = {
-        code: one.became[0]
-        for code, one in end.items()
-        if len(one.became) == 1 and one.became[0] != code and into[one.became[0]] == 1
-    }
-    split = {code: one.became for code, one in end.items() if len(one.became) > 1}
-    merged: dict[str, list[str]] = {}
-    for code, one in end.items():
-        if len(one.became) == 1 and into[one.became[0]] > 1:
-            merged.setdefault(one.became[0], []).append(code)
-    moved = {
-        code: str(begin[new])
-        for code, one in end.items()
-        for new in one.became
-        if len(one.became) == 1 and new not in merged and begin.get(new) is not None
-        if begin[new] != renamed.get(str(one.parent), one.parent)
-    }
+    into = Counter(new for one in ending for new in one.became)
+    renamed, split = dict[str, str](), dict[str, Mapping[str, Fraction]]()
+    merged = defaultdict[str, list[str]](list)
+    single = {one.code: one.became[0] for one in ending if len(one.became) == 1}
+    for one in ending:
+        if len(one.became) > 1:
+            split[one.code] = dict.fromkeys(one.became, Fraction(1))
+        elif one.became and into[one.became[0]] > 1:
+            merged[one.became[0]].append(one.code)
+        elif one.became and one.became[0] != one.code:
+            renamed[one.code] = one.became[0]
+    above = {one.code: renamed.get(str(one.parent), one.parent) for one in ending}
     return TreeChange(
         day,
         renamed=renamed,
-        split={code: dict.fromkeys(parts, Fraction(1)) for code, parts in split.items()},
+        split=split,
         merged={new: tuple(olds) for new, olds in merged.items()},
         added={code: str(parent) for code, parent in begin.items() if code not in into},
-        removed=tuple(code for code, one in end.items() if not one.became),
-        moved=moved,
+        removed=tuple(one.code for one in ending if not one.became),
+        moved={
+            code: parent
+            for code, new in single.items()
+            if new not in merged and (parent := begin.get(new)) is not None and parent != above[code]
+        },
     )
 
 
@@ -297,10 +269,14 @@ class TreeMap:
         with_new = {change.renamed.get(leaf, leaf) for leaf in self.with_new} | change.added.keys()
         for old, sizes in change.split.items():
             whole = sum(sizes.values())
-            came |= {new: _scaled(known[old], size / whole) for new, size in sizes.items()}
+            for new, size in sizes.items():
+                came[new] = {leaf: share * size / whole for leaf, share in known[old].items()}
             with_new |= sizes.keys() if old in self.with_new else set()
         for new, olds in change.merged.items():
-            came[new] = _joined([known[old] for old in olds])
+            joined = defaultdict[str, Fraction](Fraction)
+            for leaf, share in (part for old in olds for part in known[old].items()):
+                joined[leaf] += share
+            came[new] = dict(joined)
             with_new |= set() if self.with_new.isdisjoint(olds) else {new}
         came |= {new: {} for new in change.added}
         missing = [leaf for leaf in after.leaves if leaf not in came]
@@ -315,18 +291,6 @@ def unchanged(tree: AggregationTree) -> TreeMap:
     return TreeMap(
         tree, tree, tuple({leaf: Fraction(1)} for leaf in tree.leaves), {node: node for node in tree.nodes}
     )
-
-
-def _scaled(parts: Parts, share: Fraction) -> Parts:
-    return {leaf: own * share for leaf, own in parts.items()}
-
-
-def _joined(several: Sequence[Parts]) -> Parts:
-    found: dict[str, Fraction] = {}
-    for parts in several:
-        for leaf, share in parts.items():
-            found[leaf] = found.get(leaf, Fraction(0)) + share
-    return found
 
 
 MOST_HIERARCHY_CHANGES = 1000
@@ -356,13 +320,7 @@ class DatedHierarchy:
 
     @classmethod
     def of_units(cls, units: Sequence[Unit]) -> "DatedHierarchy":
-        """Return the hierarchy of a table of units, as `units` returns them; split units have equal parts.
-
-        On all days its trees are the same but for the order of nodes.
-
-        Raises:
-            ParameterError: They are no table of a hierarchy.
-        """
+        """Return the hierarchy of a table of `units`; split units have equal parts, nodes another order."""
         oldest = tuple((one.code, one.parent) for one in units if one.valid_from is None)
         found = cls(oldest, tuple(changes_of(units)))
         if Counter(found.units()) != Counter(units):
@@ -372,11 +330,11 @@ class DatedHierarchy:
     @cached_property
     def periods(self) -> tuple[tuple[date | None, AggregationTree], ...]:
         """Each tree with the first day on which it holds, None for the oldest; by day."""
-        parents: dict[str, str | None] = dict(self.parents)
         oldest = _oldest(self.parents)
         found: list[tuple[date | None, AggregationTree]] = [
             (None, oldest if self.margin is None else self.margin.on(oldest))
         ]
+        parents: Parents = dict(self.parents)
         for change in self.changes:
             parents = change.applied(parents)
             found.append((change.valid_from, AggregationTree.from_parents(parents)))
@@ -384,8 +342,7 @@ class DatedHierarchy:
 
     def tree_of(self, day: date) -> AggregationTree:
         """Return the tree of a local day."""
-        *_, (_, latest) = (one for one in self.periods if one[0] is None or one[0] <= day_of(day))
-        return latest
+        return _of_day(self.periods, day)
 
     def changes_between(self, first: date, last: date) -> tuple[TreeChange, ...]:
         """Return the changes that take effect after one local day and up to another, not before it."""
@@ -408,30 +365,31 @@ class DatedHierarchy:
         return tuple(dict.fromkeys(leaf for _, tree in self.periods for leaf in tree.leaves))
 
     def units(self) -> tuple[Unit, ...]:
-        """Return every unit with its days, the published table of the hierarchy.
-
-        By code and first day as they come; a unit whose parent changes has a row for each.
-        """
+        """Return the published table: each unit with its days, in a row for each parent."""
         return tuple(units_of(self.parents, self.changes))
 
     def hash_of(self, day: date) -> str:
         """Return the hash in `hashes` that identifies the tree of a local day, and those before it."""
-        *_, (_, latest) = (one for one in self.hashes if one[0] is None or one[0] <= day_of(day))
-        return latest
+        return _of_day(self.hashes, day)
 
     @cached_property
     def hashes(self) -> tuple[tuple[date | None, str], ...]:
-        """(first day, SHA-256) of each entry, the oldest tree first.
-
-        Each hash is made of the entry and of the hash before it, so that the last identifies the list, and a
-        continued list holds the hash of the one before.
-        """
+        """(first day, SHA-256 of the entry and of the hash before it), the oldest tree first."""
         tree = self.periods[0][1]
         margin = [tree.margin, tree.members] if isinstance(tree, Lattice) else []
         found: list[tuple[date | None, str]] = [(None, _sha256([tree.nodes, tree.parents, *margin]))]
         for change in self.changes:
             found.append((change.valid_from, _sha256([found[-1][1], change.to_document()])))
         return tuple(found)
+
+
+Dated = TypeVar("Dated")
+
+
+def _of_day(dated: Sequence[tuple[date | None, Dated]], day: date) -> Dated:
+    """Return the last entry that holds on a local day; each has its first day, None for the oldest."""
+    *_, latest = (entry for first, entry in dated if first is None or first <= day_of(day))
+    return latest
 
 
 def hierarchy_problems(
@@ -450,47 +408,33 @@ def hierarchy_problems(
             "changes on one day"
         )
         return
-    try:
-        n_levels = _oldest(tuple(parents)).n_levels
-    except ParameterError as error:
-        yield str(error)
-        return
-    if margin is not None:
-        yield from _no_margin(parents, changes, margin)
-        return
-    used: dict[str, date | None] = dict.fromkeys(now)
-    before: date | None = None
-    for number, change in enumerate(changes, 1):
-        named = f"change {number}, from {change.valid_from}:"
-        if before is not None and change.valid_from <= before:
-            yield f"{named} valid_from must be later than {before}, that of the change before it"
-            return
-        if len(change.to_document()) == 1:
-            yield f"{named} it must change something"
-            return
-        found = list(change.problems(now, used))
-        if not found:
-            now = change.applied(now)
-            found = list(_no_tree(now, n_levels))
-        if found:
-            yield from (f"{named} {problem}" for problem in found)
-            return
-        used |= dict.fromkeys(change.beginning, change.valid_from)
-        before = change.valid_from
-
-
-def _no_margin(
-    parents: Sequence[tuple[str, str | None]], changes: Sequence[TreeChange], margin: Margin
-) -> Iterator[str]:
-    if changes:
+    if margin is not None and changes:
         yield (
             f"changes and margin {margin.name!r:.80} are not taken together: publish the days from a "
             "change on as a stream of their own, under the same privacy population, or leave one out"
         )
     try:
-        margin.on(_oldest(tuple(parents)))
+        oldest = _oldest(tuple(parents))
+        if margin is not None:
+            margin.on(oldest)
     except ParameterError as error:
         yield str(error)
+        return
+    used: dict[str, date | None] = dict.fromkeys(now)
+    before: date | None = None
+    for number, change in enumerate(changes if margin is None else (), 1):
+        if before is not None and change.valid_from <= before:
+            found = [f"valid_from must be later than {before}, that of the change before it"]
+        elif len(change.to_document()) == 1:
+            found = ["it must change something"]
+        elif not (found := list(change.problems(now, used))):
+            now = change.applied(now)
+            found = list(_no_tree(now, oldest.n_levels))
+        yield from (f"change {number}, from {change.valid_from}: {problem}" for problem in found)
+        if found:
+            return
+        used |= dict.fromkeys(change.beginning, change.valid_from)
+        before = change.valid_from
 
 
 @lru_cache(maxsize=4)
@@ -499,7 +443,7 @@ def _oldest(parents: tuple[tuple[str, str | None], ...]) -> AggregationTree:
     return AggregationTree.from_parents(dict(parents))
 
 
-def _no_tree(parents: dict[str, str | None], n_levels: int) -> Iterator[str]:
+def _no_tree(parents: Parents, n_levels: int) -> Iterator[str]:
     try:
         tree = AggregationTree.from_parents(parents)
     except ParameterError as error:

@@ -77,16 +77,11 @@ class Covariate:
 
     def to_document(self) -> dict[str, Any]:
         """Return it as a JSON-ready document, a missing value as null."""
-        rows = self.values.astype(object)
-        rows[~np.isfinite(self.values)] = None
-        values, lag_days = rows.tolist(), self.lag_days
-        own = {"name": self.name, "first_day": self.first_day, "values": values, "lag_days": lag_days}
-        return own if self.level is None else {**own, "level": self.level}
+        rows = np.where(np.isfinite(self.values), self.values, None)  # type: ignore[call-overload]  # numpy's stubs know no None
+        own = {"first_day": self.first_day, "values": rows.tolist(), "lag_days": self.lag_days}
+        return {"name": self.name, **own} | ({} if self.level is None else {"level": self.level})
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Covariate":
         """Return what `to_document` wrote."""
-        values = np.array(document["values"], dtype=np.float64)
-        return cls(
-            document["name"], document["first_day"], values, document["lag_days"], document.get("level")
-        )
+        return cls(**{**document, "values": np.array(document["values"], dtype=np.float64)})

@@ -54,10 +54,8 @@ class Feature:
     @property
     def matrix(self) -> NDArray[np.float64]:
         """The indicator of the parts, shape (n_parts, n_steps)."""
-        rows = np.zeros((self.n_parts, self.n_steps))
-        for row, part in zip(rows, self.parts, strict=True):
-            row[part.start : part.stop] = 1.0
-        return rows
+        sizes = [len(part) for part in self.parts]
+        return np.repeat(np.eye(self.n_parts), sizes, axis=1)
 
     def sums(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the exact sum over each part, (…, n_parts).
@@ -84,17 +82,20 @@ class Feature:
         Raises:
             ParameterError: For a malformed or unordered time.
         """
-        clocks = [_clock(entry, name) for entry in times]
+        clocks = list[time]()
+        for entry in times:
+            try:
+                clocks.append(entry if isinstance(entry, time) else time.fromisoformat(entry))
+            except (ValueError, TypeError) as error:
+                raise ParameterError(
+                    f'times of feature {name!r} must be clock times such as "07:00"; got {entry!r}'
+                ) from error
         if sorted(set(clocks)) != clocks:
             raise ParameterError(
                 f"times of feature {name!r} must rise, each once; got {list(map(str, times))}"
             )
-        cuts = {0}
-        for clock in clocks:
-            later = [step for step, stamp in enumerate(timestamps) if stamp.time() >= clock]
-            if later:
-                cuts.add(later[0])
-        edges = [*sorted(cuts), len(timestamps)]
+        later = ([step for step, at in enumerate(timestamps) if at.time() >= one] for one in clocks)
+        edges = sorted({0, len(timestamps), *(steps[0] for steps in later if steps)})
         return cls(tuple(range(a, b) for a, b in itertools.pairwise(edges)), name)
 
     @staticmethod
@@ -116,15 +117,6 @@ class Feature:
         edges = [hour * n_steps // 24 for hour in hours]
         parts = tuple(range(a, b) for a, b in itertools.pairwise(edges))
         return [Feature(parts, "day parts"), Feature((range(n_steps),), "day")]
-
-
-def _clock(entry: str | time, name: str) -> time:
-    try:
-        return entry if isinstance(entry, time) else time.fromisoformat(entry)
-    except (ValueError, TypeError) as error:
-        raise ParameterError(
-            f'times of feature {name!r} must be clock times such as "07:00"; got {entry!r}'
-        ) from error
 
 
 # The real orthonormal Fourier basis of a period, as floats and as integers. Public; no reading enters.

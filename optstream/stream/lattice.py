@@ -67,13 +67,11 @@ class Lattice(AggregationTree):
             ParameterError: A node of the margin is one of the tree, a leaf is in none or several, a cell is
                 no leaf, or as the class.
         """
-        shared = [name for name in cells if name in tree.nodes]
-        if shared:
+        if shared := [name for name in cells if name in tree.nodes]:
             raise ParameterError(
                 f"nodes of margin {margin!r:.80} must not be in the tree; got {some_of(shared)}"
             )
-        empty = [name for name, own in cells.items() if not own]
-        if empty:
+        if empty := [name for name, own in cells.items() if not own]:
             raise ParameterError(f"each node of a margin must have a leaf; {some_of(empty)} has none")
         found: dict[str, int] = {}
         for number, (node, own) in enumerate(cells.items()):
@@ -84,8 +82,7 @@ class Lattice(AggregationTree):
                         f"{node!r:.80} and in another"
                     )
                 found[leaf] = number
-        unlike = sorted(set(found) ^ set(tree.leaves))
-        if unlike:
+        if unlike := sorted({*found} ^ {*tree.leaves}):
             raise ParameterError(
                 f"margin {margin!r:.80} must have all leaves of the hierarchy and nothing else; "
                 f"see {some_of(unlike)}"
@@ -133,33 +130,23 @@ class Lattice(AggregationTree):
     @cached_property
     def depths(self) -> NDArray[np.int64]:
         """The level of each node, root 0, the margin's the last, (n_nodes,)."""
-        margin = np.full(len(self.margin_nodes), self.tree.n_levels, dtype=np.int64)
-        return np.concatenate([self.tree.depths, margin])
+        return np.append(self.tree.depths, [self.tree.n_levels] * len(self.margin_nodes))
 
     @cached_property
     def heights(self) -> NDArray[np.int64]:
         """How far above the cells each node stands, (n_nodes,): 0 for a cell, 1 for a region or a sector."""
-        of_tree = self.tree.n_levels - 1 - self.tree.depths
-        return np.concatenate([of_tree, np.ones(len(self.margin_nodes), dtype=np.int64)])
+        return np.append(self.tree.heights, [1] * len(self.margin_nodes))
 
     @cached_property
     def sums(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
         """Who adds up to whom: the tree, the margin to the root, and the leaves to the margin."""
-        margin = np.arange(self.margin_nodes.start, self.margin_nodes.stop)
+        margin = np.array(self.margin_nodes)
         leaves = self.leaf_indices, margin[list(self.members)]
         return (*self.tree.sums, (margin, np.zeros_like(margin)), leaves)
 
-    def leaves_in(self, nodes: Sequence[str]) -> NDArray[np.float64]:  # type: ignore[override]
-        """Return which leaves some nodes are made of, as a tree does; no two may share a leaf."""
-        ours = [self.nodes.index(name) - self.margin_nodes.start for name in nodes if name in self.nodes]
-        of_margin = [number for number in ours if number >= 0]
-        others = [name for name in nodes if name not in self.nodes[self.margin_nodes.start :]]
-        found = self.tree.leaves_in(others) if others else np.zeros(len(self.members))
-        for number in of_margin:
-            found = found + (np.array(self.members) == number)
-        if found.max() != 1:
-            raise ParameterError("nodes of a sum must be at least one, and no two may share a leaf")
-        return found
+    def _from_above(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        of_tree, margin = np.split(weights, [self.margin_nodes.start])
+        return self.tree._from_above(of_tree) + margin[list(self.members)]
 
     def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:
         """Return every node's values from the leaves', exact for integers, the margin's after the tree's."""
@@ -204,40 +191,28 @@ class Margin:
 
     def on(self, tree: AggregationTree) -> Lattice:
         """Return a tree, whose leaves are the regions, with its cells below its leaves, and the margin."""
-        self._check_cells(tree)
-        below = {leaf: self.cells_of(leaf) for leaf in tree.leaves}
-        # those that are not there count too: a row of such a cell must not be taken for one of another
-        complete = [f"{leaf}{BETWEEN}{node}" for leaf in tree.leaves for node in self.nodes]
-        twice = _twice([*tree.nodes, *complete, *self.nodes])
-        if twice:
-            raise ParameterError(
-                f"with margin {self.name!r:.80} each code must stand for one node, where that of a cell is "
-                f"region{BETWEEN}node; {some_of(twice)} would be used twice"
-            )
-        whole = AggregationTree.from_parents(
-            {
-                **dict(tree.parents_by_name()),
-                **{cell: leaf for leaf, cells in below.items() for cell in cells},
-            }
-        )
-        of_nodes: dict[str, list[str]] = {node: [] for node in self.nodes}
-        for leaf, cells in below.items():
-            for node, cell in zip(self.nodes_of(leaf), cells, strict=True):
-                of_nodes[node].append(cell)
-        return Lattice.of_tree(whole, self.name, of_nodes)
-
-    def _check_cells(self, tree: AggregationTree) -> None:
-        leaves, known = set(tree.leaves), set(self.nodes)
+        leaves = {*tree.leaves}
         for leaf, own in self.cells:
             if leaf not in leaves:
                 raise ParameterError(f"cells must be of leaves of the hierarchy; {leaf!r:.80} is none")
-            unknown = [node for node in own if node not in known]
+            unknown = [node for node in own if node not in self.nodes]
             if unknown or not own:
                 raise ParameterError(
                     f"cells of {leaf!r:.80} must be of one or more nodes of margin {self.name!r:.80}; "
                     f"got {some_of(unknown) if unknown else 'none'}"
                 )
-
-
-def _twice(names: Sequence[str]) -> list[str]:
-    return [name for name, times in Counter(names).items() if times > 1]
+        # those that are not there count too: a row of such a cell must not be taken for one of another
+        complete = (f"{leaf}{BETWEEN}{node}" for leaf in tree.leaves for node in self.nodes)
+        codes = Counter([*tree.nodes, *complete, *self.nodes])
+        if twice := [name for name, times in codes.items() if times > 1]:
+            raise ParameterError(
+                f"with margin {self.name!r:.80} each code must stand for one node, where that of a cell is "
+                f"region{BETWEEN}node; {some_of(twice)} would be used twice"
+            )
+        of_nodes: dict[str, list[str]] = {node: [] for node in self.nodes}
+        parents: dict[str, str | None] = dict(tree.parents_by_name())
+        for leaf in tree.leaves:
+            for node, cell in zip(self.nodes_of(leaf), self.cells_of(leaf), strict=True):
+                of_nodes[node].append(cell)
+                parents[cell] = leaf
+        return Lattice.of_tree(AggregationTree.from_parents(parents), self.name, of_nodes)

@@ -1,7 +1,7 @@
 """Measurements: noisy numbers with their meaning and their cost."""
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
@@ -32,13 +32,6 @@ class Answers:
     variances: tuple[NDArray[np.float64], ...] | None = ()
     stage: ClassVar[str | None] = None
 
-    def to_document(self) -> dict[str, Any]:
-        """Return values and variances JSON-ready, infinity as null; their kind follows from the spends."""
-        return {
-            "sums": [entry.tolist() for entry in self.values],
-            "sum_variances": None if self.variances is None else [listed(entry) for entry in self.variances],
-        }
-
 
 class FeatureSums(Answers):
     """For each feature an array with the sums of its parts; none where no feature was measured."""
@@ -56,16 +49,7 @@ class FourierCoordinates(Answers):
     stage: ClassVar[str] = "coordinates"
 
 
-def answers_from(document: Mapping[str, Any], stages: Set[str]) -> Answers:
-    """Return the answers of a document, of the kind that was paid for under one of these stages."""
-    values = tuple(np.array(entry) for entry in document["sums"])
-    given = document["sum_variances"]
-    variances = None if given is None else tuple(map(_numbers, given))
-    kinds = (kind for kind in (BlockSums, FourierCoordinates) if values and kind.stage in stages)
-    return next(kinds, FeatureSums)(values, variances)
-
-
-def listed(values: NDArray[np.float64] | None) -> list[Any] | None:
+def _listed(values: NDArray[np.float64] | None) -> list[Any] | None:
     """Return floats as their shortest text; infinity, which JSON lacks, as null."""
     if values is None:
         return None
@@ -73,18 +57,17 @@ def listed(values: NDArray[np.float64] | None) -> list[Any] | None:
     return nested
 
 
-def arrayed(nested: list[Any] | None) -> NDArray[np.float64] | None:
-    """Return the array that `listed` wrote."""
-    return None if nested is None else _numbers(nested)
-
-
-def _numbers(nested: list[Any]) -> NDArray[np.float64]:
+def _arrayed(nested: list[Any] | None) -> Any:
+    """Return the array that `_listed` wrote."""
+    if nested is None:
+        return None
     numbers = np.array(nested, dtype=np.float64)  # null as nan
     numbers[np.isnan(numbers)] = np.inf
     return numbers
 
 
 Kind = TypeVar("Kind", bound=Answers)
+NO_ANSWERS = FeatureSums()
 FORMAT = "optstream.measured/2"
 
 
@@ -99,12 +82,12 @@ class Measured:
         first_step: Running index of its first step.
         positions: The measured steps, counted from the period's start, rising.
         points: The values at the measured steps, (…, n_nodes, n_points), in units of `resolution`.
-        answers: To the other queries: `FeatureSums`, `BlockSums` or `FourierCoordinates`.
         resolution: The unit in which readings are counted as integers.
-        point_variances: (n_nodes, 1) or (n_nodes, n_points), in units squared; inf where a node was not
-            measured; None where unknown.
         spends: The cost of the draw; empty for public values.
         simulated: Drawn with seeded noise.
+        point_variances: (n_nodes, 1) or (n_nodes, n_points), in units squared; inf where a node was not
+            measured; None where unknown.
+        answers: To the other queries: `FeatureSums`, `BlockSums` or `FourierCoordinates`.
         interpolation: (…, n_nodes, n_steps), a reconstruction given with public values; else None.
         state: The mechanism's state for the next period.
         before: The mechanism's state before, without raw entries.
@@ -117,11 +100,11 @@ class Measured:
     first_step: int
     positions: tuple[int, ...]
     points: NDArray[Any]
-    answers: Answers
     resolution: Fraction
-    point_variances: NDArray[np.float64] | None
-    spends: tuple[Spend, ...]
-    simulated: bool
+    spends: tuple[Spend, ...] = ()
+    simulated: bool = False
+    point_variances: NDArray[np.float64] | None = None
+    answers: Answers = NO_ANSWERS
     interpolation: NDArray[np.float64] | None = None
     state: State | None = None
     before: State | None = None
@@ -206,11 +189,9 @@ class Measured:
             first_step=0,
             positions=chosen,
             points=points,
-            answers=FeatureSums(sums, sum_variances),
             resolution=Fraction(1),
             point_variances=point_variances,
-            spends=(),
-            simulated=False,
+            answers=FeatureSums(sums, sum_variances),
             interpolation=None if len(chosen) == n_steps else steps,
         )
 
@@ -265,18 +246,21 @@ def _variances(entry: ArrayLike, n_nodes: int, n_columns: int, name: str) -> NDA
 
 def _to_document(measured: Measured) -> dict[str, Any]:
     """Return one period's measurements, JSON-ready: infinity as null, without raw state."""
+    answers = measured.answers
     return {
-        **measured.answers.to_document(),
         "format": FORMAT,
         "n_steps": measured.n_steps,
         "first_step": measured.first_step,
         "positions": list(measured.positions),
         "resolution": str(measured.resolution),
         "points": measured.points.tolist(),
-        "point_variances": listed(measured.point_variances),
+        "point_variances": _listed(measured.point_variances),
+        # the kind of answers follows from the spends
+        "sums": [entry.tolist() for entry in answers.values],
+        "sum_variances": None if answers.variances is None else [*map(_listed, answers.variances)],
         "spends": [spend_to_document(spend) for spend in measured.spends],
         "simulated": measured.simulated,
-        "interpolation": listed(measured.interpolation),
+        "interpolation": _listed(measured.interpolation),
         "state": public_part(measured.state),
         "before": public_part(measured.before),
         "choices": measured.choices,
@@ -289,17 +273,22 @@ def _from_document(document: dict[str, Any]) -> Measured:
     if document["format"] != FORMAT:
         raise ParameterError(f"measurements of format {document['format']!r} are not {FORMAT}")
     spends = tuple(spend_from_document(entry) for entry in document["spends"])
+    sums, variances = tuple(map(np.array, document["sums"])), document["sum_variances"]
+    if variances is not None:
+        variances = tuple(map(_arrayed, variances))
+    stages = {spend.stage for spend in spends}
+    kinds = (kind for kind in (BlockSums, FourierCoordinates) if sums and kind.stage in stages)
     return Measured(
         n_steps=document["n_steps"],
         first_step=document["first_step"],
         positions=tuple(document["positions"]),
         points=np.array(document["points"]),
-        answers=answers_from(document, {spend.stage for spend in spends}),
         resolution=exact_from_text(document["resolution"]),
-        point_variances=arrayed(document["point_variances"]),
         spends=spends,
         simulated=document["simulated"],
-        interpolation=arrayed(document["interpolation"]),
+        point_variances=_arrayed(document["point_variances"]),
+        answers=next(kinds, FeatureSums)(sums, variances),
+        interpolation=_arrayed(document["interpolation"]),
         state=document["state"],
         before=document["before"],
         choices=document["choices"],

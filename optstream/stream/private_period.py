@@ -34,7 +34,8 @@ def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
         raise ParameterError(f"values must be integers or floats to be counted; got dtype {values.dtype}")
     if values.dtype.kind in "iu":
         scale = 1 / resolution
-        if scale.denominator == 1 and _all_below(values, LARGEST_UNITS / float(scale)):
+        bound = LARGEST_UNITS / float(scale)
+        if scale.denominator == 1 and np.all((values > -bound) & (values < bound)):
             return values.astype(np.int64) * int(scale)
     else:
         values = np.where(np.isnan(values), values.dtype.type(0), values)
@@ -42,26 +43,17 @@ def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
     size, largest = values.astype(np.float64), LARGEST_UNITS * float(resolution) * (1 + 2.0**-40)
     above, below = size >= largest, size <= -largest
     values = np.where(above | below, values.dtype.type(0), values)
-    # The product is within a few ulp of the exact quotient; where that could decide, decide exactly.
+    # The product is within a few ulp of the exact quotient; where that could decide, decide exactly. The
+    # bound is on a float's relative distance from its shortest decimal, two roundings included.
+    relative = 4 * float(np.finfo(values.dtype).eps) if values.dtype.kind == "f" else 1e-15
     quotients = values.astype(np.float64) / float(resolution)
     units = np.floor(quotients + 0.5)
-    doubtful = (
-        np.abs(quotients + 0.5 - np.rint(quotients + 0.5)) <= np.abs(quotients) * _margin(values) + 1e-9
-    )
+    doubtful = np.abs(quotients + 0.5 - np.rint(quotients + 0.5)) <= np.abs(quotients) * relative + 1e-9
     distinct, which = np.unique(values[doubtful], return_inverse=True)
     decided = [math.floor(Fraction(Decimal(str(value))) / resolution + Fraction(1, 2)) for value in distinct]
     units[doubtful] = np.array(decided, dtype=np.float64)[which]
     units = np.where(above, LARGEST_UNITS, np.where(below, -LARGEST_UNITS, units))
     return np.clip(units, -LARGEST_UNITS, LARGEST_UNITS).astype(np.int64)
-
-
-def _margin(values: NDArray[Any]) -> float:
-    """Return a bound, two roundings included, on a float's relative distance from its shortest decimal."""
-    return 4 * float(np.finfo(values.dtype).eps) if values.dtype.kind == "f" else 1e-15
-
-
-def _all_below(values: NDArray[Any], bound: float) -> bool:
-    return bool(np.all((values > -bound) & (values < bound)))
 
 
 class PrivatePeriod:

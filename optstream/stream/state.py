@@ -54,8 +54,11 @@ def public_part(state: State | None) -> State | None:
     """Return the state without its raw entries, at any depth."""
     if state is None:
         return None
-    kept = {key: value for key, value in state.items() if not isinstance(value, RawState)}
-    return {key: public_part(value) if isinstance(value, Mapping) else value for key, value in kept.items()}
+    return {
+        key: public_part(value) if isinstance(value, Mapping) else value
+        for key, value in state.items()
+        if not isinstance(value, RawState)
+    }
 
 
 def raw_bytes(state: State | None) -> bytes | None:

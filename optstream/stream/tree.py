@@ -67,21 +67,22 @@ class AggregationTree:
                 raise ParameterError(f"a node's name must be a text that is not empty; got {name!r}")
             if parent is not None and parent not in parents:
                 raise ParameterError(f"the parent {parent!r:.80} of node {name!r:.80} is not itself a node")
-        children: dict[str, list[str]] = {name: [] for name in parents}
-        for name, parent in parents.items():
-            if parent is not None:
-                children[parent].append(name)
         # Within a level the order is the input's, not the parents'.
-        position = {name: index for index, name in enumerate(parents)}
-        level, nodes = roots, []
+        nodes, level = list[str](), roots
+        children = dict[str | None, list[str]]()
+        for name, parent in parents.items():
+            children.setdefault(parent, []).append(name)
+        position = {name: place for place, name in enumerate(parents)}
         while level:
             nodes += level
-            level = sorted((child for name in level for child in children[name]), key=position.__getitem__)
+            level = sorted(
+                (one for name in level for one in children.get(name, ())), key=position.__getitem__
+            )
         if len(nodes) != len(parents):
             lost = sorted(set(parents) - set(nodes))
             raise ParameterError(f"the hierarchy has a cycle through {some_of(lost)}")
-        index = {name: number for number, name in enumerate(nodes)}
-        return cls(tuple(nodes), tuple(-1 if (up := parents[name]) is None else index[up] for name in nodes))
+        index: dict[str | None, int] = {name: number for number, name in enumerate(nodes)}
+        return cls(tuple(nodes), tuple(index.get(parents[name], -1) for name in nodes))
 
     def parents_by_name(self) -> tuple[tuple[str, str | None], ...]:
         """Return (node, its parent) in the order of `nodes`, the root's parent None."""
@@ -177,20 +178,24 @@ class AggregationTree:
             nodes: Their names, at least one.
 
         Raises:
-            ParameterError: For a name that is no node, and for a node within another one.
+            ParameterError: For a name that is no node, and for two nodes that share a leaf.
         """
         covered = np.zeros(len(self.nodes))
         for name in several(nodes):
             if name not in self.nodes:
                 raise ParameterError(f"nodes must be names of the release's nodes; got {name!r:.80}")
             covered[self.nodes.index(name)] += 1.0
-        for level in self.levels[1:]:
-            at = slice(level.start, level.stop)
-            covered[at] += covered[list(self.parents[at])]
-        found = covered[self.leaf_indices]
+        found = self._from_above(covered)
         if found.max() != 1:
-            raise ParameterError("nodes of a sum must be at least one, and none may lie in another")
-        return np.asarray(found)
+            raise ParameterError("nodes of a sum must be at least one, and no two may share a leaf")
+        return found
+
+    def _from_above(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the weights, (n_nodes,), of all nodes that each leaf lies in, (n_leaves,)."""
+        found = weights.copy()
+        for level in self.levels[1:]:
+            found[level.start : level.stop] += found[list(self.parents[level.start : level.stop])]
+        return found[self.leaf_indices]
 
     def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:
         """Return every node's values from the leaves': each node the sum of its children, exact for integers.
@@ -213,11 +218,11 @@ class AggregationTree:
         )
         totals[..., self.leaf_indices, :] = leaf_values
         by_node = np.moveaxis(totals, -2, 0)
-        for level in range(self.n_levels - 1, 0, -1):
-            above, nodes = (slice(one.start, one.stop) for one in self.levels[level - 1 : level + 1])
-            parts = by_node[nodes]
-            sums = self.parts_of_levels[level - 1] @ parts.reshape(len(parts), math.prod(parts.shape[1:]))
-            by_node[above] += sums.reshape(len(sums), *parts.shape[1:])
+        pairs = zip(itertools.pairwise(self.levels), self.parts_of_levels, strict=True)
+        for (above, nodes), matrix in reversed(list(pairs)):
+            parts = by_node[nodes.start : nodes.stop]
+            sums = matrix @ parts.reshape(len(parts), math.prod(parts.shape[1:]))
+            by_node[above.start : above.stop] += sums.reshape(len(sums), *parts.shape[1:])
         return totals
 
 

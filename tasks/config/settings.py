@@ -296,6 +296,11 @@ class Settings(Section):
         share = self.budget.stream_share * (kept_back if revision else 1 - kept_back)
         return self.model.with_budget(self.model.budget * share)
 
+    @property
+    def kept_for_restatements(self) -> Fraction:
+        """The most that all restatements of the stream may cost any window."""
+        return self.model.budget * self.budget.stream_share * self.budget.restatement_share
+
     @cached_property
     def dated_hierarchy(self) -> DatedHierarchy:
         """The oldest tree and its changes; `tree_of` is what holds on a day."""

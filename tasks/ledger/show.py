@@ -1,11 +1,10 @@
 """What the ledger holds, in dates: terms, releases with their charge, and what each window has left."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from itertools import dropwhile, takewhile
+from itertools import dropwhile
 from math import inf
 from typing import Annotated, Any, Literal
 
@@ -13,10 +12,10 @@ from pydantic import Field, InstanceOf, PlainSerializer, WithJsonSchema
 
 from optstream.catalogue.documents import Period
 from optstream.errors import LedgerError, OptStreamError, ParameterError
-from optstream.ledger import GuaranteeLoss, Key, Ledger, ReleaseState, StreamTerms, Stretch
+from optstream.ledger import GuaranteeLoss, Key, Ledger, ReleaseState, StreamTerms
 from optstream.ledger.records import continues
 from optstream.ledger.terms import OF_GRANT
-from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy import worst_window
 from optstream.privacy.accountant import Compose, composed
 from optstream.privacy.horizon import HorizonLoss, loss_over
 from optstream.privacy.model import Currency
@@ -176,19 +175,8 @@ def calendar_of(terms: StreamTerms) -> Calendar | None:
         return None
 
 
-DAYS_SHOWN = 14
-
-
-def read_book(
-    settings: Settings, ledger: Ledger, first: date | None = None, last: date | None = None
-) -> tuple[BudgetSummary, ...]:
-    """Return a page for each privacy budget, and plan each day without a release; nothing is reserved."""
-    grants: dict[str, list[StreamTerms]] = {}
-    for name in ledger.streams():
-        known = ledger.terms(name)
-        if known is not None:
-            grants.setdefault(known.grant, []).append(known)
-    return tuple(_page(settings, ledger, members, first, last) for members in grants.values())
+def _all_terms(ledger: Ledger) -> list[StreamTerms]:
+    return [terms for terms in map(ledger.terms, ledger.streams()) if terms is not None]
 
 
 def guarantee_changed(settings: Settings, ledger: Ledger) -> list[str]:
@@ -202,54 +190,81 @@ def refused_changes(settings: Settings, ledger: Ledger) -> list[str]:
     stream, wanted = settings.stream.name, terms_of(settings)
     known, last = ledger.terms(stream), ledger.last_release(stream)
     if known is None or last is None:
-        others = [
-            terms
-            for terms in map(ledger.terms, ledger.streams())
-            if terms is not None and terms.stream != stream and terms.grant == wanted.grant
-        ]
-        return [name for name in OF_GRANT if any(name in terms.differing(wanted) for terms in others)]
+        others = [one for one in _all_terms(ledger) if one.stream != stream and one.grant == wanted.grant]
+        differing = {name for other in others for name in other.differing(wanted)}
+        return [name for name in OF_GRANT if name in differing]
     changed = known.differing(wanted)
-    to_come = continues(known.trees, wanted.trees, last.first_step + last.n_steps)
+    to_come = continues(known.trees, wanted.trees, last.end)
     return [] if changed == ["hierarchy_hash"] and to_come else changed
+
+
+DAYS_SHOWN = 14
+
+
+def read_book(
+    settings: Settings, ledger: Ledger, first: date | None = None, last: date | None = None
+) -> tuple[BudgetSummary, ...]:
+    """Return a page for each privacy budget, and plan each day without a release; nothing is reserved."""
+    grants: dict[str, list[StreamTerms]] = {}
+    for known in _all_terms(ledger):
+        grants.setdefault(known.grant, []).append(known)
+    return tuple(_page(settings, ledger, members, first, last) for members in grants.values())
+
+
+def _newest(ledger: Ledger, streams: Iterable[str]) -> int | None:
+    """Return the first step of the last release of these streams."""
+    last = map(ledger.last_release, streams)
+    return max((release.first_step for release in last if release is not None), default=None)
 
 
 def _page(
     settings: Settings, ledger: Ledger, members: list[StreamTerms], first: date | None, last: date | None
 ) -> BudgetSummary:
     terms = members[0]
-    calendar, model = calendar_of(terms), terms.model
-    newest = max(
-        (release.first_step for one in members if (release := ledger.last_release(one.stream))), default=None
-    )
-    charged = ledger.last_charged(terms.grant)
+    calendar, model, grant = calendar_of(terms), terms.model, terms.grant
+    newest, charged = _newest(ledger, (one.stream for one in members)), ledger.last_charged(grant)
     free_from = None if charged is None else charged.last_start + 1
-    days = () if calendar is None else _days(calendar, model, newest, free_from, first, last)
+    days = () if calendar is None else _days(calendar, model.window_length, newest, free_from, first, last)
     steps = range(0)
     if calendar is not None and days:
         steps = range(calendar.first_step(days[0]), calendar.first_step(calendar.after(days[-1])))
     elif newest is not None and free_from is not None:
         # as many windows back as days are shown
         steps = range(newest - DAYS_SHOWN * model.window_length, max(free_from, newest) + 1)
-    stretches: Sequence[Stretch] = ledger.charged_windows(terms.grant, steps)
+    stretches = ledger.charged_windows(grant, steps)
     pages = tuple(_stream_page(ledger, one, steps) for one in members)
     released = {release.period for page in pages for release in page.releases}
     own = any(one.stream == settings.stream.name for one in members) and calendar == settings.calendar
     if first is None:
         days = tuple(dropwhile(lambda day: day != last and day.isoformat() not in released, days))
-    headrooms = tuple(
-        _day(settings, ledger, terms, stretches, day, own and day.isoformat() not in released) for day in days
-    )
+    headrooms = []
+    for day in days:
+        assert calendar is not None
+        start, stop = calendar.first_step(day), calendar.first_step(calendar.after(day))
+        near = [one for one in stretches if start - model.window_length < one.last_start]
+        most = max((one.charged for one in near if one.first_start < stop), default=Fraction(0))
+        may, because = None, ""
+        if own and day.isoformat() not in released:
+            because = _refusal(settings, ledger, grant, day)
+            may = not because
+        headrooms.append(DayHeadroom(day=day, left=model.budget - most, may=may, because=because))
+    shown = stretches
     if not first and not last and newest is not None:
         # by default, only the windows that the last release or a later one meets
-        stretches = _from(stretches, newest - model.window_length + 1)
-    fullest = ledger.shared_window(terms.grant, steps) if steps else None
+        since = newest - model.window_length + 1
+        shown = tuple(one for one in stretches if one.charged and one.last_start >= since)
+    shared = None
+    if steps:
+        fullest, by_stream = ledger.shared_window(grant, steps)
+        charges = tuple(StreamCharge(stream=name, charged=lost) for name, lost in by_stream.items())
+        shared = FullestWindow(first_step=fullest.first_step, charged=fullest.epsilon, streams=charges)
     in_rho: dict[str, Any] = (
         {} if model.rho is None else {"currency": "rho", "delta": model.delta, "rho": model.rho}
     )
     return BudgetSummary(
         terms=terms,
         calendar=calendar,
-        name=terms.grant,
+        name=grant,
         window_steps=model.window_length,
         counted=terms.calendar,
         epsilon=model.epsilon,
@@ -264,15 +279,9 @@ def _page(
                 begin_last=calendar and calendar.local_time(one.last_start),
                 left=model.budget - one.charged,
             )
-            for one in stretches
-            if one.charged or first or last
+            for one in shown
         ),
-        shared=fullest
-        and FullestWindow(
-            first_step=fullest.first_step,
-            charged=fullest.total,
-            streams=tuple(StreamCharge(stream=name, charged=lost) for name, lost in fullest.by_stream),
-        ),
+        shared=shared,
         free_from=free_from,
         free_from_time=None if calendar is None or free_from is None else calendar.local_time(free_from),
     )
@@ -280,7 +289,7 @@ def _page(
 
 def _days(
     calendar: Calendar,
-    model: PrivacyModel,
+    window_length: int,
     newest: int | None,
     free_from: int | None,
     first: date | None,
@@ -294,8 +303,7 @@ def _days(
         first = first or min(calendar.after(latest, 1 - DAYS_SHOWN), last or latest)
         if last is None:
             last = max(first, calendar.after(latest))
-            lead = model.window_length - 1
-            while free_from is not None and calendar.first_step(last) - lead < free_from:
+            while free_from is not None and calendar.first_step(last) - window_length + 1 < free_from:
                 last = calendar.after(last)
     first, last = first or last, last or first
     return () if first is None or last is None else tuple(calendar.periods(first, last))
@@ -313,36 +321,16 @@ def _stream_page(ledger: Ledger, terms: StreamTerms, steps: range) -> StreamPage
     return StreamPage(stream=terms.stream, terms=terms, counts=counts, releases=tuple(found))
 
 
-def _day(
-    settings: Settings,
-    ledger: Ledger,
-    terms: StreamTerms,
-    stretches: Sequence[Stretch],
-    day: date,
-    plan: bool,
-) -> DayHeadroom:
-    calendar, model = settings.calendar if plan else calendar_of(terms), terms.model
-    assert calendar is not None
-    first, n_steps = calendar.first_step(day), calendar.n_steps(day)
-    near = takewhile(
-        lambda one: one.first_start < first + n_steps, _from(stretches, first - model.window_length + 1)
-    )
-    left = model.budget - max((one.charged for one in near), default=Fraction(0))
-    if not plan:
-        return DayHeadroom(day=day, left=left)
+def _refusal(settings: Settings, ledger: Ledger, grant: str, day: date) -> str:
+    """Return what stops a release of the configured stream on a day; "" if nothing does."""
+    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
     try:
         mechanism = mechanism_for(settings, day)
         memory = recall(settings, ledger, mechanism, day, 0)
-        judged = ledger.judge_plan(terms.grant, mechanism.plan(n_steps, first, memory.state))
+        judged = ledger.judge_plan(grant, mechanism.plan(n_steps, first_step, memory.state))
     except OptStreamError as error:
-        return DayHeadroom(day=day, left=left, may=False, because=str(error))
-    because = next((in_words(one) for one in judged if one.is_broken), "")
-    return DayHeadroom(day=day, left=left, may=not because, because=because)
-
-
-def _from(stretches: Sequence[Stretch], start: int) -> Sequence[Stretch]:
-    """Those with a window that begins at `start` or later; they are sorted."""
-    return stretches[bisect_left(stretches, start, key=lambda one: one.last_start) :]
+        return str(error)
+    return next((in_words(one) for one in judged if one.is_broken), "")
 
 
 # What one customer has lost over the days of a month or a year, from the ledger alone.
@@ -416,11 +404,11 @@ def read_horizon(
             "the first `optstream run` enrols it"
         )
     if last is None:
-        members = [settings.stream.name, *(one.stream for one in ledger.siblings(settings.stream.name))]
-        newest = [release.first_step for one in members if (release := ledger.last_release(one)) is not None]
-        if not newest:
+        siblings = (one.stream for one in ledger.siblings(settings.stream.name))
+        newest = _newest(ledger, [settings.stream.name, *siblings])
+        if newest is None:
             raise LedgerError(f"{settings.stream.name} has no release yet: nothing was lost")
-        last = day_of(calendar.period_from_step(max(newest)))
+        last = day_of(calendar.period_from_step(newest))
     first = last - timedelta(days=n_days - 1)
     steps = calendar.steps_over(first, last)
     spent = ledger.spent_over(terms.grant, steps)

@@ -107,7 +107,7 @@ def until(what: str, look: Callable[[], Found | None], seconds: float) -> Found:
         found = look()
         if found:
             return found
-        time.sleep(0.25)
+        time.sleep(0.1)
     raise AssertionError(f"{what}: not in {seconds} s")
 
 

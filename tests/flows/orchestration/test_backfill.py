@@ -98,8 +98,7 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
     from datetime import UTC, datetime
 
     from optstream.noise import secure_noise
-    from tasks.release.run import Run, enrol
-    from tasks.release.stages import Requested
+    from tasks.release.run import Requested, Run, enrol
 
     settings = load_settings(here / "optstream.toml")
     past = datetime.now(UTC) - timedelta(hours=1)

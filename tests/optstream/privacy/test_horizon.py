@@ -39,6 +39,10 @@ def exact_delta(losses, level, q):
     return sum(p * (1 - q ** (n - level)) for n, p in losses.items() if n > level)
 
 
+def lost_over(spends, delta=DELTA, adaptive=False, window=None):
+    return loss_over(spends, delta, adaptive=adaptive, window=window)
+
+
 def step(stage, weights, scale, shift, first_step=0):
     return StepSpend(0, stage, first_step, weights, scale, shift)
 
@@ -65,9 +69,7 @@ def test_a_few_draws_compose_to_what_enumeration_says(shift, scale, count):
     q = Fraction(exp(-1 / scale))
     losses = reduce(together, [one_draw(shift, q)] * count)
     delta = Fraction(1, 1000)
-    found = loss_over(
-        [step(SAMPLES, (1,) * count, Fraction(scale), shift)], delta, adaptive=False, window=None
-    ).epsilon
+    found = lost_over([step(SAMPLES, (1,) * count, Fraction(scale), shift)], delta).epsilon
     assert _delta_at(losses, found, scale) <= delta
     assert _delta_at(losses, found * 0.99, scale) > delta
 
@@ -83,7 +85,7 @@ def _delta_at(losses, epsilon, scale):
 def test_a_month_and_a_year_lose_what_was_measured_beforehand(epsilon, blocks, days, lost):
     scale = 10_000 * blocks / Fraction(epsilon)
     spends = [step(SAMPLES, (1,) * blocks, scale, 10_000, 48 * day) for day in range(days)]
-    found = loss_over(spends, DELTA, adaptive=False, window=(48, Fraction(epsilon)))
+    found = lost_over(spends, window=(48, Fraction(epsilon)))
     assert found.composed == "draws"
     assert found.plain == days * Fraction(epsilon)
     assert found.epsilon == pytest.approx(lost, rel=0.02)
@@ -91,10 +93,7 @@ def test_a_month_and_a_year_lose_what_was_measured_beforehand(epsilon, blocks, d
 
 def test_it_never_exceeds_the_plain_sum_and_grows_with_the_days():
     spends = [step("blocks", (1, 1, 0, 1), Fraction(80), 10, 4 * day) for day in range(40)]
-    found = [
-        loss_over(spends[:n], DELTA, adaptive=False, window=(4, Fraction(3, 8)))
-        for n in (0, 1, 2, 5, 10, 20, 40)
-    ]
+    found = [lost_over(spends[:n], window=(4, Fraction(3, 8))) for n in (0, 1, 2, 5, 10, 20, 40)]
     lost = [one.epsilon for one in found]
     assert lost == sorted(lost)
     assert lost[0] == 0
@@ -108,9 +107,7 @@ def test_steps_that_share_a_draw_are_one_change_of_it():
     block = [step("blocks", (1,) * 8, scale, 10, 8 * n) for n in range(20)]
     apart = [step(SAMPLES, (1,) * 8, scale, 10, 8 * n) for n in range(20)]
     whole = [step(SAMPLES, (8,), scale, 10, n) for n in range(20)]
-    shared, naive, once = (
-        loss_over(some, DELTA, adaptive=False, window=None).epsilon for some in (block, apart, whole)
-    )
+    shared, naive, once = (lost_over(some).epsilon for some in (block, apart, whole))
     assert shared == once
     assert naive < 0.6 * shared
 
@@ -158,7 +155,7 @@ def test_groups_compose_to_what_enumeration_says():
     q = exp(-1 / scale)
     for shift in (1, 2):
         one, beyond = of_group((shift, shift), q, 40)
-        found = loss_over([joint_day(2, 2, scale, shift)], delta, adaptive=False, window=None).epsilon
+        found = lost_over([joint_day(2, 2, scale, shift)], delta).epsilon
         assert _delta_at(together(one, one), found, scale) + 2 * beyond <= delta
         assert found < 2 * shift / scale
 
@@ -169,7 +166,7 @@ def test_groups_compose_to_what_enumeration_says():
 )
 def test_a_year_of_joint_noise(epsilon, groups, size, most, plain, lost):
     days = [joint_day(groups, size, 1000 * most / Fraction(epsilon), 1000, day) for day in range(365)]
-    found = loss_over(days, DELTA, adaptive=False, window=(48, Fraction(epsilon)))
+    found = lost_over(days, window=(48, Fraction(epsilon)))
     assert found.composed == "draws"
     assert float(found.plain) == pytest.approx(plain, rel=0.01)
     assert found.epsilon == pytest.approx(lost, rel=0.02)
@@ -179,7 +176,7 @@ def test_a_group_is_one_draw_of_its_largest_part():
     parts = ((range(0, 2), range(2, 5)), (range(5, 6),))
     groups = [JointSpend(0, "blocks", 6 * day, 6, parts, Fraction(40), 2, 1, 3) for day in range(30)]
     draws = [step(SAMPLES, (3, 1), Fraction(40), 6, 2 * day) for day in range(30)]
-    found, wanted = (loss_over(some, DELTA, adaptive=False, window=None) for some in (groups, draws))
+    found, wanted = (lost_over(some) for some in (groups, draws))
     assert (found.epsilon, found.plain) == (wanted.epsilon, wanted.plain)
 
 
@@ -187,8 +184,8 @@ def test_a_choice_by_what_was_released_leaves_whole_windows_only():
     """The number of draws, or their noise, is then an outcome: no composition of the outcome itself holds."""
     fixed = [step(SAMPLES, (1,) * 4, Fraction(40), 1, 4 * n) for n in range(100)]
     window = (4, Fraction(1, 10))
-    by_draws = loss_over(fixed, DELTA, adaptive=False, window=window)
-    by_windows = loss_over(fixed, DELTA, adaptive=True, window=window)
+    by_draws = lost_over(fixed, window=window)
+    by_windows = lost_over(fixed, adaptive=True, window=window)
     assert (by_draws.composed, by_windows.composed) == ("draws", "windows")
     assert by_draws.epsilon < by_windows.epsilon < float(by_windows.plain) == 10
     chosen = [
@@ -197,7 +194,7 @@ def test_a_choice_by_what_was_released_leaves_whole_windows_only():
         CappedSpend(0, SAMPLES, 0, 4, 1, (), Fraction(10), 1),
     ]
     for spend in chosen:
-        found = loss_over([*fixed, spend], DELTA, adaptive=False, window=None)
+        found = lost_over([*fixed, spend])
         assert found.composed == "plain"
         assert found.epsilon == float(found.plain)
 
@@ -213,7 +210,7 @@ def test_a_sum_that_windows_share_loses_more_than_their_composition(n_windows, a
     days = [step("features/day", (1,) * 12, scale, 1, 12 * day) for day in range(n_days)]
     window = (12 // n_windows, Fraction(1, 4))
     assert worst_window(days, window[0]).epsilon == window[1]
-    found = loss_over(days, Fraction(1, 1000), adaptive=adaptive, window=window).epsilon
+    found = lost_over(days, Fraction(1, 1000), adaptive=adaptive, window=window).epsilon
     losses = reduce(together, [one_draw(12, Fraction(exp(-1 / scale)))] * n_days)
     assert _delta_at(losses, found, scale) <= Fraction(1, 1000)
     responses = [{1: _of_pure(0.25), -1: 1 - _of_pure(0.25)}] * (n_days * n_windows)
@@ -235,8 +232,8 @@ def test_a_sum_that_windows_share_loses_more_than_their_composition(n_windows, a
     ],
 )
 def test_a_span_is_cut_where_no_measurement_reaches_across(periods, window_length, n_windows):
-    spends = [step(SAMPLES, (1,) * length, Fraction(1), 1, first) for first, length in periods]
-    assert windows_of_parts(spends, window_length) == n_windows
+    spent = [range(first, first + length) for first, length in periods]
+    assert windows_of_parts(spent, window_length) == n_windows
 
 
 def test_groups_that_go_on_from_window_to_window_leave_the_plain_sum():
@@ -244,17 +241,15 @@ def test_groups_that_go_on_from_window_to_window_leave_the_plain_sum():
     spends = [step(GROUPER, (1,) * 4, Fraction(40), 1, 4 * n) for n in range(200)]
     chosen = [*spends, step(DISTANCE, (1,), Fraction(1000), 1, 800)]
     for some in (spends, chosen):
-        assert loss_over(some, DELTA, adaptive=False, window=(4, Fraction(1, 10))).epsilon >= 20
+        assert lost_over(some, window=(4, Fraction(1, 10))).epsilon >= 20
 
 
 def test_noise_that_serves_several_steps_is_added_up_and_a_joint_measurement_is_pure():
     grouper = [step(GROUPER, (1,) * 4, Fraction(40), 1, 4 * n) for n in range(10)]
-    assert loss_over(grouper, DELTA, adaptive=False, window=None).epsilon == pytest.approx(1)
+    assert lost_over(grouper).epsilon == pytest.approx(1)
     joint = [PeriodSpend(0, "sampling", n, (Fraction(0), Fraction(1, 10))) for n in range(100)]
-    pure = loss_over(joint, DELTA, adaptive=False, window=None)
-    fresh = loss_over(
-        [step(SAMPLES, (1,), Fraction(100), 10, n) for n in range(100)], DELTA, adaptive=False, window=None
-    )
+    pure = lost_over(joint)
+    fresh = lost_over([step(SAMPLES, (1,), Fraction(100), 10, n) for n in range(100)])
     assert fresh.epsilon < pure.epsilon < float(pure.plain) == 10
     # randomised response: every mechanism of this epsilon loses no more
     losses = reduce(together, [{1: _of_pure(0.1), -1: 1 - _of_pure(0.1)}] * 100)
@@ -268,10 +263,7 @@ def _of_pure(epsilon):
 
 def test_a_change_of_many_units_is_covered_by_continuous_noise():
     """Of a hundredth of the units all losses are listed."""
-    listed, covered = (
-        loss_over([step(SAMPLES, (1,) * 10, Fraction(4000 * n), 300 * n)], DELTA, adaptive=False, window=None)
-        for n in (1, 100)
-    )
+    listed, covered = (lost_over([step(SAMPLES, (1,) * 10, Fraction(4000 * n), 300 * n)]) for n in (1, 100))
     assert listed.epsilon <= covered.epsilon <= listed.epsilon * 1.02
 
 
@@ -290,12 +282,7 @@ def test_the_loss_of_any_days_in_a_row_is_none_of_their_spans_below():
     for n_days in (1, 7, 24):
         bound = loss_of_days(plans, n_days, DELTA, window=None)
         spans = [
-            loss_over(
-                [s for plan in plans[first : first + n_days] for s in plan],
-                DELTA,
-                adaptive=False,
-                window=None,
-            )
+            lost_over([s for plan in plans[first : first + n_days] for s in plan])
             for first in range(25 - n_days)
         ]
         assert max(one.epsilon for one in spans) <= bound.epsilon + 1e-9
@@ -304,7 +291,7 @@ def test_the_loss_of_any_days_in_a_row_is_none_of_their_spans_below():
         # control: another span alone would have said too little
         assert n_days == 24 or min(one.epsilon for one in spans) < max(one.epsilon for one in spans)
     same = [plans[1]] * 9
-    alone = loss_over([s for plan in same[:6] for s in plan], DELTA, adaptive=False, window=None)
+    alone = lost_over([s for plan in same[:6] for s in plan])
     assert loss_of_days(same, 6, DELTA, window=None) == alone
 
 
@@ -326,7 +313,7 @@ def gaussian(first_step, *lengths):
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_rho_adds_up_over_a_span_by_all_steps_of_each_measurement(adaptive):
     spends = [gaussian(0, 1, 1, 2), gaussian(4, 3)]
-    found = loss_over(spends, DELTA, adaptive=adaptive, window=None)
+    found = lost_over(spends, adaptive=adaptive)
     assert (found.plain, found.composed) == (Fraction(1 + 1 + 4 + 9, 200), "rho")
     assert epsilon_of(found.plain, DELTA) <= Fraction(found.epsilon)
     assert found.epsilon == pytest.approx(float(epsilon_of(found.plain, DELTA)))
@@ -336,7 +323,7 @@ def test_a_sum_over_two_windows_costs_four_times_what_it_costs_one():
     """So whole windows are no bound in rho: two of them would state half of what is lost."""
     spend = gaussian(0, 4)
     window = (2, worst_window([spend], 2).epsilon)
-    found = loss_over([spend], DELTA, adaptive=False, window=window)
+    found = lost_over([spend], window=window)
     assert found.plain == 4 * window[1]
     days = loss_of_days([[spend], [replace(spend, first_step=4)]], 1, DELTA, window=window)
     assert (days.plain, days.epsilon) == (found.plain, found.epsilon)
@@ -351,6 +338,6 @@ def test_the_loss_of_any_days_in_a_row_is_that_of_the_dearest_in_rho():
 def test_a_span_of_two_currencies_is_refused():
     mixed = [gaussian(0, 1), StepSpend(0, SAMPLES, 1, (1,), Fraction(3), 1)]
     with pytest.raises(ParameterError, match="never added up"):
-        loss_over(mixed, DELTA, adaptive=False, window=None)
+        lost_over(mixed)
     with pytest.raises(ParameterError, match="never added up"):
         loss_of_days([[one] for one in mixed], 1, DELTA, window=None)

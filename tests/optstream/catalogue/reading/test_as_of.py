@@ -206,7 +206,7 @@ def test_a_text_that_many_rows_repeat_is_refused_before_it_is_written_out(tmp_pa
     assert (tmp_path / "hierarchy.parquet").stat().st_size < 2**18
     before = pa.default_memory_pool().max_memory()
     with (
-        patch.object(about, "_unit", side_effect=AssertionError("a unit was made")),
+        patch.object(about, "Unit", side_effect=AssertionError("a unit was made")),
         pytest.raises(PublicationError, match="not as OptStream writes it"),
     ):
         find_hierarchy(open_storage(tmp_path))

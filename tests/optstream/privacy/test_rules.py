@@ -1,0 +1,450 @@
+"""Public rules: Lemma 16 for joint noise, headroom, the choice of noise by a span's price, publications."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import ceil, prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
+from optstream.mechanisms.history_informed import tree_figures
+from optstream.privacy import (
+    CappedSpend,
+    JointSpend,
+    PeriodSpend,
+    PrivacyModel,
+    StepSpend,
+    charged_to_windows,
+    worst_window,
+)
+from optstream.privacy.amendment import repriced
+from optstream.privacy.horizon import loss_over
+from optstream.privacy.rules import (
+    Absorption,
+    Draws,
+    Halving,
+    Horizon,
+    Layer,
+    WindowBudget,
+    cut,
+    errs_less,
+    grains_of,
+    groups_with_headroom,
+    layers_with_headroom,
+    may_be_joint,
+    worst_sum,
+)
+from optstream.privacy.spends import groups_from_document
+from optstream.stream import AggregationTree
+
+# Lemma 16: what a window is charged for joint noise, by exact losses and brute force; broken twins.
+
+
+def steps(n):
+    return [range(step, step + 1) for step in range(n)]
+
+
+def joint(first_step, n_steps, groups, scale=Fraction(1), alpha_units=1):
+    return JointSpend(0, "blocks", first_step, n_steps, tuple(groups), scale, alpha_units, 2)
+
+
+def history(lengths, least, parts_of=lambda first_step, n_steps: steps(n_steps)):
+    """Days in a row, each cut by itself; a negative length is a gap."""
+    found, at = [], 0
+    for length in lengths:
+        if length > 0:
+            found.append(joint(at, length, cut(parts_of(at, length), least)))
+        at += abs(length)
+    return found
+
+
+# what a window is charged, against the exact loss of the noise itself
+
+
+def log_loss(moved):
+    """The largest loss of an outcome up to 4 when a group's noise moves, in units of 1 / scale, exactly."""
+    return max(
+        max(map(abs, x)) - max(abs(a + b) for a, b in zip(x, moved, strict=True))
+        for x in product(range(-4, 5), repeat=len(moved))
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_group_loses_its_largest_change_and_no_more(size):
+    for moved in product(range(-2, 3), repeat=size):
+        assert log_loss(moved) == max(map(abs, moved))
+
+
+@pytest.mark.parametrize("window_length", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "days",
+    [
+        [(3, [[range(0, 1), range(1, 2), range(2, 3)]]), (4, [[range(0, 1), range(1, 2)], [range(2, 4)]])],
+        [(4, [[range(0, 2), range(2, 3)], [range(3, 4)]]), (3, [[range(0, 1), range(1, 3)]])],
+    ],
+)
+def test_the_accountant_says_the_exact_loss_of_every_neighbour(days, window_length):
+    """Days of three and four steps: every change of a window's readings by -1, 0 or 1, group by group."""
+    spends, at = [], 0
+    for n_steps, groups in days:
+        spends.append(joint(at, n_steps, map(tuple, groups)))
+        at += n_steps
+    for start in range(1 - window_length, at):
+        inside = [step for step in range(start, start + window_length) if 0 <= step < at]
+        worst = 0
+        for changes in product((-1, 0, 1), repeat=len(inside)):
+            moved = dict(zip(inside, changes, strict=True))
+            lost = 0
+            for spend in spends:
+                for group in spend.groups:
+                    sums = [sum(moved.get(spend.first_step + step, 0) for step in part) for part in group]
+                    lost += max(map(abs, sums))
+            worst = max(worst, lost)
+        assert charged_to_windows(spends, window_length, range(start, start + 1)) == [worst]
+
+
+def test_a_window_that_cuts_two_groups_pays_both():
+    """The broken twin charges one group: the window holds no more steps than one has."""
+    spends = history([4], 2)
+    assert worst_window(spends, 2).epsilon == 2
+    broken_twin = joint(0, 4, [tuple(steps(4))])
+    assert worst_window([broken_twin], 2).epsilon == 1
+    assert log_loss((0, 1)) + log_loss((1, 0)) == 2
+
+
+def test_one_who_changes_leaf_inside_a_group_pays_in_each_leaf():
+    """The mover with a group in each leaf: the charge of one group is too little; such levels are refused."""
+    spend = joint(0, 2, [tuple(steps(2))])
+    charged = worst_window([spend], 2).epsilon
+    assert log_loss((1, 1)) == charged == 1
+    in_two_leaves = log_loss((1, 0)) + log_loss((0, 1))
+    assert in_two_leaves == 2 > charged
+    customer, roaming = (PrivacyModel(1, 2, 1, 1, unit=unit) for unit in ("customer", "roaming"))
+    assert worst_window([repriced(spend, customer, roaming)], 2).epsilon >= in_two_leaves
+    assert may_be_joint(customer, 1, None)
+    assert may_be_joint(roaming, 1, None)
+    assert may_be_joint(customer, 2, 1)
+    assert not any(may_be_joint(customer, 2, leaves) for leaves in (None, 2, 12))
+    assert not any(may_be_joint(roaming, 2, leaves) for leaves in (None, 1, 2))
+
+
+# how many groups a window meets
+
+
+def formula(n_measured, least):
+    return (n_measured - 2) // least + 2 if n_measured > 1 else 1
+
+
+@pytest.mark.parametrize(
+    ("n_parts", "least", "sizes"),
+    [(46, 8, [9, 9, 9, 9, 10]), (48, 8, [8] * 6), (50, 8, [8, 8, 8, 8, 9, 9]), (7, 4, [7]), (0, 3, [])],
+)
+def test_a_day_is_cut_into_nearly_equal_groups(n_parts, least, sizes):
+    groups = cut(steps(n_parts), least)
+    assert sorted(map(len, groups)) == sizes
+    assert [part for group in groups for part in group] == steps(n_parts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(1, 9))
+def test_the_worst_sum_is_that_of_every_order_of_days(data, window_length):
+    """By brute force over all sequences of three layouts at most, with gaps, that a window can meet."""
+    layouts = []
+    for _ in range(data.draw(st.integers(1, 2))):
+        n_steps = data.draw(st.integers(2, 5))
+        borders = data.draw(
+            st.lists(st.integers(0, n_steps), min_size=2, max_size=6, unique=True).map(sorted)
+        )
+        parts = [range(*ends) for ends in zip(borders[::2], borders[1::2], strict=False)]
+        layouts.append((n_steps, cut(parts, data.draw(st.integers(1, len(parts))))))
+    shortest = min(n_steps for n_steps, _ in layouts)
+    worst = 0
+    for sequence in product(layouts, repeat=min(ceil((window_length - 2) / shortest) + 2, 5)):
+        for gap in (0, 1):
+            spends, at = [], 0
+            for n_steps, groups in sequence:
+                spends.append(joint(at, n_steps, groups))
+                at += n_steps + gap
+            worst = max(worst, worst_window(spends, window_length).epsilon)
+    assert worst_sum(layouts, window_length) == worst
+
+
+def test_the_worst_sum_of_days_of_all_lengths_is_the_lemmas():
+    days = [(n_steps, cut(steps(n_steps), 8)) for n_steps in (46, 48, 50)]
+    assert worst_sum(days, 48) == formula(48, 8) == 7
+
+
+# headroom: whole groups
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(1, 8), st.fractions("1/2", 4, max_denominator=4))
+def test_groups_are_taken_whole_and_no_window_exceeds_its_limit(data, window_length, most):
+    groups = cut(steps(data.draw(st.integers(3, 8))), data.draw(st.integers(1, 3)))
+    n_steps = groups[-1][-1].stop
+    weights = st.lists(st.integers(0, 1), min_size=5, max_size=5)
+    others = [
+        StepSpend(0, "samples", 20 - 5, tuple(data.draw(weights)), Fraction(3), 1),
+        StepSpend(0, "samples", 20 + n_steps, tuple(data.draw(weights)), Fraction(3), 1),
+    ]
+    if worst_window(others, window_length).epsilon > most:
+        return
+    unit = Fraction(1, 2)
+    taken = groups_with_headroom(groups, 20, unit, others, window_length, most)
+    assert set(taken) <= set(groups)
+    spends = [*others, joint(20, n_steps, taken, 1 / unit)]
+    assert worst_window(spends, window_length).epsilon <= most
+    # the first that was left out has no headroom beside those before it
+    for left in [group for group in groups if group not in taken][:1]:
+        before = [group for group in taken if group[0].start < left[0].start]
+        tried = [*others, joint(20, n_steps, [*before, left], 1 / unit)]
+        assert worst_window(tried, window_length).epsilon > most
+
+
+# what is refused
+
+
+def test_the_loss_of_independent_groups_is_a_sum():
+    """What the accountant adds up, by the product of two groups' probabilities: e^(1/b) twice."""
+    weights = {x: Fraction(1, 2) ** max(map(abs, x)) for x in product(range(-3, 4), repeat=2)}
+    moved = [(0, 1), (1, 0)]
+    ratios = [
+        max(p / weights[m] for x, p in weights.items() if (m := (x[0] + v[0], x[1] + v[1])) in weights)
+        for v in moved
+    ]
+    assert prod(ratios) == 2 ** worst_window(history([4], 2), 2).epsilon
+
+
+@pytest.mark.parametrize("document", ["x", [["x"]], [[[0, 1, 2]]], [[[0, "1"]]], [[[0, True]]], {}])
+def test_documents_that_hold_no_groups_are_refused(document):
+    with pytest.raises((TypeError, ValueError)):
+        groups_from_document(document)
+
+
+# Headroom of several layers at once: no window exceeds its limit, nothing is left out without need.
+
+AT, MOST = 40, Fraction(1)
+
+
+def lost(spends, window_length):
+    """What the worst window loses, by looking at each step of each window; no accountant."""
+    charges = {}
+    for spend in spends:
+        for step, weight in enumerate(spend.weights, start=spend.first_step):
+            charges[step] = charges.get(step, 0) + weight * spend.unit_charge
+    steps = range(min(charges, default=0) - window_length, max(charges, default=0) + 1)
+    return max(sum(charges.get(start + away, 0) for away in range(window_length)) for start in steps)
+
+
+def spent(parts, first_step, n_steps, unit_charge):
+    measured = {step for part in parts for step in part}
+    weights = tuple(int(step in measured) for step in range(n_steps))
+    return StepSpend(0, "blocks", first_step, weights, 1 / unit_charge, 1)
+
+
+@st.composite
+def cases(draw):
+    n_steps = draw(st.integers(1, 9))
+    layers = []
+    for _ in range(draw(st.integers(1, 3))):
+        edges = draw(st.lists(st.integers(0, n_steps), max_size=8, unique=True).map(sorted))
+        parts = [range(*ends) for ends in zip(edges[::2], edges[1::2], strict=False)]
+        layers.append((parts, Fraction(draw(st.integers(1, 12)), 24)))
+    weights = st.lists(st.integers(0, 1), min_size=6, max_size=6).map(tuple)
+    units = st.integers(1, 12).map(lambda number: Fraction(24, number))
+    others = [
+        StepSpend(0, "samples", first, draw(weights), draw(units), 1) for first in (AT - 6, AT + n_steps)
+    ]
+    return n_steps, layers, others, draw(st.integers(1, 8))
+
+
+@settings(max_examples=120, deadline=None)
+@given(cases())
+def test_no_window_exceeds_its_limit_and_what_is_left_out_has_no_headroom(case):
+    """By brute force over windows and steps; greedy in the order of time, in fractions."""
+    n_steps, layers, others, window_length = case
+    if lost(others, window_length) > MOST:
+        return
+    groups = [Layer([(part,) for part in parts], unit) for parts, unit in layers]
+    found = layers_with_headroom(groups, AT, others, window_length, MOST)
+    order = sorted((part.start, number, part) for number, (parts, _) in enumerate(layers) for part in parts)
+    spends, wanted = list(others), [[] for _ in layers]
+    for _, number, part in order:
+        tried = spent([part], AT, n_steps, layers[number][1])
+        if lost([*spends, tried], window_length) <= MOST:
+            spends.append(tried)
+            wanted[number].append((part,))
+    assert [list(one) for one in found] == wanted
+    assert worst_window(spends, window_length).epsilon <= MOST
+
+
+def test_two_layers_that_each_have_headroom_and_together_none():
+    """The broken twin asks for each layer by itself: both are taken, and a window loses 7/6."""
+    dense, small = ([range(0, 1), range(2, 3)], Fraction(1, 3)), ([range(1, 3)], Fraction(1, 4))
+    others = [StepSpend(0, "samples", AT - 1, (1,), Fraction(3), 1)]
+    layers = [Layer([(part,) for part in parts], unit) for parts, unit in (dense, small)]
+    together = layers_with_headroom(layers, AT, others, 4, MOST)
+    alone = [groups_with_headroom(one.groups, AT, one.joint, others, 4, MOST) for one in layers]
+    assert [len(one) for one in alone] == [2, 1]
+
+    def costs(chosen):
+        parts = [[part for (part,) in groups] for groups in chosen]
+        plans = [spent(one, AT, 3, unit) for one, (_, unit) in zip(parts, (dense, small), strict=True)]
+        return lost([*others, *plans], 4)
+
+    assert costs(alone) > MOST
+    assert costs(together) <= MOST
+    assert sum(map(len, together)) == 2
+
+
+# Joint or Laplace noise by the price of a span: the same answer as a search for the scale of equal price.
+
+WINDOW, DELTA = 48, Fraction(1, 10**6)
+
+
+def laplace(epsilon="1", **given):
+    model = PrivacyModel(epsilon, WINDOW, 1)
+    return Laplace(model, period_lengths=(WINDOW,), n_nodes=1, **given)
+
+
+def span(days):
+    return Horizon(WINDOW * days, DELTA)
+
+
+def test_a_price_is_what_the_ledger_composes_of_the_plan():
+    for mechanism in (laplace(noise="joint"), laplace(noise="laplace")):
+        groups = mechanism.joint_groups
+        charged = mechanism.model.pure_epsilon
+        draws = Draws(charged / WINDOW, Fraction(1))
+        if groups is not None:
+            draws = Draws(charged / groups.worst, groups.per_step)
+        spends = [spend for day in range(3) for spend in mechanism.plan(WINDOW, WINDOW * day)]
+        found = loss_over(spends, DELTA, adaptive=False, window=None)
+        assert span(3).price(draws) == pytest.approx(found.epsilon, rel=1e-3)
+
+
+def test_noise_whose_scale_may_not_grow_errs_no_less():
+    draws = Draws(Fraction(1, 4), Fraction(1))
+    assert [errs_less(ratio, draws, draws, None) for ratio in (0.9, 1.0, 1.1)] == [False, False, True]
+    assert not errs_less(1.0, replace(draws, epsilon=Fraction(1, 5)), draws, span(1))
+
+
+def test_a_window_prefers_joint_noise_and_a_year_laplace_noise():
+    assert laplace().joint_groups is not None
+    assert laplace("10", horizon=span(1)).joint_groups is not None
+    assert laplace("10", horizon=span(7)).joint_groups is None
+    assert laplace(horizon=span(365)).joint_groups is None
+
+
+@pytest.mark.parametrize(("ratio", "days"), [(1.2, 1), (1.6, 3), (2.5, 7), (3.5, 7)])
+def test_it_is_the_noise_that_errs_less_at_the_scale_of_equal_price(ratio, days):
+    joint, plain = Draws(Fraction(1, 4), Fraction(3, WINDOW)), Draws(Fraction(1, 16), Fraction(1, 3))
+    horizon = span(days)
+    low, high = 0.25, 8.0
+    for _ in range(12):  # by what the scale grows until the span costs as much as with Laplace noise
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if horizon.price(joint, middle) > horizon.price(plain) else (low, middle)
+    assert errs_less(ratio, joint, plain, horizon) == (low < ratio)
+
+
+def test_blocks_are_chosen_for_the_noise_that_they_will_have():
+    model = PrivacyModel("0.1", WINDOW, 1)
+    given = {"n_blocks": 16, "block_length": 1, "scale": 5000.0, "period_lengths": (WINDOW,), "n_nodes": 1}
+    window, month = (HistoryInformed(model, **given, horizon=one) for one in (None, span(30)))
+    assert window.joint_groups is not None
+    assert window.figures([1]).groups(16, 1) == [window.joint_groups]
+    assert month.joint_groups is None
+    assert month.figures([1]).groups(16, 1) == [None]
+    # what was asked for is not compared
+    assert replace(month, noise="joint").joint_groups == window.joint_groups
+
+
+def test_each_level_of_a_tree_expects_the_noise_that_it_draws():
+    """Half of epsilon each: at 5 three days have joint noise where it is whole, and none at its halves."""
+    tree = AggregationTree(("FR", *map(str, range(12))), (-1, *([0] * 12)))
+    given = {"scale": 5000.0, "n_blocks": 32, "block_length": 1, "period_lengths": (46, 48, 50)}
+    pattern = HistoryInformed(PrivacyModel("5", WINDOW, 10), **given, declared_leaves=1, horizon=span(3))
+    mechanism, figures = HistoryInformedTree(pattern, tree, ["1/2", "1/2"]), tree_figures(pattern, tree)
+    assert figures.groups(32, 1) != [None]
+    expected = [noise.sizes != ((1, 1.0),) for noise in figures.noises((32, 1), [0.5, 0.5])]
+    assert expected == [isinstance(spend, JointSpend) for spend in mechanism.plan(48, 0)] == [False, False]
+
+
+# What a publication is offered, against brute force over windows, and what spends say was taken.
+
+FIRST, STEPS = 20, 9
+
+
+def random_taken(generator, window, n_grains):
+    """Other periods, before and after, that no window overspends."""
+    budget = WindowBudget(n_grains, window, 0, 50, [])
+    for step in (*range(FIRST), *range(FIRST + STEPS, 50)):
+        if generator.random() < 0.5:
+            budget.take(step, int(generator.integers(0, budget.headroom(step) + 1)))
+    return {step: int(amount) for step, amount in enumerate(budget._spent[window - 1 :][:50]) if amount}
+
+
+def headroom_by_brute_force(taken, window, n_grains, step):
+    starts = range(step - window + 1, step + 1)
+    return n_grains - max(sum(taken.get(at, 0) for at in range(s, s + window)) for s in starts)
+
+
+@pytest.mark.parametrize("window", [1, 2, 6])
+@pytest.mark.parametrize("kind", [Halving, Absorption])
+def test_offers_leave_every_window_within_its_budget(kind, window):
+    generator = np.random.default_rng(window)
+    offered = 0
+    for _ in range(60):
+        n_grains = window if kind is Absorption else 64
+        taken = random_taken(generator, window, n_grains)
+        budget = WindowBudget(n_grains, window, FIRST, STEPS, taken.items())
+        late = (FIRST, FIRST - int(generator.integers(0, 4))) if kind is Absorption else ()
+        rule = kind(budget, n_grains, 0, *late)
+        free_from = late[1] if late else None
+        for step in range(STEPS):
+            headroom = headroom_by_brute_force(taken, window, n_grains, FIRST + step)
+            shares = FIRST + step - free_from + 1 if late else None
+            expected = max(min(shares, n_grains, headroom), 0) if late else headroom // 2
+            assert rule.offer(step) == expected
+            if expected and generator.random() < 0.5:
+                rule.publish(step, expected)
+                taken[FIRST + step] = expected
+                free_from, offered = FIRST + step + expected, offered + expected
+    assert offered > 100
+
+
+def test_an_offer_whose_noise_would_not_fit_is_none():
+    rule = Absorption(WindowBudget(4, 4, 0, 4, []), 4, 3, 0, 0)
+    assert [rule.offer(step) for step in range(4)] == [0, 0, 3, 4]
+
+
+def step_spend(weights, scale=2, first_step=10):
+    return StepSpend(0, "publications", first_step, tuple(weights), Fraction(scale), 1)
+
+
+def test_what_was_spent_under_the_same_budget_is_read_exactly():
+    spend = step_spend([0, Fraction(1, 2**16), Fraction(3, 7), 1])
+    assert grains_of([spend], Fraction(1, 2), 7 * 2**16) == [(11, 7), (12, 3 * 2**16), (13, 7 * 2**16)]
+
+
+def test_another_budgets_spends_are_rounded_up_and_no_more_than_all():
+    spends = [step_spend([Fraction(1, 3), 0, Fraction(1, 10**9)]), step_spend([1], 1, 40)]
+    assert grains_of(spends, Fraction(1, 2), 10) == [(10, 4), (12, 1), (40, 10)]
+
+
+def test_two_measurements_of_a_step_add_up_and_what_published_nothing_is_passed_over():
+    others = [
+        StepSpend(0, "distance", 10, (1,), Fraction(2), 1),
+        PeriodSpend(0, "publications", 10, (Fraction(0), Fraction(1))),
+    ]
+    spend = step_spend([Fraction(1, 5)])
+    assert grains_of([spend, *others, spend], Fraction(1, 2), 10) == [(10, 4)]
+
+
+def test_a_plan_that_was_never_settled_counts_whole():
+    plan = CappedSpend(0, "publications", 30, 2, 1, (), Fraction(2), 1)
+    assert grains_of([plan], Fraction(1, 2), 10) == [(30, 10), (31, 10)]
