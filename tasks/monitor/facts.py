@@ -421,6 +421,10 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     newest = max(published, default=None)
     unlike, without = ((), ()) if newest is None else _of_newest(settings, newest, releases[newest])
     books = read_book(settings, ledger) if ledger and releases else ()
+    known_noise, said = ledger.known_noise(stream) if ledger and catalogue else (), tuple[object, ...]()
+    if known_noise:
+        with suppress(PublicationError):
+            said = read_about(open_storage(settings.published_folder)).known_noise
     figures, listed = kept_figures(settings), catalogue.listed if catalogue else ()
     leaves = settings.tree_of(listed[-1].period).leaves if listed else ()
     compared = () if figures is None else compare(figures, listed, leaves)
@@ -451,7 +455,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         far=tuple(one for one in compared if one.is_far),
         page_behind=_page_behind(settings, ledger, catalogue, now),
         user_suites={day: lines for day, lines in of_users.items() if day in recent},
-        unsaid_noise=_unsaid(settings, ledger) if ledger and catalogue else (),
+        unsaid_noise=tuple(one for one in known_noise if one not in said),
         clock_ahead=clock_ahead(settings, ledger, max(releases)) if ledger and releases else None,
     )
 
@@ -489,36 +493,30 @@ def _of_newest(
     settings: Settings, day: date, release: ReleaseOutline
 ) -> tuple[tuple[date, ...], tuple[str, ...]]:
     """Return `unlike` and `without` of `Facts`, by the day's stored measurements, which are noisy."""
-    has_check, unlike = settings.mechanism.kind.has_self_check, tuple[date, ...]()
-    if not (has_check or settings.covariates):
+    given, unlike = settings.covariates, tuple[date, ...]()  # no stream of hours has covariates
+    if not (settings.mechanism.kind.has_self_check or given):
         return (), ()
     try:
         folder = settings.measurements_of(day, release.revision)
         measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))
     except (LedgerError, ParameterError, OSError):
         return (), ()
-    if has_check:
+    if settings.mechanism.kind.has_self_check:
         with suppress(ParameterError):
             events = mechanism_for(settings, day, release.revision).events(measured)
             unlike = tuple(ORIGIN + timedelta(days=number) for number in events)
-    return unlike, _missing_covariates(settings, day, measured)
-
-
-def _missing_covariates(settings: Settings, day: date, measured: Measured) -> tuple[str, ...]:
-    if not settings.covariates:  # as every stream of hours
-        return ()
+    if not given:
+        return unlike, ()
     from optstream.mechanisms.history_informed import COVARIATES, LATE  # it takes a second
 
     before, number = measured.before or {}, (day - ORIGIN).days
     known = [Covariate.from_document(one) for key in (COVARIATES, LATE) for one in before.get(key, ())]
     # of one that is public on a later day only, the newest value may be as old as that
     in_time = {one.name for one in known if one.tells(number + 1 - max(one.lag_days, 1))}
-    missing = [one for one in settings.covariates if one.name not in in_time]
-    if not missing:
-        return ()
-    unread = read_covariates(settings, day).unread
+    missing = [one for one in given if one.name not in in_time]
+    unread = read_covariates(settings, day).unread if missing else {}
     without = "covariate {0.name}: {0.path} had no value of the day"
-    return tuple(unread.get(one.name, without.format(one)) for one in missing)
+    return unlike, tuple(unread.get(one.name, without.format(one)) for one in missing)
 
 
 def _page_behind(
@@ -534,11 +532,3 @@ def _page_behind(
         return not place.is_file(PAGE) or bool(check_page(place, catalogue))
     except (PublicationError, OSError):
         return True
-
-
-def _unsaid(settings: Settings, ledger: Ledger) -> tuple[tuple[str, str], ...]:
-    known, said = ledger.known_noise(settings.stream.name), tuple[tuple[str, str], ...]()
-    if known:
-        with suppress(PublicationError):
-            said = read_about(open_storage(settings.published_folder)).known_noise
-    return tuple(one for one in known if one not in said)

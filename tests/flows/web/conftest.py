@@ -79,7 +79,7 @@ def assert_readable(seen, name, *, wide=False):
     if into := os.environ.get("OPTSTREAM_PICTURES"):
         seen.page.screenshot(path=f"{into}/{name}.png", full_page=True)
     assert (seen.errors, seen.refused) == ([], [])
-    for fault in ("faint", "nameless", "headless", "wide", "tiny", "twice"):
+    for fault in ("dangling", "faint", "nameless", "headless", "wide", "tiny", "twice"):
         assert looks[fault] == [], fault
     assert not looks["overflow"]
     assert wide or sideways == []
