@@ -146,7 +146,7 @@ def node_chart(settings: Settings, node: str, span: Span, children: Sequence[str
 
 
 def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date]) -> pl.DataFrame:
-    """Return what is published of these nodes and days, `COLUMNS`; PublicationError for an altered file."""
+    """Return published figures of these nodes and days, `COLUMNS`; PublicationError for an altered file."""
     place = open_storage(settings.published_folder)
     catalogue = read_catalogue(place)
     frames = [pl.DataFrame(schema=COLUMNS)]
