@@ -183,11 +183,10 @@ def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(missing, told):
     assert subjects == ["1 alarm", "1 alarm", "1 over"]
 
 
-def test_what_depends_on_readings_reaches_no_channel(here, told, monkeypatch):
+def test_what_depends_on_readings_reaches_no_channel(settings, told, monkeypatch):
     """Operators see it in `status` and on their page; events, notifications and artifacts leave the zone."""
     from tasks.monitor.facts import Verdicts
 
-    settings = load_settings(here / "optstream.toml")
     days = last_three(settings)
     release(settings, *days)
     clamped = {"84": facts.Suspect(1.0, 0.0, 0.0)}
