@@ -18,8 +18,7 @@ from tasks.config.templates import EXAMPLE
 from tasks.ingest import Dump, IngestedDay, discover, ingest
 from tasks.ingest.sandbox import reading_apart
 from tasks.ingest.validate import validate
-from tasks.release.run import Run, enrol
-from tasks.release.stages import Ended, Held, Requested, Status
+from tasks.release.run import Ended, Held, Requested, Run, Status, enrol
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered, sound
 from tests.tasks.two_regions import READING, RELEASING, released_by

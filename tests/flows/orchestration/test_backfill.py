@@ -17,8 +17,7 @@ from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import Key, open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
-from tasks.release.run import Run, enrol
-from tasks.release.stages import Requested
+from tasks.release.run import Requested, Run, enrol
 from tests.faults.world import STREAM, configured, deliver
 from tests.flows.command import invoke
 from tests.tasks.two_regions import STEPS

@@ -18,7 +18,7 @@ from optstream.ledger import ReleaseState, open_ledger
 from tasks.config import load_settings
 from tasks.ledger.verify import verify
 from tasks.release import statement
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.faults.world import configured, deliver
 
 FIRST, LAST = date(2016, 5, 22), date(2016, 6, 2)

@@ -25,8 +25,7 @@ from tasks.monitor import facts
 from tasks.monitor.alarms import Kind, alarm
 from tasks.monitor.facts import last_end, last_ended, note_end
 from tasks.monitor.notify import Notification
-from tasks.release.run import Run, enrol
-from tasks.release.stages import Requested
+from tasks.release.run import Requested, Run, enrol
 from tasks.trusted.files import exclusive_in
 from tests.faults.world import configured, deliver
 from tests.flows.conftest import API_URL

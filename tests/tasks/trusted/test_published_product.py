@@ -11,7 +11,7 @@ import pytest
 
 from optstream import read_published
 from optstream.stream.calendar import ORIGIN
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tasks.trusted.covariates import covariate_of, read_covariates
 from tests.tasks.products import two_products
 
