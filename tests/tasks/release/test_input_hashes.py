@@ -10,8 +10,8 @@ import pytest
 
 from optstream.errors import LedgerError
 from tasks.release import pipeline as steps
-from tasks.release.inputs import UNKNOWN, input_key
-from tasks.release.stages import Status
+from tasks.release.lineage import UNKNOWN, input_key
+from tasks.release.run import Status
 from tests.failing import Death, raising
 from tests.tasks.two_regions import STEPS
 
@@ -80,7 +80,7 @@ def test_a_redraw_names_the_files_of_the_draw_that_counted(installation, monkeyp
     path = installation.folder / "dumps" / DUMP
     pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
     installation.later(hours=1)
-    assert installation.release(FIRST)[FIRST].outcome.status is Status.PUBLISHED
+    assert installation.status(FIRST) is Status.PUBLISHED
     assert stated(installation)[0][DUMP] == expected(installation, DUMP)
 
 
