@@ -142,10 +142,8 @@ def _with_key(choice: Choice, key: str, value: Any) -> Choice | None:
     return replace(choice, keys=keys, settings=changed(choice.settings, mechanism={key: value}))
 
 
-# Plans of one stream, judged by their expected errors: from public facts alone, by one prior for all.
-#
-# No folder of the input is opened, and no ledger: the inputs are the configuration, the public size of a
-# typical leaf, and series that are drawn from the prior.
+# Plans of one stream, judged by their expected errors: from the configuration, the public size of a typical
+# leaf, and series that are drawn from one prior for all; no folder of the input is opened, and no ledger.
 
 Values = NDArray[np.float64]
 JITTER = 1e-8  # of a step's relative variance: smooth kernels have matrices that are singular in floats
@@ -158,10 +156,7 @@ NO_SCALE = (
 
 
 class Judged(Printed):
-    """A plan and its expected errors, root first, in the readings' unit; `joint_levels` have joint noise.
-
-    relative: the geometric mean over levels of error by size, by which level shares are chosen.
-    """
+    """A plan and its expected errors, root first; relative: geometric mean over levels of error by size."""
 
     choice: InstanceOf[Choice] = Field(exclude=True)
     label: str
@@ -359,10 +354,7 @@ def total_of(streams: Sequence[Settings]) -> Fraction:
 
 
 class StreamAdvice(Printed):
-    """Advice for one stream; `gain` is the part by which the error becomes smaller than as configured.
-
-    stream_share: what it would plan with. keys: what to write into the configuration, by table.
-    """
+    """Advice for one stream: keys of the configuration, by table, and by which part the error would fall."""
 
     compared: InstanceOf[Comparison] = Field(exclude=True)
     stream: str

@@ -29,9 +29,7 @@ from tasks.release.run import Ended, Requested, Run, enrol, look_up, terms_of
 
 
 class Span(Printed):
-    """A span and what a backfill leaves out. over: what is done with, as the ledger calls it, and how often.
-    absent: days that were never reserved, and of which no region has a dump, rising.
-    """
+    """A span and what a backfill leaves out: days that are over, by their state, and days without a dump."""
 
     first: Period = Field(serialization_alias="from")
     last: Period = Field(serialization_alias="to")
@@ -129,9 +127,8 @@ def priced(
     grant: str | None,
     amended: PrivacyModel | None = None,
 ) -> Iterator[tuple[date, tuple[Spend, ...], list[GuaranteeLoss]]]:
-    """Yield each day's plan and what it loses after the ledger's charges and the days before that fit.
-
-    grant: None where the ledger has charged nothing. amended: the model under which charges are priced.
+    """Yield each day's plan and what it loses after the ledger's charges, None where nothing was charged, and
+    the days before that fit. amended: the model under which charges are priced.
     """
     calendar, window = settings.calendar, settings.privacy.window
     recent = list[Spend]()

@@ -1,6 +1,4 @@
-"""Draw a reserved day's noise, once: the only step that opens the raw values. Noise is drawn only for a
-reservation, what was drawn is durable before anything reads it, and everything after reads no raw value.
-"""
+"""Draw a reserved day's noise, once: the only step that opens the raw values; what it draws is durable."""
 
 import json
 import threading

@@ -33,11 +33,9 @@ from tasks.trusted.files import fence_off, newest_token, whole_draw
 
 # Days whose steps have other numbers by the time zone data of today: refused before, reported after.
 #
-# Steps are counted in elapsed time, so which numbers a day has depends on every change of the clock before
-# it, as far as the machine's time zone data know. Where they learn of one after days were released, or
-# another machine's data differ, the same step has two numbers: windows over both would be added up over steps
-# that are not theirs, and equally spaced measurements, or blocks, would lie closer together than they are
-# priced for.
+# Steps are counted in elapsed time, so their numbers depend on every change of the clock before them. Where
+# the data learn of one later, or differ between machines, the same step has two numbers: windows over both
+# would be added up wrongly, and measurements would lie closer together than they are priced for.
 
 MARGIN = timedelta(days=2)
 """Beyond a window: a day for a period that began before it, one for how far numbers may be moved."""
@@ -110,9 +108,7 @@ class Shown:
 
 
 def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
-    """Return what the published folders carry, to hold against the ledger (docs/privacy.md, section 5);
-    LedgerError if the folder is another stream's, lost its catalogue, or the ledger is older.
-    """
+    """What the published folders carry; LedgerError if the ledger is older or the folder another's."""
     bear_witness(run.settings, run.ledger)
     folder, value = run.settings.published_folder, run.settings.published.value
     catalogue = _own_catalogue(run)
