@@ -81,7 +81,7 @@ class Budget:
         """What any window may lose."""
         return f"epsilon {float(self.grant):g}" if self.currency == "epsilon" else self.model.in_words
 
-    def told(self, amount: Fraction | float) -> float:
+    def in_epsilon(self, amount: Fraction | float) -> float:
         """An amount as an epsilon: in rho, at the guarantee's delta."""
         return float(amount if isinstance(amount, float) else self.model.to_epsilon(amount))
 

@@ -15,7 +15,7 @@ from optstream.privacy import Spend, worst_window
 from optstream.storage.store import StoreUrl
 from optstream.stream import Calendar, day_of, period_from
 from tasks.config import Settings
-from tasks.release.lineage import told_releases
+from tasks.release.lineage import released_by_lineage
 from tasks.release.mechanism import facts_of, recall
 from tasks.release.run import (
     PUBLISHED_IN,
@@ -60,7 +60,7 @@ def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
                 )
 
 
-def told_of_renumbered(settings: Settings, ledger: Ledger) -> Iterator[str]:
+def renumbered_releases(settings: Settings, ledger: Ledger) -> Iterator[str]:
     """Yield a line for each two neighbouring releases whose distance the calendar now contradicts."""
     calendar = settings.calendar
     names, reach = _names_and_reach(settings, ledger)
@@ -104,7 +104,7 @@ class Shown:
 
     catalogue: Catalogue | None
     heads: frozenset[str]
-    told: frozenset[tuple[str, int]] = frozenset()
+    released: frozenset[tuple[str, int]] = frozenset()
 
 
 def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
@@ -132,7 +132,7 @@ def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
             # nor if it was named by mistake, or others have it now, whose head is of another ledger
             others.append(found if found and found.stream in streams else None)
     heads = frozenset(found.ledger_head for found in (catalogue, *others) if found)
-    return Shown(catalogue, heads, told_releases(run.settings, days))
+    return Shown(catalogue, heads, released_by_lineage(run.settings, days))
 
 
 def _own_catalogue(run: Run) -> Catalogue | None:
@@ -229,7 +229,7 @@ def _is_drawn(run: Run, stage: Stage, shown: Shown) -> bool:
     for is_known, place in (
         (token <= (record.fencing_token if record else 0) and (is_begun or found is None), folder),
         (not is_staged, staging),
-        ((day.isoformat(), revision) not in shown.told, settings.lineage_folder),
+        ((day.isoformat(), revision) not in shown.released, settings.lineage_folder),
     ):
         if not is_known:
             raise LedgerError(

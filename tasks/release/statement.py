@@ -304,7 +304,7 @@ def described(
     return rows, _as_drawn(settings, record, now), files
 
 
-def told_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechanism) -> dict[str, Any]:
+def facts_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechanism) -> dict[str, Any]:
     """What is kept with a draw, JSON-ready: what a statement says of it, and what it was drawn of."""
     return {
         "times": _times(settings, day),

@@ -11,7 +11,7 @@ import pytest
 from optstream.estimation.estimate import UNKNOWN
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
-from tasks.release.lineage import EVENTS, told_releases
+from tasks.release.lineage import EVENTS, released_by_lineage
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
 from tasks.release.run import Status
@@ -97,7 +97,7 @@ def test_an_event_that_a_full_disk_tore_takes_the_next_one_not_with_it(installat
     events = installation.settings.lineage_folder / EVENTS
     events.write_bytes(events.read_bytes() + events.read_bytes()[:100])
     assert installation.status(second) is Status.PUBLISHED
-    assert told_releases(installation.settings) == {("2016-06-01", 0), ("2016-06-02", 0)}
+    assert released_by_lineage(installation.settings) == {("2016-06-01", 0), ("2016-06-02", 0)}
     assert installation.problems() == []
 
 

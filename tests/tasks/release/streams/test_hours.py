@@ -119,9 +119,9 @@ def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
         (4 + number, midnight + number * timedelta(minutes=30)) for number in range(4)
     ]
     skipped = Hour(date(2016, 3, 27), 2)
-    refused = installation.outcome(skipped, steps=STEPS[:1])
-    assert refused.status is Status.FAILED
-    assert "has no hour 02" in refused.message
+    _, (refused,) = installation.through(STEPS[:1], skipped)
+    assert refused.outcome.status is Status.FAILED
+    assert "has no hour 02" in refused.outcome.message
     assert installation.ledger.latest("two-regions", str(skipped)) is None
 
 
