@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import groupby
@@ -85,14 +84,16 @@ def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> B
 # What a backfill would charge, as the ledger would judge it, reserving nothing; and documents of it.
 
 
-@dataclass(frozen=True)
-class BackfillCost:
+class BackfillCost(Printed):
     """The worst window before and after, infinite where noise was compromised, and the refused days."""
 
-    grant: Fraction
-    before: Fraction | float
-    after: Fraction | float
-    refused: tuple[date, ...]
+    refused: tuple[Period, ...] = Field(serialization_alias="would_be_refused")
+    grant: Exact
+    grant_float: float | None = as_float("grant")
+    before: Exact = Field(serialization_alias="spent")
+    spent_float: float | None = as_float("before")
+    after: Exact = Field(serialization_alias="would_be_spent")
+    would_be_spent_float: float | None = as_float("after")
 
 
 def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillCost:
@@ -117,7 +118,7 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
             refused.append(day)
         else:
             after = max(after, losses[0].loss.epsilon)
-    return BackfillCost(model.budget, before, after, tuple(refused))
+    return BackfillCost(refused=tuple(refused), grant=model.budget, before=before, after=after)
 
 
 def priced(
@@ -152,19 +153,12 @@ def priced(
         yield day, plan, losses
 
 
-class PlanDocument(BackfillPlan):
+class PlanDocument(BackfillCost, BackfillPlan):
     """`optstream backfill --dry-run --json`; holds no reading."""
 
     format: Literal["optstream.backfill-plan/1"] = "optstream.backfill-plan/1"
     stream: str
-    refused: tuple[Period, ...] = Field(serialization_alias="would_be_refused")
     window_steps: int
-    grant: Exact
-    grant_float: float | None = as_float("grant")
-    before: Exact = Field(serialization_alias="spent")
-    spent_float: float | None = as_float("before")
-    after: Exact = Field(serialization_alias="would_be_spent")
-    would_be_spent_float: float | None = as_float("after")
 
 
 class BackfillDocument(RunDocument, Span):
