@@ -17,7 +17,7 @@ from flows.orchestration.nightly import (
 )
 from tasks.config import load_settings
 from tasks.config.templates import EXAMPLE
-from tasks.plan.nightly import looks_of
+from tasks.plan.backfill import looks_of
 
 CHECKOUT = Path(__file__).parents[3]
 KEPT = (

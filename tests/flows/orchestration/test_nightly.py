@@ -12,7 +12,7 @@ from flows.orchestration.nightly import night_document, nightly, nights
 from flows.orchestration.release import in_one_run, in_prefect, with_prefect
 from optstream.catalogue import find_catalogue
 from tasks.monitor.facts import last_ended
-from tasks.plan.nightly import UnreleasedError
+from tasks.plan.backfill import UnreleasedError
 from tests.flows.served import stream_of_hours
 from tests.tasks.products import two_products
 

@@ -25,7 +25,7 @@ from tasks.config.schema import MECHANISMS
 from tasks.monitor.days import State
 from tasks.monitor.view import status_document, watch
 from tasks.pages.snapshot import take_snapshot
-from tasks.plan.nightly import days_of_night
+from tasks.plan.backfill import days_of_night
 from tasks.release import pipeline as chunk
 from tasks.release.publish import close_over
 from tasks.release.run import Status
