@@ -185,11 +185,3 @@ def test_the_chooser_may_depend_on_earlier_noisy_values_alone():
         )
         assert measured.positions == (0, 1, 2)
         assert measured.points.tolist() == [[10, 30, 60]]
-
-
-@pytest.mark.parametrize("value", [0, -(2**49), 2**49])
-def test_values_of_any_size_are_measured_exactly(value):
-    measured = measure_in_turn(
-        period_of([[value]]), plan_of(1, 1), 4, Listener(lambda step: True), SilentNoise(1)
-    )
-    assert measured.points.tolist() == [[value + 1]]

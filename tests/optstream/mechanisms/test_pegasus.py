@@ -173,14 +173,6 @@ def test_an_audit_across_a_period_border_finds_no_more_than_epsilon_and_catches_
     assert broken.lower_bound > 1.0
 
 
-def test_a_gap_of_one_step_closes_every_group():
-    mechanism, values = PeGaSus(MODEL, threshold=10**6), np.full((2, 10), 5)
-    (first,) = released(mechanism, values, [])
-    for first_step, begins in ((10, 0), (11, 11), (9, 9)):
-        second = mechanism.measure(values, noise=simulated_noise(2), first_step=first_step, state=first.state)
-        assert [row[0] for row in second.choices["groups"]] == [begins] * 2
-
-
 def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
     mechanism, noise = PeGaSus(MODEL), SilentNoise()
     period = PrivatePeriod.from_values([[1, 2, 3]], resolution=MODEL.resolution, first_step=4)
@@ -417,12 +409,6 @@ def test_it_pays_where_the_children_move_together_and_not_where_they_move_apart(
     ]
     assert 0.7 < ratios[0] < 0.9
     assert ratios[1] > 2
-
-
-def test_a_group_is_of_one_resolution_and_one_scale():
-    tenths = on_tree(model=replace(MODEL, resolution="1/10"))
-    left = tenths.measure(blocks(10), noise=simulated_noise(1)).state["levels"]["0"]
-    assert left["terms"] == ["80", "1/10"]
 
 
 def test_a_period_that_is_measured_again_begins_anew_on_every_level():
