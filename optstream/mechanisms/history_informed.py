@@ -33,7 +33,7 @@ from optstream.history.filter import (
 from optstream.history.posterior import Seen
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, constant
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
-from optstream.measurement.priced import LinearSpend
+from optstream.measurement.sums import LinearSpend
 from optstream.mechanisms.base import Mechanism, SeriesMechanism, memory_of, own_state
 from optstream.mechanisms.blocks import (
     SMALL_BLOCKS,

@@ -17,9 +17,8 @@ from optstream.estimation.problem import LeastSquares, least_squares, with_unmea
 from optstream.estimation.variances import interpolated_variances, noise_variances
 from optstream.history.between_points import missed_variances
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
-from optstream.measurement.priced import query_weights
 from optstream.measurement.sampling import Choice, check_n_samples, choose_level_points
-from optstream.measurement.sums import SAMPLES, feature_stage
+from optstream.measurement.sums import SAMPLES, feature_stage, query_weights
 from optstream.mechanisms.base import (
     LARGEST_SCALE,
     Mechanism,
