@@ -246,7 +246,8 @@ class OptStream(Mechanism):
             points=points, features=self.features, spends=spends, noise=noise, state=after,
         )  # fmt: skip
 
-    def _consistent(self, measured: Measured) -> Consistent:
+    def fitted(self, measured: Measured) -> Consistent:
+        """Return the perturbed points and sums as one consistent series for every node."""
         if not self.post_processing:
             return Consistent(reconstruct(measured), None)
         seen = self._as_weighed(measured)
