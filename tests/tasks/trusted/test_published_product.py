@@ -14,6 +14,7 @@ from optstream.stream.calendar import ORIGIN
 from tasks.release.run import Status
 from tasks.trusted.covariates import covariate_of, read_covariates
 from tests.tasks.products import two_products
+from tests.tasks.two_regions import FEW_BLOCKS
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ def products(tmp_path):
     """Electricity goes by what gas has published, so gas comes first."""
     both = two_products(tmp_path)
     electricity = both["electricity"]
-    electricity.configure('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000')
+    electricity.configure('name = "OptStream"', f'name = "HistoryInformed"\n{FEW_BLOCKS}')
     electricity.configure(SAMPLING, COVARIATE)
     for one in both.values():
         one.simulate(DAY, NEXT)
@@ -81,21 +82,16 @@ def test_a_night_goes_by_what_was_published_before_it(products):
     assert stated(electricity, NEXT)[0]["values_sha256"] == "none"
 
 
-def test_a_changed_file_is_not_read(products):
-    gas = products["gas"]
-    gas.release(DAY)
-    (file,) = (gas.folder / "published/data").rglob("*.parquet")
-    file.chmod(0o644)
-    file.write_bytes(file.read_bytes()[:-1] + b"0")
-    (why,) = read_covariates(products["electricity"].settings, DAY, covariate_of).unread.values()
-    assert "gas/published" in why
-
-
-def test_a_link_into_the_trusted_zone_is_refused(products):
+def test_a_link_into_the_trusted_zone_and_a_changed_file_are_not_read(products):
     gas, electricity = products["gas"], products["electricity"]
     gas.release(DAY)
     hidden = electricity.folder / "trusted/copy"
     shutil.copytree(gas.folder / "published", hidden)
+    (file,) = (gas.folder / "published/data").rglob("*.parquet")
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes()[:-1] + b"0")
+    (why,) = read_covariates(electricity.settings, DAY, covariate_of).unread.values()
+    assert "gas/published" in why
     (electricity.folder / "elsewhere").symlink_to(hidden)
     electricity.configure("../gas/published", "elsewhere")
     (why,) = read_covariates(electricity.settings, DAY, covariate_of).unread.values()

@@ -12,7 +12,7 @@ import pytest
 
 from optstream import read_published
 from optstream.catalogue import check_files, find_catalogue
-from optstream.catalogue.backends import open_storage
+from optstream.catalogue.backends import LocalTransaction, open_storage
 from optstream.catalogue.read import read_release
 from optstream.catalogue.stage import decode, encode
 from optstream.errors import PublicationError
@@ -143,7 +143,10 @@ def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(
     assert close_over(day_of_hours.run()) == (DAY,)
     values = day_of_hours.rows().filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
     act = day_of_hours.withdraw if change == "withdraw" else partial(day_of_hours.release, restate=True)
-    dies(monkeypatch, "remove_left", act, HOUR)
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalTransaction, "remove", raising(Death))
+        with pytest.raises(Death):
+            act(HOUR)
     day_of_hours.later(hours=1)
     if change == "withdraw":
         assert day_of_hours.withdraw(HOUR).status is Status.WITHDRAWN

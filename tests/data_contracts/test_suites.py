@@ -6,11 +6,12 @@ import polars as pl
 import pytest
 
 from data_contracts.judge import judge
-from data_contracts.metrics import LINEAGE, release_metrics
+from data_contracts.metrics import LINEAGE, private_period_metrics, release_metrics
+from data_contracts.suites import PRIVATE_PERIOD_CONTRACT, refusals
 from data_contracts.suites import RELEASE_CONTRACT as CONTRACT
-from data_contracts.suites import refusals
 from optstream.errors import ContractError
-from optstream.stream import AggregationTree, Feature
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree, Calendar, Feature, PrivatePeriod
 from optstream.stream.lattice import Margin
 
 TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR", "a": "N", "b": "N"})
@@ -125,31 +126,6 @@ def test_standard_errors_are_finite_and_above_0_or_null(name):
             check(sound.with_columns(pl.when(first).then(wrong).alias(name)))
 
 
-@pytest.mark.slow
-def test_days_are_judged_together_and_each_has_its_own_verdict():
-    given = {
-        "value_column": "load",
-        "resolution": Fraction(1, 1000),
-        "lower_bound": Fraction(0),
-        "n_steps": 4,
-    }
-    frames = {
-        date(2025, 1, 1): rows(VALUES),
-        date(2025, 1, 2): altered("a", 1, -1.0),
-        date(2025, 1, 3): rows(VALUES)[1:],
-    }
-    metrics = pl.concat(
-        release_metrics(day, frame, TREE, FEATURES, statement=STATEMENT, **given)
-        for day, frame in frames.items()
-    )
-    result, broken = judge(CONTRACT, metrics)
-    errors = refusals(broken)
-    assert result.success is False
-    assert set(errors) == {"2025-01-02", "2025-01-03"}
-    assert "lower bound" in str(errors["2025-01-02"])
-    assert "must have a row for each node" in str(errors["2025-01-03"])
-
-
 @pytest.mark.parametrize("off", ["FR", "N", "x", "N-x"])
 def test_beside_a_margin_nodes_must_add_up_both_ways(off):
     """The root, a region, a sector and a cell: what is off is found in each way that it is summed."""
@@ -162,3 +138,35 @@ def test_beside_a_margin_nodes_must_add_up_both_ways(off):
     found = metrics_of(rows(values, lattice), tree=lattice)
     hit = set(found.filter(pl.col("children_minus_parent") > 0)["region"])
     assert hit == {"FR": {"FR"}, "N": {"FR", "N"}, "x": {"FR", "x"}, "N-x": {"N", "x"}}[off]
+
+
+FRENCH = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+CALENDAR = Calendar(30, "Europe/Paris")
+MODEL = PrivacyModel(epsilon="1", window_length=48, alpha=1)
+DAY = date(2025, 3, 30)
+FIRST = CALENDAR.first_step(DAY)
+
+
+def period(n_leaves=2, n_steps=46, resolution=Fraction(1, 1000), first_step=FIRST):
+    return PrivatePeriod(np.ones((n_leaves, n_steps), np.int64), resolution=resolution, first_step=first_step)
+
+
+@pytest.mark.parametrize(
+    ("held", "broken"),
+    [
+        (period(), []),
+        (None, ["periods", "leaves", "steps", "first_step", "resolution"]),
+        (np.ones((2, 46), np.int64), ["periods", "leaves", "steps", "first_step", "resolution"]),
+        (period(n_leaves=1), ["leaves"]),
+        (period(n_steps=48), ["steps"]),
+        (period(first_step=FIRST + 2), ["first_step"]),
+        (period(resolution=Fraction(1)), ["resolution"]),
+        (period(n_leaves=3, n_steps=1), ["leaves", "steps"]),
+    ],
+)
+@pytest.mark.slow
+def test_a_period_is_judged_by_its_public_facts(held, broken):
+    metrics = private_period_metrics([(DAY, held)], lambda _day: FRENCH, CALENDAR, MODEL)
+    assert [(one.column, one.day, one.alarm) for one in judge(PRIVATE_PERIOD_CONTRACT, metrics)[1]] == [
+        (column, "2025-03-30", False) for column in broken
+    ]
