@@ -45,7 +45,7 @@ class Mark:
 
     @property
     def words(self) -> str:
-        """What is read out, and shown where the pointer rests."""
+        """Read out, and shown where the pointer rests."""
         return f"{day_in_words(self.day)}: {self.state}{f', {self.note}' if self.note else ''}"
 
 

@@ -64,7 +64,7 @@ class DayFacts:
 
 
 def read_day(settings: Settings, day: date) -> DayFacts:
-    """Return what is known of one day; opens no dump. Raises LedgerError if the database refuses."""
+    """Return the facts of one day; opens no dump. Raises LedgerError if the database refuses."""
     arrival = None
     with suppress(OSError):
         arrival = arrivals_of(settings, [day]).get(day)
