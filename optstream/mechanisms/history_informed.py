@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import chain
-from numbers import Real
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -33,8 +32,14 @@ from optstream.history.filter import (
 from optstream.history.posterior import Seen
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, constant
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
-from optstream.measurement.priced import LinearSpend
-from optstream.mechanisms.base import Mechanism, SeriesMechanism, memory_of, own_state
+from optstream.measurement.sums import LinearSpend
+from optstream.mechanisms.base import (
+    Mechanism,
+    SeriesMechanism,
+    check_positive,
+    memory_of,
+    own_state,
+)
 from optstream.mechanisms.blocks import (
     SMALL_BLOCKS,
     SMALL_LENGTH,
@@ -373,11 +378,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
                 "days of HistoryInformed must be optstream.PublicDays, such as "
                 f"PublicDays.from_date(first_day, steps_per_day, holidays), or None; got {self.days!r:.80}"
             )
-        is_number = isinstance(self.scale, Real) and not isinstance(self.scale, bool)
-        if self.scale is not None and not (is_number and 0 < self.scale < float("inf")):
-            raise ParameterError(
-                f"scale of HistoryInformed must be a finite number greater than 0; got {self.scale!r}"
-            )
+        if self.scale is not None:
+            check_positive(self.scale, "scale of HistoryInformed")
         if self.counts and self.model.resolution != 1:
             raise ParameterError(
                 f"counts of HistoryInformed need a resolution of 1, for counts are whole numbers; "
@@ -525,10 +527,9 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         history = BlockHistory.from_document(memory.get("history"), period.n_leaves)
         measured = measure_blocks(period, tuple(chain.from_iterable(groups)), spend, noise)
         own = BlockHistory.of(measured)
-        began = (
-            belief.days.day_of(int(own.starts[0])) if belief.began is None and own.n_blocks else belief.began
-        )
-        after = replace(belief, covariates=(), began=began)
+        after = replace(belief, covariates=())
+        if belief.began is None and own.n_blocks:
+            after = replace(after, began=self.public_days.day_of(int(own.starts[0])))
         kept = with_new_blocks(history, own, self.history_days, self.public_days.steps_per_day)
         near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]
         known = {"mechanism": NAME, "history": history.to_document(), **belief.to_document()}

@@ -17,9 +17,8 @@ from optstream.estimation.problem import LeastSquares, least_squares, with_unmea
 from optstream.estimation.variances import interpolated_variances, noise_variances
 from optstream.history.between_points import missed_variances
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
-from optstream.measurement.priced import query_weights
 from optstream.measurement.sampling import Choice, check_n_samples, choose_level_points
-from optstream.measurement.sums import SAMPLES, feature_stage
+from optstream.measurement.sums import SAMPLES, feature_stage, query_weights
 from optstream.mechanisms.base import (
     LARGEST_SCALE,
     Mechanism,
@@ -247,7 +246,8 @@ class OptStream(Mechanism):
             points=points, features=self.features, spends=spends, noise=noise, state=after,
         )  # fmt: skip
 
-    def _consistent(self, measured: Measured) -> Consistent:
+    def fitted(self, measured: Measured) -> Consistent:
+        """Return the perturbed points and sums as one consistent series for every node."""
         if not self.post_processing:
             return Consistent(reconstruct(measured), None)
         seen = self._as_weighed(measured)
