@@ -199,7 +199,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     raise ConfigurationError(f"the configuration {path} {problem}")
 
 
-# The file of a population: what its streams say alike is said once, in a file that each of them names.
+# The file of a population: what its streams have in common, in one file that each of them names.
 
 OF_POPULATION: Mapping[str, frozenset[str]] = {
     "privacy": frozenset({"population", "epsilon", "delta", "window", "windows", "budget_alpha"}),
@@ -277,12 +277,12 @@ class Population:
             if not table or not isinstance(own, dict):
                 continue
             for key in sorted(table.keys() & own.keys()):
-                said, there = own[key], table[key]
-                if name == "ledger" and isinstance(said, str) and isinstance(there, str):
-                    said = resolve_ledger_url(said, file.parent)
+                here, there = own[key], table[key]
+                if name == "ledger" and isinstance(here, str) and isinstance(there, str):
+                    here = resolve_ledger_url(here, file.parent)
                     there = resolve_ledger_url(there, self.file.parent)
-                if said != there:
-                    shows = "" if name == "ledger" else f"; got {shown(said)} beside {shown(there)}"
+                if here != there:
+                    shows = "" if name == "ledger" else f"; got {shown(here)} and {shown(there)}"
                     problems.append(
                         f"{name}.{key} is another in {self.file}{shows}: say it once, there, for all "
                         "streams of the population"
@@ -417,7 +417,7 @@ def _unnamed(table: Mapping[str, Any]) -> str:
 
 
 def _of_mechanism(tables: Mapping[str, Any], *, is_known: bool) -> list[str]:
-    """What the mechanism refuses of its keys, where there is a guarantee; is_known: why none is told."""
+    """What the mechanism refuses of its keys; is_known: whether it is known why there is no guarantee."""
     if not {"mechanism", "privacy", "stream", "input"} <= tables.keys():
         return []
     try:

@@ -554,7 +554,7 @@ def _margin(
         able = kinds_with("takes_margin")
         yield f"hierarchy.margins is for {able}; got {mechanism.name!r}: leave it out, or take one of them"
     if privacy is not None and privacy.counts and "counts" in mechanism.kind.__dataclass_fields__:
-        yield f"privacy.counts must be false for {mechanism.name} beside hierarchy.margins; got true"
+        yield f"privacy.counts must be false for {mechanism.name} with hierarchy.margins; got true"
 
 
 # [input]: how dumps are laid out, and from which day on.

@@ -448,7 +448,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         is_own_ledger=not (ledger and catalogue and ledger.missing_heads([catalogue.ledger_head])),
         arrivals=arrivals,
         refused=verdicts.refused & unreleased,
-        budget=budget_of(settings, ledger) if ledger else Budget(settings.model, Fraction(0)),
+        budget=budget_of(settings, ledger) if ledger else Budget(model=settings.model, spent=Fraction(0)),
         page=next((page for page in books if page.name == settings.privacy.population), None),
         audit=last_audit(settings),
         figures=figures,

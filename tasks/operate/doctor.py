@@ -41,7 +41,7 @@ from tasks.ledger.open import find_ledger
 from tasks.operate.permissions import OTHERS, exposed, mode_of, quoted, writable
 from tasks.operate.purge import release_folders
 from tasks.release.draw import make_ready
-from tasks.release.lineage import told_releases
+from tasks.release.lineage import released_by_lineage
 from tasks.release.mechanism import clashes
 from tasks.release.outcomes import Printed
 from tasks.release.witness import behind
@@ -329,7 +329,7 @@ def _restored(settings: Settings, ledger: Ledger, known: set[tuple[str, int]]) -
     """What witnesses, trusted folder and lineage know and the ledger does not."""
     for problem in behind(settings, ledger):
         yield WRONG, "ledger.url", problem, "no day will be released before (docs/recover.md)"
-    places = dict.fromkeys(told_releases(settings), settings.lineage_folder)
+    places = dict.fromkeys(released_by_lineage(settings), settings.lineage_folder)
     for parent in (settings.staging_folder, settings.measurements_folder):
         places |= dict(release_folders(parent / settings.stream.name))
     unknown = sorted(places.keys() - known)

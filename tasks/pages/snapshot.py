@@ -27,8 +27,8 @@ from tasks.monitor.facts import LONGEST_WATCH, SUSPECT_DAYS, Work, last_end, max
 from tasks.monitor.notify import read_memory
 from tasks.monitor.view import StreamView, watch
 from tasks.operate.permissions import check_trusted
+from tasks.plan.backfill import looks_of
 from tasks.plan.dry_run import level_warnings
-from tasks.plan.nightly import looks_of
 from tasks.trusted.files import unexpected
 from tasks.trusted.verdicts import ResultFile, result_files
 

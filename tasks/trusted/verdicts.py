@@ -14,7 +14,7 @@ from optstream.stream import period_from
 from tasks.config import Settings
 
 PERIOD = "[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}B?)?"
-# also what a crash left half-written beside it, and what earlier versions wrote
+# also what a crash left half-written next to it, and what earlier versions wrote
 _NAME = re.compile(
     rf"\.?(?P<first>{PERIOD})(?:_(?P<last>{PERIOD}))?"
     r"-(?P<at>[0-9]{8}T[0-9]{12})(?:-(?P<suite>[^/]+?))?\.(?:json|html)(?:\..*)?"

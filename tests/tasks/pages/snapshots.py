@@ -56,7 +56,7 @@ def snapshot(settings):
         facts = Facts(
             live=True, first=FIRST, last=days[-1].day, releases={}, holds={}, catalogue=None,
             catalogue_error=None, is_own_ledger=True, arrivals={}, refused=frozenset(),
-            budget=Budget(settings.model, spent), page=None, audit=None, surprises=surprises,
+            budget=Budget(model=settings.model, spent=spent), page=None, audit=None, surprises=surprises,
         )  # fmt: skip
         view = StreamView(name, AT, facts, days, tuple(alarms))
         reserved = datetime(2016, 6, 2, 3, tzinfo=UTC)
