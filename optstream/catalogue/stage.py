@@ -1,7 +1,6 @@
-"""A release as the bytes of the Parquet file that will be published: pure, nothing is written.
+"""A release as the bytes of the Parquet file that will be published.
 
-`date` is in the path (`date=2016-02-01`) alone: pyarrow refuses a dataset in which a column says it too, and
-takes the path's for text unless it is given the type, while polars and DuckDB read it as a date.
+`date` is in the path (`date=2016-02-01`) alone: pyarrow refuses a dataset in which a column says it too.
 """
 
 import hashlib
@@ -53,8 +52,9 @@ def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
 
 def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.DataFrame, Footer]:
     """Return a release's rows, step after step, and its footer; PublicationError beyond `LIMITS`."""
-    asked = {*columns, "step"} if columns else columns
-    rows, metadata = decode_table(data, LIMITS, "a published file", asked)
+    rows, metadata = decode_table(
+        data, LIMITS, "a published file", {*columns, "step"} if columns else columns
+    )
     is_stepped = rows.schema.get("step", pl.Null()).is_integer()  # another type is the caller's to refuse
     if is_stepped and not rows["step"].is_sorted():
         rows = rows.sort("step", maintain_order=True)

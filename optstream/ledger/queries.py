@@ -42,7 +42,7 @@ from optstream.ledger.schema import (
 from optstream.privacy import PrivacyModel
 
 ROWS_AT_ONCE = 10_000
-_OUTLINES = select(*columns_named(ReleaseRow, ReleaseOutline.__dataclass_fields__))
+_AS_STORED = [name for name in ReleaseOutline.__dataclass_fields__ if hasattr(ReleaseRow, name)]
 
 
 def find(connection: Connection, key: Key) -> ReleaseRecord | None:
@@ -93,12 +93,12 @@ def vintages_of(connection: Connection, key: Key) -> tuple[Vintage, ...]:
 
 def outlines(connection: Connection, stream: str, steps: range | None = None) -> Iterator[ReleaseOutline]:
     """Yield a stream's releases without their spends, by first step, then revision, in bounded memory."""
-    query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream))
+    query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream))
     if steps is not None:
         query = query.where(ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop)
     ordered = query.order_by(ReleaseRow.first_step, ReleaseRow.revision)
-    for row in connection.execute(ordered.execution_options(yield_per=ROWS_AT_ONCE)):
-        yield ReleaseOutline(**{**row._mapping, "state": ReleaseState(row.state)})
+    for release in connection.execute(ordered.execution_options(yield_per=ROWS_AT_ONCE)):
+        yield ReleaseOutline(**_facts(stream, release))
 
 
 def last_release(connection: Connection, stream: str) -> ReleaseRecord | None:
@@ -161,17 +161,16 @@ def events_of(
 
 
 def _record(connection: Connection, stream: str, release: ReleaseRow) -> ReleaseRecord:
-    outline = {name: getattr(release, name) for name in ReleaseOutline.__dataclass_fields__}
-    return ReleaseRecord(
-        **{**outline, "state": ReleaseState(release.state)},
-        stream=stream,
-        owner=release.owner,
-        lease_until=datetime.fromisoformat(release.lease_until),
-        fencing_token=release.fence,
-        drawing=release.drawing,
-        redraws=release.redraws,
-        spends=charged_to_release(connection, release.id),
-    )
+    return ReleaseRecord(**_facts(stream, release), spends=charged_to_release(connection, release.id))
+
+
+def _facts(stream: str, release: Any) -> dict[str, Any]:
+    return {name: getattr(release, name) for name in _AS_STORED} | {
+        "stream": stream,
+        "state": ReleaseState(release.state),
+        "lease_until": datetime.fromisoformat(release.lease_until),
+        "fencing_token": release.fence,
+    }
 
 
 # Streams.

@@ -21,7 +21,7 @@ from optstream.catalogue.index import DayEntry, day_entries
 from optstream.catalogue.layout import DATA
 from optstream.catalogue.metadata import check_page
 from optstream.errors import LedgerError, OptStreamError, ParameterError, PublicationError
-from optstream.ledger import Key, Ledger, ReleaseOutline, ReleaseState
+from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.stream import Measured, day_of, period_from
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
@@ -492,10 +492,8 @@ def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOu
     stream, found = settings.stream.name, {}
     taken = [ledger.event_times(stream, kind) for kind in _TAKEN] if under_way else []
     for day, one in under_way.items():
-        record = ledger.find(Key(stream, one.period, one.revision))
-        if record is not None:
-            times = (each.get((one.period, one.revision)) for each in taken)
-            found[day] = Hold(max(filter(None, times), default=record.lease_until), record.lease_until)
+        times = (each.get((one.period, one.revision)) for each in taken)
+        found[day] = Hold(max(filter(None, times), default=one.lease_until), one.lease_until)
     return found
 
 
@@ -522,7 +520,7 @@ def _of_newest(
     before, number = measured.before or {}, (day - ORIGIN).days
     known = [Covariate.from_document(one) for key in (COVARIATES, LATE) for one in before.get(key, ())]
     # of one that is public on a later day only, the newest value may be as old as that
-    in_time = {one.name for one in known if one.tells(number + 1 - max(one.lag_days, 1))}
+    in_time = {one.name for one in known if one.has_value_on(number + 1 - max(one.lag_days, 1))}
     missing = [one for one in given if one.name not in in_time]
     unread = read_covariates(settings, day).unread if missing else {}
     without = "covariate {0.name}: {0.path} had no value of the day"

@@ -26,7 +26,7 @@ from sqlalchemy.exc import ArgumentError
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.backends import check_conditions
 from optstream.errors import DumpError, NoiseError, OptStreamError, PublicationError
-from optstream.ledger import Key, Ledger, ReleaseState
+from optstream.ledger import Ledger, ReleaseState
 from optstream.ledger.records import LONGEST_LEASE
 from optstream.noise import NoiseSource, secure_noise
 from optstream.storage.store import StoreUrl, open_store
@@ -294,15 +294,14 @@ def _leases(case: Case, ledger: Ledger) -> Lines:
     """Leases that end later than any lease can, and days that no run has processed for longer than that."""
     clock, stream = ledger.lease_time(case.now), case.settings.stream.name
     for one in ledger.outlines(stream):
-        held = ledger.find(Key(stream, one.period, one.revision)) if one.state.is_under_way else None
-        if held is None:
+        if not one.state.is_under_way:
             continue
-        place, until = f"{one.period} revision {one.revision}", _minute(held.lease_until)
-        if held.lease_until > clock + LONGEST_LEASE:
-            rule = f"{held.owner} holds it until {until}, over a day from now: its clock ran ahead"
+        place, until = f"{one.period} revision {one.revision}", _minute(one.lease_until)
+        if one.lease_until > clock + LONGEST_LEASE:
+            rule = f"{one.owner} holds it until {until}, over a day from now: its clock ran ahead"
             remedy = f"if that run is gone, `optstream ledger release-lease {one.period} --why …` frees it"
             yield WRONG, place, rule, remedy
-        elif held.lease_until < clock - LONGEST_LEASE:
+        elif one.lease_until < clock - LONGEST_LEASE:
             rule = f"it is {one.state.value.lower()}, and the lease of its last run ended {until}"
             yield WARNING, place, rule, f"`optstream run --date {one.period}` finishes it"
 
