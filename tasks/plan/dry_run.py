@@ -155,9 +155,8 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
     for day in dict.fromkeys(days):
         residue = settings.calendar.first_step(day) % settings.privacy.window
         parts = tuple(feature.parts for feature in settings.features(day))
-        alike.setdefault((settings.calendar.n_steps(day), residue, parts, settings.tree_of(day)), []).append(
-            day
-        )
+        key = settings.calendar.n_steps(day), residue, parts, settings.tree_of(day)
+        alike.setdefault(key, []).append(day)
     periods = tuple(_period(settings, same) for same in alike.values())
     in_rho = model.currency == "rho"
     return DryRun(
