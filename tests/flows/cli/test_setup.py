@@ -31,12 +31,6 @@ def text(perimeter="Bretagne", loads=range(3000, 3048)):
 
 
 @pytest.fixture
-def empty(tmp_path, monkeypatch):
-    """An empty folder that is current."""
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
 def here(empty, tmp_path):
     (tmp_path / "rte").mkdir()
     (tmp_path / "rte/a.xls").write_bytes(text())
