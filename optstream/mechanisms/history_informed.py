@@ -164,7 +164,7 @@ class InformedMechanism(Mechanism):
         # each covariate's newest values in the states of the last periods, late ones for this day included
         newest: dict[str, Any] = {}
         for before in (one.before or {} for one in periods[-MOST_LATE:]):
-            late = [one for one in before.get(LATE, ()) if Covariate.from_document(one).tells(day)]
+            late = [one for one in before.get(LATE, ()) if Covariate.from_document(one).has_value_on(day)]
             newest |= {one["name"]: one for one in (*late, *before.get(COVARIATES, ()))}
         used = {COVARIATES: list(newest.values())} if newest else {}
         belief = self._belief({**(last.state or {}), **used})
@@ -502,8 +502,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         public = (one.public(day, self.history_days) for one in self.covariates)
         known = [one for one in public if one is not None]
         parts = {
-            COVARIATES: [one.to_document() for one in known if one.tells(day)],
-            LATE: [one.to_document() for one in known if not one.tells(day)],
+            COVARIATES: [one.to_document() for one in known if one.has_value_on(day)],
+            LATE: [one.to_document() for one in known if not one.has_value_on(day)],
         }
         return {key: documents for key, documents in parts.items() if documents}
 
@@ -554,15 +554,6 @@ Levels = tuple[tuple[int, HistoryInformed], ...]
 def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
     """Return a tree's figures, made with the whole stream's model."""
     return pattern.figures([len(level) for level in tree.levels])
-
-
-def _layer(levels: Levels, period: range) -> Layer:
-    """Return the common blocks of levels as a layer: every group by itself, at the levels' total charge."""
-    joint = [own for _, own in levels if own.joint_groups is not None]
-    apart = [own for _, own in levels if own.joint_groups is None]
-    groups = (joint or apart)[0].groups(len(period), period.start)
-    prices = (sum((own.unit_charge for own in kind), Fraction(0)) for kind in (joint, apart))
-    return Layer(groups, *prices)
 
 
 @dataclass(frozen=True, init=False)
@@ -694,7 +685,12 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         states, sets = level_states(state), self._sets_of_levels
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
-        layers = [_layer(levels, range(first_step, first_step + n_steps)) for levels in sets]
+        layers = []
+        for levels in sets:  # every group by itself, at the levels' total charge
+            joint = [own for _, own in levels if own.joint_groups is not None]
+            apart = [own for _, own in levels if own.joint_groups is None]
+            prices = (sum((own.unit_charge for own in kind), Fraction(0)) for kind in (joint, apart))
+            layers.append(Layer((joint or apart)[0].groups(n_steps, first_step), *prices))
         window, epsilon = self.model.window_length, self.model.pure_epsilon
         found = layers_with_headroom(layers, first_step, others, window, epsilon)
         chosen: dict[str, Any] = {}

@@ -17,7 +17,7 @@ from optstream.estimation.problem import LeastSquares, least_squares, with_unmea
 from optstream.estimation.variances import interpolated_variances, noise_variances
 from optstream.history.between_points import missed_variances
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
-from optstream.measurement.sampling import Choice, check_n_samples, choose_level_points
+from optstream.measurement.sampling import Choice, choose_level_points
 from optstream.measurement.sums import SAMPLES, feature_stage, query_weights
 from optstream.mechanisms.base import (
     LARGEST_SCALE,
@@ -146,7 +146,7 @@ class OptStream(Mechanism):
             raise ParameterError(
                 f"sampling of OptStream must be EquallySpaced or L1Sampling; got {sampling!r}"
             )
-        check_n_samples(sampling.n_samples, window, type(sampling).__name__)
+        whole(sampling.n_samples, f"n_samples of {type(sampling).__name__}", 2, window)
         given |= {"features": features, "level_shares": checked_level_shares(level_shares, tree)}
         for name, value in given.items():
             object.__setattr__(self, name, value)

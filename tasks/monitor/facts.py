@@ -520,7 +520,7 @@ def _of_newest(
     before, number = measured.before or {}, (day - ORIGIN).days
     known = [Covariate.from_document(one) for key in (COVARIATES, LATE) for one in before.get(key, ())]
     # of one that is public on a later day only, the newest value may be as old as that
-    in_time = {one.name for one in known if one.tells(number + 1 - max(one.lag_days, 1))}
+    in_time = {one.name for one in known if one.has_value_on(number + 1 - max(one.lag_days, 1))}
     missing = [one for one in given if one.name not in in_time]
     unread = read_covariates(settings, day).unread if missing else {}
     without = "covariate {0.name}: {0.path} had no value of the day"
