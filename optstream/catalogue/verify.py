@@ -36,12 +36,12 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
             stated[entry.period] = _check_entry(storage, catalogue, entry)
         except PublicationError as error:
             problems.append(f"{entry.period}: {error}")
-    for closed_in, own in groupby(catalogue.entries, key=lambda entry: entry.closed_in):
-        if closed_in is not None:
-            try:
-                read_day(storage, catalogue.value_column, list(own), verify=True)
-            except PublicationError as error:
-                problems.append(str(error))
+    closed = (entry for entry in catalogue.entries if entry.closed_in is not None)
+    for _, own in groupby(closed, key=lambda entry: entry.closed_in):
+        try:
+            read_day(storage, catalogue.value_column, list(own), verify=True)
+        except PublicationError as error:
+            problems.append(str(error))
     listed = {entry.shown_in for entry in catalogue.listed}
     strays = [name for name in storage.names_below(layout.DATA) if name not in listed]
     problems += [f"{name!r} is not listed in the catalogue; {AGAIN}" for name in strays]
