@@ -78,9 +78,15 @@ class StagedRelease:
 
     data: bytes = field(repr=False)
     rows_hash: str
-    file_hash: str
-    name: str
     beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def file_hash(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def name(self) -> str:
+        return release_name(self.file_hash)
 
 
 def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
@@ -93,7 +99,7 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     has = statement.standard_errors is not None, statement.bands is not None
     ordered = ordered_rows(rows, statement.value_column, stated, *has)
     rows_hash = hash_rows(ordered)
-    return _named(encode(ordered, Footer(rows_hash, statement.to_json())), rows_hash)
+    return StagedRelease(encode(ordered, Footer(rows_hash, statement.to_json())), rows_hash)
 
 
 def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
@@ -103,7 +109,7 @@ def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
         raise PublicationError(
             "the rows of a staged release differ from the hash in its footer; stage it again"
         )
-    return _named(data, footer.rows_hash), footer.stated
+    return StagedRelease(data, footer.rows_hash), footer.stated
 
 
 def statement_in(data: bytes) -> ReleaseStatement:
@@ -120,8 +126,3 @@ def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame
     if dict(rows.schema) != wanted or rows.width != inner.width + 1:
         raise PublicationError(f"the release of {statement.period} has other columns than a release has")
     return rows.select(wanted.keys())
-
-
-def _named(data: bytes, rows_hash: str) -> StagedRelease:
-    file_hash = hashlib.sha256(data).hexdigest()
-    return StagedRelease(data, rows_hash, file_hash, release_name(file_hash))

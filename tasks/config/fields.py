@@ -113,8 +113,8 @@ POSITIVE = 'a decimal string greater than 0, such as "1" or "0.001"'
 Positive = Annotated[_EXACT, Field(gt=0, description=POSITIVE)]
 AT_LEAST_0 = 'a decimal string of at least 0, such as "50"'
 NotNegative = Annotated[_EXACT, Field(ge=0, description=AT_LEAST_0)]
-Share = Annotated[_EXACT, Field(ge=0, le=1)]
-PositiveShare = Annotated[_EXACT, Field(gt=0, le=1)]
+Share = Annotated[_EXACT, Field(ge=0, le=1, description='a share in [0, 1], such as "1/10"')]
+PositiveShare = Annotated[_EXACT, Field(gt=0, le=1, description='a share in (0, 1], such as "1/2"')]
 Bound = Annotated[_EXACT, Field(ge=-LARGEST_BOUND, le=LARGEST_BOUND)]
 Count = Annotated[int, Field(ge=1, le=10**6)]
 Days = Annotated[int, Field(ge=1, le=36500, description="a number of days, an integer in [1, 36500]")]

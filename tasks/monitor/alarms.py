@@ -77,7 +77,8 @@ class Kind(StrEnum):
         """Make a row."""
         kind = str.__new__(cls, word)
         kind._value_ = word
-        kind.severity, kind.meaning, kind.depends_on_readings, *_ = (*row, False)
+        kind.severity, kind.meaning, *depends = row
+        kind.depends_on_readings = bool(depends)
         return kind
 
 

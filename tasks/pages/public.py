@@ -113,7 +113,7 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     except OptStreamError as error:
         problem = str(error)
     if facts is not None:
-        curves = {  # `tasks.pages.snapshot.kept_curves` reads them
+        curves = {  # `tasks.pages.snapshot` reads them
             "catalogue": digest_of(facts.catalogue),
             "chart": published_chart(facts),
             "lost": {str(day): f"is {what}" for day, what in facts.lost.items()},

@@ -151,13 +151,7 @@ def snapshot_of(
         reserved, published = (ledger.event_times(name, kind) for kind in ("reserved", "published"))
         # of a day the newest revision is the last
         nights = {period_from(key[0]): Night(at, published.get(key)) for key, at in sorted(reserved.items())}
-    docs = (
-        one
-        for one in result_files(settings)
-        if one.at >= now - timedelta(days=SUSPECT_DAYS)
-        and one.path.suffix == ".html"
-        and not one.path.name.startswith(".")
-    )
+    oldest = now - timedelta(days=SUSPECT_DAYS)
     curves: dict[str, Any] = {}
     with suppress(OSError, ValueError):  # the last night wrote them: `tasks.pages.public`
         curves = json.loads(settings.curves_file.read_bytes())
@@ -172,7 +166,7 @@ def snapshot_of(
         curves=curves,
         guarantees={} if ledger is None else ledger.guarantees(name),
         disk=_disk(settings, view, now, before.disk if before else None),
-        docs=tuple(docs)[:MOST_DOCS],
+        docs=tuple(one for one in result_files(settings, ".html") if one.at >= oldest)[:MOST_DOCS],
         ended=_ended(settings),
     )
 

@@ -100,7 +100,7 @@ def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp
         page = public_page(facts).decode()
         assert f"{day_in_words(entry.period)} ({what})" in page
         assert "The file of 1 published day cannot be read" in page
-        assert {mark.day for mark in marks_of_facts(facts) if mark.state == "lost"} == {entry.period}
+        assert {mark.day for mark in marks_of_facts(facts) if mark.state is State.LOST} == {entry.period}
         (copy / entry.file).unlink(missing_ok=True)
 
 
@@ -171,7 +171,7 @@ def test_the_last_sixty_days_stand_in_their_months_and_columns_and_older_ones_wh
 
 def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_skipped(forty_days):
     facts = facts_of(forty_days)
-    marks = {mark.day: mark.state for mark in marks_of_facts(facts)}
+    marks = {mark.day: mark.state.value for mark in marks_of_facts(facts)}
     assert marks == dict.fromkeys(days_from(FIRST, FIRST + timedelta(days=N_DAYS - 1)), "published") | {
         GONE: "withdrawn"
     }
@@ -182,7 +182,7 @@ def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_sk
         catalogue=facts.catalogue.changed(periods=entries),
         statement=facts.statement.changed(time_zone="Pacific/Apia"),
     )
-    assert {mark.day.day: mark.state for mark in marks_of_facts(apia)} == {
+    assert {mark.day.day: mark.state.value for mark in marks_of_facts(apia)} == {
         29: "published",
         31: "absent",
         1: "published",
@@ -200,13 +200,13 @@ def test_a_day_that_waits_says_for_what_and_which_nodes_it_leaves_unknown():
 def test_neighbouring_days_that_are_alike_are_one_line_the_newest_first():
     states = {2: State.LATE, 3: State.LATE, 5: State.LATE, 6: State.VOID}
     marks = [Mark(DAY + timedelta(days=one), states.get(one, State.PUBLISHED)) for one in range(8)]
-    assert [(when, mark.state, n_days) for when, mark, n_days in stretches(marks)] == [
+    assert [(when, mark.state.value, n_days) for when, mark, n_days in stretches(marks)] == [
         ("5 Jan 2016", "void", 1),
         ("4 Jan 2016", "late", 1),
         ("1 Jan 2016 to 2 Jan 2016", "late", 2),
     ]
     legend = calendar(marks, all_days=False)["legend"]
-    assert [mark.state for mark in legend] == ["published", "void", "late"]
+    assert [mark.state.value for mark in legend] == ["published", "void", "late"]
 
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)

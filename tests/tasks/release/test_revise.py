@@ -7,8 +7,8 @@ import pytest
 
 from optstream.errors import LedgerError
 from optstream.history.blocks import unpacked
-from optstream.history.filter import FilterState
 from optstream.ledger import ReleaseState
+from optstream.mechanisms import HistoryInformedTree
 from optstream.noise.secure import SimulatedNoise
 from tasks.release import pipeline as steps
 from tasks.release import publish, revise
@@ -206,7 +206,7 @@ def test_learning_that_fails_voids_no_day(learning, monkeypatch):
     """It runs before the draw is begun, so nothing was drawn: the next run goes on."""
     learning.release(FIRST)
     with monkeypatch.context() as patch:
-        patch.setattr(FilterState, "refreshed", raising(MemoryError("as told")))
+        patch.setattr(HistoryInformedTree, "prepared", raising(MemoryError("as told")))
         assert learning.status(SECOND) is Status.FAILED
     assert learning.record(SECOND).state is ReleaseState.RESERVED
     assert learning.status(SECOND) is Status.PUBLISHED
