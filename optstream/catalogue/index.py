@@ -73,14 +73,14 @@ def _keyed(periods: Any) -> Any:
     found = {}
     for text, listed in periods.items():
         period = text
-        if isinstance(text, str):
+        if isinstance(text, str) and isinstance(listed, dict):
             with suppress(ValueError):
                 period = period_from(text)
             if not isinstance(period, date) or period.isoformat() != text:
                 raise ValueError(f"period {text:.40} is not a date YYYY-MM-DD, nor an hour YYYY-MM-DDTHH")
             if not FIRST_YEAR <= period.year <= LAST_YEAR:
                 raise ValueError(f"has a period outside the years {FIRST_YEAR} to {LAST_YEAR}")
-            listed = {**listed, "period": period} if isinstance(listed, dict) else listed
+            listed = {**listed, "period": period}
         found[period] = listed
     return found
 
