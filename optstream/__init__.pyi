@@ -2,8 +2,8 @@
 from .catalogue import read_published as read_published
 from .catalogue.measurements import DayMeasurements as DayMeasurements
 from .catalogue.measurements import read_measurements as read_measurements
-from .catalogue.replicates import read_figure as read_figure
-from .catalogue.replicates import read_sum as read_sum
+from .catalogue.standard_errors import read_figure as read_figure
+from .catalogue.standard_errors import read_sum as read_sum
 from .errors import BudgetError as BudgetError
 from .errors import ConfigurationError as ConfigurationError
 from .errors import ContractError as ContractError

@@ -21,8 +21,8 @@ from optstream.catalogue.about import About, find_hierarchy, read_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import ABOUT, HIERARCHY
 from optstream.catalogue.read import catalogue_reader, rows_of, with_names
-from optstream.catalogue.replicates import Period, daily_replicates, period_sums
 from optstream.catalogue.signing import check_signature, read_public_keys
+from optstream.catalogue.standard_errors import Period, daily_replicates, period_sums
 from optstream.errors import OptStreamError, PublicationError
 from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any, need_ledger

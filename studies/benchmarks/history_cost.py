@@ -18,7 +18,7 @@ import typer
 from numpy.typing import NDArray
 
 from optstream import AggregationTree, PrivacyModel, simulated_noise
-from optstream.catalogue.replicates import Replicates, encode_replicates
+from optstream.catalogue.standard_errors import Replicates, encode_replicates
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Release
 from optstream.stream.public_days import PublicDays
 from studies.benchmarks.measure import STEPS, optstream, show, table, timed

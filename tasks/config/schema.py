@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr, computed_field, model_val
 
 from optstream import mechanisms
 from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
-from optstream.catalogue.replicates import MOST_REPLICATES
+from optstream.catalogue.standard_errors import MOST_REPLICATES
 from optstream.errors import ParameterError
 from optstream.mechanisms.period_release import REPLICATES
 from optstream.privacy import PrivacyModel

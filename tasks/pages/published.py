@@ -18,7 +18,7 @@ from optstream.catalogue.index import DayEntry, day_entries, files_of
 from optstream.catalogue.layout import DATA, LARGEST_RELEASE
 from optstream.catalogue.metadata import StatedTerms
 from optstream.catalogue.read import read_columns, read_file, read_statement
-from optstream.catalogue.replicates import Replicates, read_replicates, replicate_columns
+from optstream.catalogue.standard_errors import Replicates, read_replicates, replicate_columns
 from optstream.catalogue.statement import MARGIN
 from optstream.errors import PublicationError
 from optstream.stream import days_from

@@ -30,8 +30,8 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import LARGEST_ERRORS
 from optstream.catalogue.measurements import encode_measurements
 from optstream.catalogue.read import read_beside, read_statement
-from optstream.catalogue.replicates import Replicates, encode_replicates, replicate_columns
 from optstream.catalogue.stage import statement_in
+from optstream.catalogue.standard_errors import Replicates, encode_replicates, replicate_columns
 from optstream.catalogue.statement import TREE, Consistency, Constraints, Known, noise_scales
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.estimation.estimate import UNKNOWN

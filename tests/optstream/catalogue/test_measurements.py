@@ -36,7 +36,7 @@ from optstream.catalogue.measurements import (
     encode_measurements,
     mechanism_from,
 )
-from optstream.catalogue.replicates import Replicates, encode_replicates
+from optstream.catalogue.standard_errors import Replicates, encode_replicates
 from optstream.errors import PublicationError
 from optstream.storage.parquet import decode_table, encode_table
 from optstream.stream import PublicDays

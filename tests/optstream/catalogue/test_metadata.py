@@ -26,8 +26,8 @@ from optstream.catalogue.metadata import (
     put_metadata,
     read_dataset,
 )
-from optstream.catalogue.replicates import Replicates, encode_replicates
 from optstream.catalogue.signing import Signer, public_pem
+from optstream.catalogue.standard_errors import Replicates, encode_replicates
 from optstream.catalogue.statement import StatedErrors
 from optstream.privacy import PrivacyModel
 from optstream.stream import DatedHierarchy, TreeChange

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream import read_figure, read_sum
-from optstream.catalogue import replicates as replicates_module
-from optstream.catalogue.replicates import (
+from optstream.catalogue import standard_errors as replicates_module
+from optstream.catalogue.standard_errors import (
     KEY,
     OLD_KEY,
     OLD_SCHEMA,

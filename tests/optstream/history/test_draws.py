@@ -188,8 +188,11 @@ def test_errors_of_two_days_hang_together_as_in_the_dense_process():
     assert agree(drawn_days(*days), expected)
 
 
+BY_NIGHT = [pytest.param(part, marks=pytest.mark.nightly) for part in ("SHARED", "OWN", "NOISE", "FREQUENCY")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["all", "SHARED", "OWN", "NOISE", "FREQUENCY"])
+@pytest.mark.parametrize("part", ["all", *BY_NIGHT])
 def test_seeds_that_depend_on_the_day_are_noticed(part, monkeypatch):
     """The control."""
     keys_from = range(5) if part == "all" else (getattr(module, part),)

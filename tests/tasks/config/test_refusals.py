@@ -293,7 +293,7 @@ OF_EACH = [
     Kind(name, number % 3 == 0, number % 3 == 1)
     for number, name in enumerate(sorted(MECHANISMS, key=lambda name: name == "HistoryInformed"))
 ]
-"""HistoryInformed, the last, by night: flows/cli/test_dry_run.py prices an example of it by day."""
+"""HistoryInformed, the last, by night: flows/cli/test_release.py prices an example of it by day."""
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from optstream import read_figure, read_measurements, read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.publish import clear_superseded
-from optstream.catalogue.replicates import Replicates, encode_replicates, read_day
+from optstream.catalogue.standard_errors import Replicates, encode_replicates, read_day
 from optstream.errors import ParameterError, PublicationError
 from optstream.mechanisms import MECHANISMS
 from tasks.release.run import Status
@@ -163,7 +163,7 @@ def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch, nodes, n
     """Left out of the sum, the missing ones would make it look surer than it is."""
     drawn = np.ones((2, len(nodes), n_steps))
     data = encode_replicates(Replicates.labelled(SECOND, "whole", nodes, drawn[0], drawn))
-    monkeypatch.setattr("optstream.catalogue.replicates.read_beside", lambda *_: data)
+    monkeypatch.setattr("optstream.catalogue.standard_errors.read_beside", lambda *_: data)
     with pytest.raises(PublicationError, match=r"other nodes or steps than .*parquet; restore it"):
         read_sum(nights.settings.published_folder, ["11", "84"], SECOND, SECOND)
 

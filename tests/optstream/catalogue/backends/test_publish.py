@@ -20,8 +20,8 @@ from optstream.catalogue import (
     withdraw,
 )
 from optstream.catalogue.layout import LOCK
-from optstream.catalogue.replicates import read_sum
 from optstream.catalogue.rows import schema
+from optstream.catalogue.standard_errors import read_sum
 from optstream.errors import LedgerError, ParameterError, PublicationError
 from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, STREAM, days_in, take_back, told
 

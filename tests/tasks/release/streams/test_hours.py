@@ -16,7 +16,7 @@ from flows.web.poll import Looks
 from optstream import read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.replicates import daily_replicates, period_sums
+from optstream.catalogue.standard_errors import daily_replicates, period_sums
 from optstream.errors import ParameterError
 from optstream.privacy import GaussianSpend
 from optstream.privacy.spends import JointSpend
