@@ -109,21 +109,22 @@ def hold(measured: Measured) -> Estimate:
     `before["held_variance"]`), else with its own first value, else with 0.
     """
     assert measured.point_variances is not None
-    before, shape = measured.before or {}, measured.points.shape
-    values, starts = measured.points.T.astype(np.float64), list(measured.positions)
-    variances = np.broadcast_to(measured.point_variances, shape).T
+    before, shape, starts = measured.before or {}, measured.points.shape, list(measured.positions)
+    values, variances = measured.points, np.broadcast_to(measured.point_variances, shape)
+    first = (*shape[:-1], 1)
     if before.get("held") is not None:
-        values = np.vstack([before["held"], values])
-        variances = np.vstack([np.full(shape[-2], float(before["held_variance"])), variances])
+        held = np.broadcast_to(np.array(before["held"], dtype=np.float64)[:, None], first)
+        values = np.concatenate([held, values], axis=-1)
+        variances = np.concatenate([np.full(first, float(before["held_variance"])), variances], axis=-1)
         starts = [0, *starts]
     elif not starts:
-        values, variances, starts = np.zeros((1, shape[-2])), np.full((1, shape[-2]), UNKNOWN), [0]
+        values, variances, starts = np.zeros(first), np.full(first, UNKNOWN), [0]
     which = np.maximum(np.searchsorted(starts, np.arange(measured.n_steps), side="right") - 1, 0)
-    unit = float(measured.resolution)
-    variance = variances[which].T * unit**2
+    unit, known = float(measured.resolution), variances[..., which]
+    variance = known * unit**2
     # what nothing is known of is a constant: no noise is in it
-    noise = np.where(variances[which].T < UNKNOWN, variance, 0.0)
-    return Estimate(values[which].T * unit, variance, noise)
+    noise = np.where(known < UNKNOWN, variance, 0.0)
+    return Estimate(values[..., which] * unit, variance, noise)
 
 
 # From noisy Fourier coordinates to every step.

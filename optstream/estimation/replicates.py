@@ -62,20 +62,22 @@ def normals(*keys: ArrayLike) -> Floats:
 
 def noise_replicates(estimate: Callable[[Measured], Floats], measured: Measured, n: int) -> Floats:
     """Return n runs of a linear estimate, before any bound, on fresh noise, less the estimate itself."""
-    rest = estimate(measured)
-    return np.stack([estimate(_noisier(measured, (number,))) - rest for number in range(n)])
+    return estimate(_noisier(measured, n)) - estimate(measured)
 
 
-def _noisier(measured: Measured, key: tuple[int, ...]) -> Measured:
-    """Return the measurements with fresh noise of the same variances on each number that was drawn."""
-    parts = tuple(_noisier(part, (*key, place)) for place, part in enumerate(measured.parts))
+def _noisier(measured: Measured, n: int, key: tuple[int, ...] = ()) -> Measured:
+    """Return n measurements along a first axis, with fresh noise of the same variances on each number."""
+    parts = tuple(_noisier(part, n, (*key, place)) for place, part in enumerate(measured.parts))
     points, answers = measured.point_variances, measured.answers.variances
     if points is None or answers is None:
         return replace(measured, parts=parts)
     arrays, found = (measured.points, *measured.answers.values), list[Floats]()
-    for number, (array, variances) in enumerate(zip(arrays, (points, *answers), strict=True)):
+    for place, (array, variances) in enumerate(zip(arrays, (points, *answers), strict=True)):
         spread = np.broadcast_to(variances, array.shape)
-        drawn = normals(*key, measured.first_step, number, np.arange(spread.size).reshape(spread.shape))
+        numbers = np.arange(n).reshape(-1, *(1 for _ in array.shape))
+        drawn = normals(
+            numbers, *key, measured.first_step, place, np.arange(spread.size).reshape(spread.shape)
+        )
         found.append(array + np.sqrt(np.where((spread > 0) & (spread < UNKNOWN), spread, 0.0)) * drawn)
     new = replace(measured.answers, values=tuple(found[1:]))
     return replace(measured, points=found[0], answers=new, parts=parts)

@@ -147,10 +147,12 @@ class Hierarchical(OnlineMechanism):
 
     def merged(self, measured: Measured) -> Measured:
         """Return the levels' estimates before consistency, in tree order; derived ones are 0 ± infinity."""
-        shape = (len(self.tree.nodes), measured.n_steps)
-        values, variances = np.zeros(shape), np.full(shape, np.inf)
-        for nodes, own in self._by_level(measured):
-            values[nodes], variances[nodes] = own.values, own.variances
+        shape, levels = (len(self.tree.nodes), measured.n_steps), [*self._by_level(measured)]
+        draws = levels[0][1].values.shape[:-2]
+        values, variances = np.zeros((*draws, *shape)), np.full(shape, np.inf)
+        for nodes, own in levels:
+            values[..., nodes, :] = own.values
+            variances[nodes] = own.variances[(0,) * (own.variances.ndim - 2)]  # of all draws alike
         return measured.seen_as(values, variances)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
