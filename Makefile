@@ -73,8 +73,10 @@ canary: $(BIN)/.installed  ## Search what two runs of canary dumps left; prints 
 faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases, and power cuts: CUTS=200 SEED=….
 	$(BIN)/python -m tests.faults.campaign --cuts $(or $(CUTS),200) $(and $(SEED),--seed $(SEED))
 
-mutations: $(BIN)/.installed  ## Wrong lines of the core, each of which the quick tests must catch.
-	$(BIN)/python -m tests.mutations
+mutations: $(BIN)/.installed  ## Wrong lines of the core, by mutmut; prints those that no quick test notices (`mutmut show NAME`).
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[mutations]'
+	$(BIN)/mutmut run
+	$(BIN)/mutmut results
 
 histories: $(BIN)/.installed  ## Random histories of amended guarantees against brute force, on both databases: HISTORIES, SEED.
 	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1)
