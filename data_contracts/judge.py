@@ -1,8 +1,10 @@
 """Judging frames of metrics with Great Expectations, which decides. It takes 2 s to import: only runs do."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache, cached_property
+from pathlib import Path
 from threading import RLock
 from typing import Any
 
@@ -12,6 +14,8 @@ from great_expectations.core import ExpectationSuiteValidationResult
 from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.expectations import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
+from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
+from great_expectations.render.view import DefaultJinjaPageView
 from polars import selectors
 from tqdm.std import tqdm
 
@@ -157,3 +161,45 @@ def _batches() -> BatchDefinition[Any]:
     context.variables.progress_bars = {"globally": False}  # type: ignore[assignment]  # GX types an object where it reads a mapping
     asset = context.data_sources.add_pandas("metrics").add_dataframe_asset("metrics")
     return asset.add_batch_definition_whole_dataframe("all")
+
+
+# One page of Great Expectations' Data Docs, that fetches nothing when it is read.
+
+MOST_ROWS = 20
+"""That a page shows of those for which an expectation does not hold; how many there are is always said."""
+OF_ALL_ROWS = ("unexpected_list", "unexpected_index_list")
+
+
+class _OfflineView(DefaultJinjaPageView):
+    """The library's sections in a page of ours: its own page loads styles and scripts from other hosts."""
+
+    _template = "data_docs.html"  # by its ending the texts in it are escaped
+
+
+def page_of(result: ExpectationSuiteValidationResult, lines: Sequence[str]) -> bytes:
+    """Return the page of a validation result. lines: above it."""
+    renderer: Any
+    view: Any
+    renderer, view = _renderers()
+    text: str = view.render(renderer.render(_shortened(result)), lines=lines)
+    return text.encode()
+
+
+def _shortened(result: ExpectationSuiteValidationResult) -> ExpectationSuiteValidationResult:
+    """Return the result with the first rows of those that fail: a page does not grow with the leaves."""
+    shorter = copy(result)
+    shorter.results = [copy(one) for one in result.results]
+    every: Any = shorter.results
+    for one in every:
+        one.result = {
+            key: value[:MOST_ROWS] if key in OF_ALL_ROWS else value
+            for key, value in one.result.items()
+            if key != "unexpected_index_query"  # it names all of them, too
+        }
+    return shorter
+
+
+@cache
+def _renderers() -> tuple[ValidationResultsPageRenderer, _OfflineView]:
+    templates = str(Path(__file__).parent / "templates")
+    return ValidationResultsPageRenderer(), _OfflineView(custom_views_directory=templates)

@@ -131,22 +131,17 @@ def private_period_metrics(
     """Return a row for each day, from public facts about its period: type, shape, place and resolution."""
     rows = []
     for day, period in periods:
-        tree = tree_of(day)
-        held = period if isinstance(period, PrivatePeriod) else None
+        tree, held = tree_of(day), period if isinstance(period, PrivatePeriod) else None
         facts = {
-            "day": day.isoformat(),
-            "region": tree.nodes[0],
-            "periods": int(held is not None),
-            "leaves": held.n_leaves if held else 0,
-            "leaves_expected": len(tree.leaves),
-            "steps": held.n_steps if held else 0,
-            "steps_expected": calendar.n_steps(day),
-            "first_step": held.first_step if held else -1,
-            "first_step_expected": calendar.first_step(day),
-            "resolution": str(held.resolution if held else None),
-            "resolution_expected": str(model.resolution),
+            "leaves": (held.n_leaves if held else 0, len(tree.leaves)),
+            "steps": (held.n_steps if held else 0, calendar.n_steps(day)),
+            "first_step": (held.first_step if held else -1, calendar.first_step(day)),
+            "resolution": (str(held.resolution if held else None), str(model.resolution)),
         }
-        rows.append(facts)
+        row = {"day": day.isoformat(), "region": tree.nodes[0], "periods": int(held is not None)}
+        for name, (found, expected) in facts.items():
+            row |= {name: found, f"{name}_expected": expected}
+        rows.append(row)
     return pl.DataFrame(rows)
 
 

@@ -1,13 +1,19 @@
 """Sliding sums and events of published series: functions of what was published, so they cost no privacy.
 
-Frames come from `read_published` and have columns date, step, timestamp and node. A window is of consecutive
-steps of one node, over midnight, too; where a step is not published no window reaches over it. Values are
-added as whole multiples of 1e-6, so that a border is decided exactly. Events are those of the published
-values: noise may make one, or hide one. `read_sum` gives the standard error of one window's sum.
+`rows` are of `read_published`, any selection of nodes and days, with the columns date, step, timestamp and
+node; `value` names the column that is used, such as "load_mw". A window is of `steps` consecutive steps of
+one node, over midnight, too; where a step is not published no window reaches over it. Values are added as
+whole multiples of 1e-6, so that a border is decided exactly. Events are those of the published values: noise
+may make one, or hide one. `read_sum` gives the standard error of one window's sum.
+
+Answers have a row for each window, by node and time: date, step and timestamp of its last step, node, the
+figure, and whether the event happened.
 
 Definitions: Chen, Machanavajjhala, Hay and Miklau 2017, section 2.2: sliding windows, low signal, jumps and
 drops.
 """
+
+from collections.abc import Callable
 
 import polars as pl
 
@@ -19,15 +25,7 @@ KEYS = ("date", "step", "timestamp", "node")
 
 
 def sliding_sums(rows: pl.DataFrame, value: str, steps: int) -> pl.DataFrame:
-    """Return the sum of every window.
-
-    Args:
-        rows: As `read_published` returns them; any selection of nodes and days.
-        value: Name of the column that is added up, such as "load_mw".
-        steps: Length of a window, at least 1.
-
-    Returns:
-        A row for each window, by node and time: date, step and timestamp of its last step, node, window_sum.
+    """Return the sum of every window, as `window_sum`.
 
     Raises:
         ParameterError: A column is missing, a window is no whole number of steps, or sums would not be exact.
@@ -44,64 +42,26 @@ def sliding_sums(rows: pl.DataFrame, value: str, steps: int) -> pl.DataFrame:
         >>> low_signal(rows, "load_mw", 2, at_most=4)["happened"].to_list()
         [False, True, False]
     """
-    units = _steps(rows, value, steps, 1)
-    sums = pl.col("units").rolling_sum(steps).over("node", "run")
-    return _answers(units.with_columns(found=sums), "window_sum")
+    return _answers(rows, value, steps, 1, "window_sum", lambda units: units.rolling_sum(steps))
 
 
 def low_signal(rows: pl.DataFrame, value: str, steps: int, *, at_most: float) -> pl.DataFrame:
-    """Return in which windows the sum is at most a border.
-
-    Args:
-        rows: As for `sliding_sums`.
-        value: Likewise.
-        steps: Likewise.
-        at_most: The border, in the unit of the values, added up over the window.
-
-    Returns:
-        The rows of `sliding_sums`, and whether the event happened.
-
-    Raises:
-        ParameterError: As `sliding_sums`.
-    """
+    """Return in which windows the sum is at most a border; raises as `sliding_sums`."""
     return sliding_sums(rows, value, steps).with_columns(happened=pl.col("window_sum") <= at_most)
 
 
 def jumps(rows: pl.DataFrame, value: str, steps: int, *, at_least: float) -> pl.DataFrame:
-    """Return in which windows the last value is at least a border above the first.
-
-    Args:
-        rows: As for `sliding_sums`.
-        value: Likewise.
-        steps: Length of a window, at least 2: its first and last step are compared.
-        at_least: The border, greater than 0.
-
-    Returns:
-        A row for each window, by node and time: date, step and timestamp of its last step, node, change (last
-        less first), and whether the event happened.
+    """Return in which windows the `change`, last value less first, is at least a border above 0.
 
     Raises:
-        ParameterError: As `sliding_sums`, or for a border that is not above 0.
+        ParameterError: As `sliding_sums`, for fewer than 2 steps, and for a border that is not above 0.
     """
     found = _changes(rows, value, steps, at_least)
     return found.with_columns(happened=pl.col("change") >= at_least)
 
 
 def drops(rows: pl.DataFrame, value: str, steps: int, *, at_least: float) -> pl.DataFrame:
-    """Return in which windows the last value is at least a border below the first.
-
-    Args:
-        rows: As for `jumps`.
-        value: Likewise.
-        steps: Likewise.
-        at_least: Likewise.
-
-    Returns:
-        As for `jumps`.
-
-    Raises:
-        ParameterError: As `jumps`.
-    """
+    """Return in which windows the last value is at least a border below the first; raises as `jumps`."""
     found = _changes(rows, value, steps, at_least)
     return found.with_columns(happened=pl.col("change") <= -at_least)
 
@@ -131,33 +91,30 @@ def merge_windows(windows: pl.DataFrame) -> pl.DataFrame:
 def _changes(rows: pl.DataFrame, value: str, steps: int, at_least: float) -> pl.DataFrame:
     if not at_least > 0:
         raise ParameterError(f"at_least must be greater than 0; got {at_least!r}")
-    units = _steps(rows, value, steps, 2)
-    change = pl.col("units") - pl.col("units").shift(steps - 1)
-    return _answers(units.with_columns(found=change.over("node", "run")), "change")
+    return _answers(rows, value, steps, 2, "change", lambda units: units - units.shift(steps - 1))
 
 
-def _steps(rows: pl.DataFrame, value: str, steps: int, least: int) -> pl.DataFrame:
-    """Return the steps that have a time, in whole units, with the number of the unbroken run of each."""
-    if missing := [name for name in (*KEYS, value) if name not in rows.columns]:
+def _answers(
+    rows: pl.DataFrame, value: str, steps: int, least: int, name: str, figure: Callable[[pl.Expr], pl.Expr]
+) -> pl.DataFrame:
+    """Return a figure of every window of the steps that have a time, by their values in whole units."""
+    if missing := [key for key in (*KEYS, value) if key not in rows.columns]:
         raise ParameterError(
             f"rows must have the columns {', '.join((*KEYS, value))}; {missing[0]} is missing"
         )
     if type(steps) is not int or steps < least:
         raise ParameterError(f"steps must be a whole number of at least {least}; got {steps!r}")
-    timed = rows.filter(pl.col("timestamp").is_not_null(), pl.col(value).is_not_null()).sort(
-        "node", "timestamp"
-    )
+    known = pl.col("timestamp").is_not_null() & pl.col(value).is_not_null()
+    timed = rows.filter(known).sort("node", "timestamp")
     if timed.select(pl.struct("node", "timestamp").is_duplicated().any()).item():
         raise ParameterError("rows must have each node and step once; read one revision of each day")
     if timed.select((pl.col(value).abs().max() * steps >= LARGEST).fill_null(False)).item():
         raise ParameterError(f"sums over {steps} steps of {value} would not be exact; ask shorter windows")
     before = pl.col("timestamp").diff().over("node")
-    units = (pl.col(value) / UNIT).round().cast(pl.Int64)
-    spaced = timed.with_columns(units=units, before=before)
+    spaced = timed.with_columns(units=(pl.col(value) / UNIT).round().cast(pl.Int64), before=before)
     broken = (pl.col("before") != pl.col("before").min()).fill_null(True)
-    return spaced.with_columns(run=broken.cum_sum())
-
-
-def _answers(units: pl.DataFrame, name: str) -> pl.DataFrame:
+    found = spaced.with_columns(run=broken.cum_sum()).with_columns(
+        found=figure(pl.col("units")).over("node", "run")
+    )
     answer = (pl.col("found") * UNIT).round(6).alias(name)
-    return units.filter(pl.col("found").is_not_null()).select(*KEYS, answer)
+    return found.filter(pl.col("found").is_not_null()).select(*KEYS, answer)

@@ -23,7 +23,6 @@ from tasks.ledger.show import (
     BudgetSummary,
     DayHeadroom,
     Horizon,
-    StreamPage,
     read_book,
     read_horizon,
     read_horizons,
@@ -48,7 +47,13 @@ def show_book(book: Book, terminal: Terminal) -> None:
             f"({page.terms.calendar})"
         )
         for stream in page.streams:
-            terminal.say(_stream(stream))
+            terms, counted = stream.terms, stream.counts.items()
+            counts = ", ".join(f"{count} {state.value.lower()}" for state, count in counted)
+            terminal.say(
+                f"stream {terms.stream}: {counts or 'no releases'}; alpha {terms.model.alpha}, resolution "
+                f"{terms.model.resolution}, unit {terms.model.unit}, {terms.calibration}, hierarchy "
+                f"{terms.hierarchy_hash[:12]}"
+            )
         if page.days:
             terminal.say("")
             headings = ("date", "released", "charged", "least left", "may be released")
@@ -69,11 +74,9 @@ def show_book(book: Book, terminal: Terminal) -> None:
         if page.free_from is None:
             terminal.say("nothing was ever charged: every window has all of it")
         else:
-            where, whole = _when(page.free_from, page.free_from_time), model.epsilon
-            terminal.say(
-                f"windows that begin at {where} or later have all of it, "
-                f"{model.in_words if model.delta else whole}"
-            )
+            whole = model.in_words if model.delta else model.epsilon
+            where = _when(page.free_from, page.free_from_time)
+            terminal.say(f"windows that begin at {where} or later have all of it, {whole}")
         for found in book.horizons:
             if found.grant == page.name:
                 line = f"the {found.n_days} days to {found.last}: {_loss(found)}"
@@ -84,7 +87,6 @@ def show_book(book: Book, terminal: Terminal) -> None:
         terminal.say(f"the ledger has another {changed} than the configuration: a run is refused")
 
 
-DECIMALS: dict[Currency, int] = {"epsilon": 6, "rho": 9}
 COMPOSED = {
     "draws": "exact composition of the noise that was drawn",
     "windows": "composition of whole periods, each with the whole epsilon of the windows that it takes",
@@ -94,7 +96,6 @@ COMPOSED = {
 
 
 def _loss(found: Horizon) -> str:
-    """What the days lose at delta."""
     if found.loss is None:
         return "noise was compromised, so all is lost"
     return (
@@ -103,23 +104,13 @@ def _loss(found: Horizon) -> str:
     )
 
 
-def _stream(page: StreamPage) -> str:
-    counts = ", ".join(f"{count} {state.value.lower()}" for state, count in page.counts.items())
-    terms = page.terms
-    return (
-        f"stream {terms.stream}: {counts or 'no releases'}; alpha {terms.model.alpha}, resolution "
-        f"{terms.model.resolution}, unit {terms.model.unit}, {terms.calibration}, hierarchy "
-        f"{terms.hierarchy_hash[:12]}"
-    )
-
-
 def _day(page: BudgetSummary, one: DayHeadroom) -> tuple[str, ...]:
-    states, charged, several = [], [], len(page.streams) > 1
+    states, charged = [], []
     for stream in page.streams:
+        of = f" ({stream.terms.stream})" if len(page.streams) > 1 else ""
         for release in stream.releases:
             if release.period == one.day.isoformat():
                 revision = f" r{release.revision}" if release.revision else ""
-                of = f" ({stream.terms.stream})" if several else ""
                 states.append(f"{release.state.value.lower()}{revision}{of}")
                 charged.append(f"{float(release.epsilon):.6g}")
     left = rounded_down(one.left, page.terms.model.currency)
@@ -139,7 +130,7 @@ def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> st
     """Six decimals, nine of rho, which is small; rounded down: what is left is never overstated."""
     if isinstance(amount, float):
         return "nothing: noise was compromised"
-    n = DECIMALS[currency]
+    n = 9 if currency == "rho" else 6
     return f"{floor(amount * 10**n) / 10**n:.{n}f}".rstrip("0").rstrip(".")
 
 
@@ -197,21 +188,20 @@ def verify(config: cli.Configs = None, as_json: cli.Json = False) -> None:
     Checks the ledger's hash chain, and compares ledger, catalogue and files. Exit code 1 if anything is
     found.
     """
-    cli.each_stream(config, as_json, _verify)
 
+    def of_stream(settings: Settings, terminal: Terminal) -> cli.Done:
+        with work("compare ledger, catalogue and files"):
+            found = check(settings, find_ledger(settings))
+        for kind, lines in (("problem", found.problems), ("note", found.notes)):
+            for line in lines:
+                terminal.say(f"{kind}: {line}")
+        n = len(found.problems)
+        verdict = f"{n} found" if n else "no edit, gap, reordering or difference found"
+        terminal.say(f"{verdict}: {found.n_releases} releases, {found.n_listed} days in the catalogue")
+        terminal.document(found)
+        return cli.Done(int(n > 0), verdict)
 
-def _verify(settings: Settings, terminal: Terminal) -> cli.Done:
-    with work("compare ledger, catalogue and files"):
-        found = check(settings, find_ledger(settings))
-    for kind, lines in (("problem", found.problems), ("note", found.notes)):
-        for line in lines:
-            terminal.say(f"{kind}: {line}")
-    verdict = (
-        f"{len(found.problems)} found" if found.problems else "no edit, gap, reordering or difference found"
-    )
-    terminal.say(f"{verdict}: {found.n_releases} releases, {found.n_listed} days in the catalogue")
-    terminal.document(found)
-    return cli.Done(1 if found.problems else 0, verdict)
+    cli.each_stream(config, as_json, of_stream)
 
 
 @app.command(epilog=cli.examples("optstream ledger horizon --days 365 --delta 1e-6"))

@@ -23,8 +23,7 @@ from tasks.operate.withdraw import withdraw as take_back
 from tasks.pages.public import require_pages
 from tasks.release.outcomes import RunDocument, budget_of
 from tasks.release.publish import days_published, publish_again
-from tasks.release.run import Run
-from tasks.release.stages import Ended, Requested, Status, and_after, each
+from tasks.release.run import Ended, Requested, Run, Status, and_after, each
 
 app = cli.new_app()
 

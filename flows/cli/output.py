@@ -20,7 +20,7 @@ from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.ingest.clock import clock_ahead
 from tasks.release.outcomes import Budget, Printed
-from tasks.release.stages import Ended, Status
+from tasks.release.run import Ended, Status
 
 RED, YELLOW = (Status.REFUSED, Status.VOID, Status.FAILED), (Status.WITHDRAWN, Status.BUSY, Status.WAITING)
 MOST_LISTED = 20

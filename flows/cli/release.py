@@ -40,8 +40,7 @@ from tasks.plan.dry_run import DryRun, DryRuns, Level, Period, SharedBudget, pri
 from tasks.plan.dry_run import dry_run as price
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import RunDocument, budget_of
-from tasks.release.run import Run, asking
-from tasks.release.stages import Ended, Status
+from tasks.release.run import Ended, Run, Status, asking
 
 # How `optstream run --dry-run` shows one stream, and several side by side.
 

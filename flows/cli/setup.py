@@ -26,6 +26,13 @@ from tasks.plan.advise import (
     write_proposal,
 )
 
+CONFIG = (
+    "The configuration file (TOML), else optstream.toml; may be repeated for the streams of one population."
+)
+SCALE = (
+    "A leaf's typical reading, from public knowledge, where a configuration has no mechanism.scale; given "
+    "once, or once for each configuration."
+)
 RTE_SUFFIXES = (".zip", ".xls")
 app = cli.new_app()
 
@@ -141,24 +148,8 @@ def _import(folder: Path, terminal: Terminal) -> str:
     )
 )
 def advise(
-    config: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="FILE",
-            help="The configuration file (TOML), else optstream.toml; may be repeated for the streams of one "
-            "population.",
-        ),
-    ] = None,
-    scale: Annotated[
-        list[float] | None,
-        cli.asks(
-            "NUMBER",
-            "A leaf's typical reading, from public knowledge, where a configuration has no "
-            "mechanism.scale; given once, or once for each configuration.",
-        ),
-    ] = None,
+    config: Annotated[list[Path] | None, cli.config_option(CONFIG, "FILE")] = None,
+    scale: Annotated[list[float] | None, cli.asks("NUMBER", SCALE)] = None,
     write: Annotated[
         list[Path] | None,
         cli.asks(
@@ -238,7 +229,7 @@ def _show_plans(
 
 
 def _figure(value: float) -> str:
-    """Three digits that tell, without a power of ten."""
+    """Three significant digits, without a power of ten."""
     return f"{float(f'{value:.3g}'):,.10g}"
 
 
@@ -248,11 +239,11 @@ def as_toml(keys: Mapping[str, Mapping[str, Any]]) -> str:
     for table, entries in keys.items():
         lines.append(f"    [{table}]")
         for key, value in entries.items():
-            if value is None:
-                lines.append(f"    # {key}: leave it out")
-            elif isinstance(value, Mapping):
+            if isinstance(value, Mapping):
                 inside = ", ".join(f"{name} = {json.dumps(one)}" for name, one in value.items())
                 lines.append(f"    {key} = {{ {inside} }}")
             else:
-                lines.append(f"    {key} = {json.dumps(value)}")
+                lines.append(
+                    f"    # {key}: leave it out" if value is None else f"    {key} = {json.dumps(value)}"
+                )
     return "\n".join(lines)

@@ -27,8 +27,7 @@ from tasks.config import Settings, load_settings
 from tasks.ingest.sandbox import end_with_parent
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import plan_backfill
-from tasks.release.run import LEASE, terms_of
-from tasks.release.stages import Ended, Requested, Status, and_after
+from tasks.release.run import LEASE, Ended, Requested, Status, and_after, terms_of
 from tasks.trusted.files import make_private_folder, private_opener, unexpected
 
 LEASE_MINUTES = 2.0

@@ -33,8 +33,19 @@ from tasks.release import pipeline as steps
 from tasks.release.outcomes import budget_of
 from tasks.release.publish import close_over
 from tasks.release.revise import due, record_listed
-from tasks.release.run import LEASE, Run, enrol, let_go
-from tasks.release.stages import Ended, Estimated, Requested, Stage, Staged, Status, and_after
+from tasks.release.run import (
+    LEASE,
+    Ended,
+    Estimated,
+    Requested,
+    Run,
+    Stage,
+    Staged,
+    Status,
+    and_after,
+    enrol,
+    let_go,
+)
 
 # How flows and steps are called: as runs and tasks of Prefect, or as plain functions.
 

@@ -27,9 +27,9 @@ from tasks.monitor.notify import (
     heard,
     log_transitions,
     news_for,
-    read_told,
+    read_memory,
     seen,
-    write_told,
+    write_memory,
 )
 from tasks.monitor.view import StreamView
 from tasks.monitor.view import watch as look_at
@@ -89,7 +89,7 @@ def _look_and_send(settings: Settings, channels: Sequence[str]) -> Watched:
     with ExitStack() as alone:
         with suppress(OSError):  # of that disk, maybe: then it looks and sends without
             alone.enter_context(exclusive_in(settings.watch_folder))
-        memory = before = read_told(settings)
+        memory = before = read_memory(settings)
         try:
             check_trusted(settings)
             with ledger_if_any(settings) as ledger:
@@ -144,7 +144,7 @@ def _send_all(
 
 def _keep(settings: Settings, memory: Memory) -> list[str]:
     try:
-        write_told(settings, memory)
+        write_memory(settings, memory)
     except OSError as error:
         return [
             f"which alarms were sent cannot be recorded in {settings.watch_folder / FILE} "

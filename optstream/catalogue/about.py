@@ -133,7 +133,6 @@ class About(Document):
         )
 
     def to_bytes(self) -> bytes:
-        """Return the file's bytes; the same facts give the same bytes."""
         return (json.dumps(self.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 

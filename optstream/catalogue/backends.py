@@ -107,9 +107,8 @@ class LocalStorage:
 class LocalTransaction:
     """One publisher's change of a folder of this machine, whose lock and descriptor the caller holds.
 
-    A transaction ends when it has replaced the catalogue, or not. Where it is not `is_alone`, files that
-    others are about to list must be spared. One that `is_again` met a conflict before, and may have left
-    files that it wrote.
+    is_alone: whether no other can be about to list a file. is_again: whether it met a conflict before, and
+    may have left files that it wrote.
     """
 
     is_alone = True

@@ -187,7 +187,6 @@ class _Plain(GenerateJsonSchema):
     """
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Return False."""
         return False
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:

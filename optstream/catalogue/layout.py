@@ -76,14 +76,14 @@ _MEASUREMENTS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parque
 _ERRORS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-vintage-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
 _RELEASE = re.compile(r"release-([0-9a-f]{64})\.parquet")
 
+# Names, and places relative to the published folder.
+
 
 def is_release_name(name: str) -> bool:
-    """Return whether a file of this name is a release."""
     return _RELEASE.fullmatch(name) is not None
 
 
 def release_name(file_hash: str) -> str:
-    """Return the name of the Parquet file with this hash."""
     return f"release-{file_hash}.parquet"
 
 
@@ -93,7 +93,6 @@ def folder_of(part: str, period: date) -> str:
 
 
 def data_file(period: date, file_hash: str) -> str:
-    """Return where the release of `period` is, relative to the published folder."""
     return f"{folder_of(DATA, period)}/{release_name(file_hash)}"
 
 
@@ -103,12 +102,10 @@ def closed_file(day: date, file_hash: str) -> str:
 
 
 def superseded_file(period: date, file_hash: str) -> str:
-    """Return where it is after another has taken its place."""
     return f"{folder_of(SUPERSEDED, period)}/{release_name(file_hash)}"
 
 
 def measurements_file(period: date, revision: int, file_hash: str) -> str:
-    """Return where the measurements of a day's revision are, relative to the published folder."""
     return f"{folder_of(MEASUREMENTS, period)}/revision-{revision}-{file_hash}.parquet"
 
 
@@ -119,7 +116,6 @@ def measurements_name(name: str) -> tuple[int, str] | None:
 
 
 def errors_file(period: date, revision: int, vintage: int, file_hash: str) -> str:
-    """Return where the errors of a release are, relative to the published folder."""
     return f"{folder_of(ERRORS, period)}/revision-{revision}-vintage-{vintage}-{file_hash}.parquet"
 
 
@@ -130,10 +126,8 @@ def errors_name(name: str) -> tuple[int, int, str] | None:
 
 
 def manifest_file(file_hash: str) -> str:
-    """Return where its manifest is."""
     return f"{MANIFESTS}/release-{file_hash}.json"
 
 
 def signature_file(data: bytes, key: str) -> str:
-    """Return where the signature of a file of these bytes is, by the key of this identifier."""
     return f"{SIGNATURES}/{hashlib.sha256(data).hexdigest()}-{key}.sig"

@@ -148,7 +148,6 @@ class Table:
 
     @property
     def is_file(self) -> bool:
-        """Whether the table is one file."""
         return self.place == self.files
 
 
@@ -187,7 +186,6 @@ class Dataset:
 
     @property
     def version(self) -> str:
-        """1.0.0, and after the plus the first 16 digits of the SHA-256 of the catalogue's bytes."""
         return version_of(self.catalogue)
 
     @property
@@ -355,7 +353,6 @@ class Deployment:
 
     @property
     def model(self) -> PrivacyModel:
-        """The privacy guarantee in force."""
         return self.guarantees[-1]
 
 

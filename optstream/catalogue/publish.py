@@ -3,7 +3,7 @@
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -43,11 +43,6 @@ class Publication:
     entry: Entry
     changed: bool
 
-    def in_words(self) -> str:
-        """Return one line for the operator, without any published value."""
-        what = f"{self.entry.period} revision {self.entry.revision} vintage {self.entry.vintage}"
-        return f"published {what}" if self.changed else f"{what} was published already; nothing changed"
-
 
 def publish(
     folder: Location | str,
@@ -55,18 +50,13 @@ def publish(
     head_after: Callable[[str | None], str],
     signer: Signer | None = None,
 ) -> tuple[Publication, ...]:
-    """Make staged releases, each of a period of its own, the published ones: all of them or none.
+    """Publish staged releases, each of a period of its own: all of them or none.
 
     In one transaction: write each file and manifest under names that hold the file's hash, never over an
-    existing path; replace the catalogue atomically, once; move files that these replace to superseded/. After
-    a crash at any point the catalogue lists only whole files, and publishing the same releases again
-    completes the work.
-
-    `head_after` is called inside each transaction with the head that the catalogue carries (None without
-    one), and returns the ledger's head for the new catalogue, or raises if the ledger does not contain the
-    given one. So the heads of a catalogue stand in the ledger in the order of its publications. Raises
-    PublicationError, with nothing listed, where the releases or the folder do not fit; or where the folder
-    cannot be written.
+    existing path; replace the catalogue once; move the files that these replace to superseded/. After a crash
+    at any point the catalogue lists only whole files, and the same call completes the work. `head_after`
+    returns the ledger's head, given that of the catalogue (None without one), or raises if the ledger does
+    not contain that: so heads stand in the ledger in the order of publications.
     """
     if any(statement.simulated for _, statement in releases):
         raise PublicationError(
@@ -199,11 +189,7 @@ def _put(
     )
     is_unsigned = signer is not None and not signer.has_signed(transaction, catalogue)
     if fresh or is_unsigned:
-        catalogue, left = reopened(transaction, catalogue, [entry.period for entry in fresh])
-        catalogue = put_catalogue(
-            transaction, known, catalogue.with_entries(fresh) if fresh else catalogue, signer
-        )
-        remove_left(transaction, left)
+        catalogue = list_entries(transaction, known, catalogue, fresh, signer)
     elif any(written) and not transaction.is_alone:
         transaction.confirm_catalogue()  # or what was put back may have been superseded meanwhile
     listed = [found for entry in entries if (found := catalogue.entry(entry.period))]
@@ -294,30 +280,32 @@ def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) ->
                 finish_listing(folder, entry.period)
 
 
-Left = tuple[tuple[str, str], ...]
-"""Folders and names of files that are to be removed once the catalogue no longer needs them."""
-
-
-def reopened(
-    transaction: Transaction, catalogue: Catalogue, periods: Iterable[date]
-) -> tuple[Catalogue, Left]:
-    """Put the hours of closed days back into data/; return the new catalogue, and what to remove after."""
-    days = {day_of(period) for period in periods}
+def list_entries(
+    transaction: Transaction,
+    known: Catalogue | None,
+    catalogue: Catalogue,
+    fresh: Sequence[Entry],
+    signer: Signer | None,
+) -> Catalogue:
+    """Replace the known catalogue by one with these entries; days that they change are opened first: their
+    hours go back into data/, and what closed them goes once the catalogue no longer needs it.
+    """
+    days = {day_of(entry.period) for entry in fresh}
     own = [one for one in catalogue.entries if one.closed_in and day_of(one.period) in days]
     for entry in own:
         # in data/ still, where whoever closed the day died before it was moved
         data = read_file(transaction, entry, verify=True)
         transaction.create_new(layout.data_file(entry.period, entry.file_hash), data)
-    names = [(folder_of(SUPERSEDED, one.period), release_name(one.file_hash)) for one in own]
-    files = {one.shown_in.rpartition("/")[::2] for one in own}
     opened = {one.period: one.changed(closed_in=None) for one in own}
-    return catalogue.changed(periods=catalogue.periods | opened), (*names, *sorted(files))
-
-
-def remove_left(transaction: Transaction, left: Left) -> None:
-    """Remove what `reopened` named."""
-    for folder, name in left:
+    catalogue = catalogue.changed(periods=catalogue.periods | opened)
+    catalogue = put_catalogue(
+        transaction, known, catalogue.with_entries(fresh) if fresh else catalogue, signer
+    )
+    for entry in own:
+        transaction.remove(folder_of(SUPERSEDED, entry.period), [release_name(entry.file_hash)])
+    for folder, name in sorted({one.shown_in.rpartition("/")[::2] for one in own}):
         transaction.remove(folder, [name])
+    return catalogue
 
 
 # Taking a day back: a tombstone in the catalogue first, then its files out of the folder.
@@ -350,21 +338,16 @@ def withdraw(
     last_revision: int = 0,
     signer: Signer | None = None,
 ) -> Withdrawal:
-    """Make the published release of a day a tombstone, and delete the day's files.
+    """Replace the published release of a day by a tombstone, and delete the day's files.
 
-    In one transaction: replace the catalogue atomically by one in which the entry says `withdrawn` and
-    carries the ledger's head; then blank the page, which may show the day, and delete every revision of the
-    day from data/ and superseded/. The manifests stay, and the tombstone names the last one. After a crash at
-    any point no listed file is missing, and the same call completes the work; so does the publication of a
-    higher revision, the only thing that takes the tombstone's place.
+    In one transaction: list the tombstone, blank the page, which may show the day, and delete every revision
+    from data/ and superseded/; the manifests stay. After a crash at any point no listed file is missing, and
+    the same call completes the work; so does a higher revision, which alone takes the tombstone's place.
 
-    In an object store nobody can be kept from publishing the day at the same moment. There a withdrawal
-    always replaces the catalogue, by an empty one of `value_column` where there is none, so that such a
-    publisher meets a conflict and asks the ledger again; `last_revision` is the highest that the ledger
-    withdraws.
-
-    `tell_ledger` is called inside each transaction with what the catalogue lists of the day (None if nothing)
-    and its head, records the withdrawal and returns the ledger's head.
+    In an object store a withdrawal always replaces the catalogue, by an empty one of `value_column` where
+    there is none: who publishes the day at the same moment meets a conflict and asks the ledger again.
+    `tell_ledger` records the withdrawal, given the day's entry and the catalogue's head (None without them),
+    and returns the ledger's head. last_revision: the highest that the ledger withdraws.
     """
 
     def work(transaction: Transaction) -> Withdrawal:
@@ -383,12 +366,10 @@ def withdraw(
             signer.take_up(transaction, catalogue)
         if catalogue is None or entry is None:
             if not transaction.is_alone:
-                new = (
-                    catalogue.changed(ledger_head=ledger_head)
-                    if catalogue
-                    else Catalogue(stream=stream, value_column=str(value_column), ledger_head=ledger_head)
+                new = catalogue or Catalogue(
+                    stream=stream, value_column=str(value_column), ledger_head=ledger_head
                 )
-                _relist(transaction, catalogue, new, signer)
+                _relist(transaction, catalogue, new.changed(ledger_head=ledger_head), signer)
             # a publisher that died before it replaced the catalogue may have left files
             delete_files(transaction, period, last_revision)
             return Withdrawal(None, False)
@@ -396,9 +377,7 @@ def withdraw(
         changed = not entry.withdrawn
         if changed:
             entry = entry.changed(ledger_head=ledger_head, withdrawn=True, closed_in=None)
-            opened, left = reopened(transaction, catalogue, [entry.period])
-            catalogue = put_catalogue(transaction, catalogue, opened.with_entries([entry]), signer)
-            remove_left(transaction, left)
+            catalogue = list_entries(transaction, catalogue, catalogue, [entry], signer)
         elif signer is not None and not signer.has_signed(transaction, catalogue):
             changed, signed = True, catalogue.changed(ledger_head=ledger_head)
             catalogue = put_catalogue(transaction, catalogue, signed, signer)

@@ -42,7 +42,6 @@ class Column:
 
     @property
     def kind(self) -> str:
-        """The type as Data Packages name it."""
         return KINDS.get(type(self.type), "string")
 
 
@@ -128,7 +127,6 @@ def kind_of(name: str) -> pl.DataType:
 
 
 def schema(value_column: str, with_errors: bool = True, with_bands: bool = False) -> dict[str, pl.DataType]:
-    """Return the types of `columns_of` by their names."""
     return {one.name: one.type for one in columns_of(value_column, with_errors, with_bands)}
 
 

@@ -48,7 +48,6 @@ class Signer:
 
     @property
     def name(self) -> str:
-        """The key's identifier."""
         return key_name(self.key.public_key())
 
     def sign(self, transaction: Transaction, data: bytes) -> bool:
@@ -127,7 +126,6 @@ def key_name(key: Ed25519PublicKey) -> str:
 
 
 def public_pem(key: Ed25519PublicKey) -> str:
-    """Return a public key as the text of a PEM file."""
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
 
 

@@ -429,7 +429,6 @@ class ReleaseStatement(Document):
 
     @property
     def covered_in_words(self) -> str:
-        """The `covered_change` as readers see it, in the unit of the values."""
         return decimal_below(self.covered_change)
 
     @property
@@ -468,7 +467,6 @@ class Manifest(Document):
     statement: Annotated[dict[str, Any], _Stated()]
 
     def to_bytes(self) -> bytes:
-        """Return the file's bytes."""
         return (json.dumps(self.to_json(), indent=1, allow_nan=False) + "\n").encode()
 
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +12,30 @@ from optstream.estimation.problem import LeastSquares
 from optstream.estimation.system import Holders, System, holders_of, inverses, known_enough, product
 from optstream.stream import AggregationTree
 
-# What leaves answer to what pulls at them from above: bounded values, and how these move.
-
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-LEAST_WORTH = 2.0**-60
+LEAST_WEIGHT = 2.0**-60
 """Of the leaves' largest weight: a leaf of which less is known is held to its target by this much."""
 CHUNK = 1 << 16
 """Numbers that are looked at together, so that they stay in the processor's cache."""
+MOST_ROUNDS = 100
+SHORTEST = 2.0**-60
+"""Of a Newton step, before the search gives up."""
+LEAST_RISE = 1e-4
+"""Of a step's predicted gain: less is no success."""
+CLOSE = 1e-7
+"""In standard errors: how far any linear function of the answer may be from the optimum's."""
+ROUGH = 1e-3
+"""Of the first gap: how exactly a start is found from the steps alone, without features."""
+HOLD = 100.0
+"""How much more than measured a node counts in `held_from_above`, for each level above the deepest."""
+MOST_HELD = 1e9
+"""How much more the root of a deep tree is held: beyond, a sum's rounding would count."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pulls:
-    """A point of the dual program.
+    """Multipliers of the dual program.
 
     above: (n_groups, n_steps), sums of the multipliers of the nodes above each group of leaves. claimed:
     (n_above, n_steps), the values of the nodes above at which these are their multipliers. of_parts,
@@ -38,36 +48,34 @@ class Pulls:
     claimed_parts: Floats
 
     def moved(self, step: "Pulls", length: float) -> "Pulls":
-        return Pulls(
-            self.above + length * step.above,
-            self.claimed + length * step.claimed,
-            self.of_parts + length * step.of_parts,
-            self.claimed_parts + length * step.claimed_parts,
-        )
+        """Return these pulls plus so much of a step."""
+        pairs = zip(vars(self).values(), vars(step).values(), strict=True)
+        return Pulls(*(own + length * other for own, other in pairs))
 
 
 @dataclass(eq=False)
-class Answers:
-    """The leaves' values at a point of the dual.
+class Point:
+    """A point of the dual, and the values with which leaves answer it.
 
     sums: (n_groups, n_steps), over each group of leaves with the same nodes above. shift: their change by the
     Newton step of the leaves' features. covariance: derivative of the sums by the multipliers from above,
     (n_groups, 1, n_steps, n_steps), or (n_groups, n_steps, 1, 1) without features, for then steps do not
-    depend on each other. dual, gap: the leaves' part of each; largest: the largest term of that gap, a
-    squared number of standard deviations. kept: for each chunk the inputs of the Newton step of its features.
+    depend on each other. value: of the dual. gap: primal less dual; largest: its largest term, a squared
+    number of standard deviations. kept: for each chunk the inputs of the Newton step of its features.
     """
 
+    pulls: Pulls
     sums: Floats
     shift: Floats
     covariance: Floats
-    dual: float = 0.0
+    value: float = 0.0
     gap: float = 0.0
     largest: float = 0.0
     kept: list[tuple[Floats, Floats, Floats, Floats]] = field(default_factory=list)
 
 
-class Leaves:
-    """The leaves of a problem, group by group.
+class Dual:
+    """The dual of `solve_bounded`'s program, few numbers for each inner node and no constraint.
 
     Given the multipliers lambda from above and nu of its features, a leaf's value at each step by itself is
     max(bound, y + (lambda + R' nu) / d): y its target there, d that target's weight, R the features' parts.
@@ -75,138 +83,17 @@ class Leaves:
     """
 
     def __init__(self, problem: LeastSquares, holders: Holders, bounds: Floats) -> None:
-        self.problem, self.holders, self.bounds = problem, holders, bounds
-        self.n_steps = problem.rows.shape[1]
+        self.holders, self.groups, self.bounds = holders, holders.groups, bounds
+        self.rows, self.n_steps = problem.rows, problem.rows.shape[1]
+        self.weights, self.targets = (part[holders.above] for part in (problem.weights, problem.targets))
+        self.leaf_weights, self.leaf_targets = problem.weights, problem.targets
         self.parts = np.ascontiguousarray(problem.rows[self.n_steps :])
-        self.least = LEAST_WORTH * float(problem.weights[holders.leaves, : self.n_steps].max())
-        n_parts = len(self.parts)
-        pairs = (self.parts[:, None, :] * self.parts[None, :, :]).reshape(n_parts**2, self.n_steps)
-        self.pairs = np.ascontiguousarray(pairs.T)
-
-    def chunks(self) -> Iterator[tuple[slice, Integers]]:
-        """Yield all leaves, some at a time: their rows in `holders.leaves`, and their places in the tree."""
-        size = max(1, CHUNK // (self.n_steps * max(len(self.parts), 1)))
-        for at in range(0, len(self.holders.leaves), size):
-            rows = slice(at, at + size)
-            yield rows, self.holders.leaves[rows]
-
-    def values(self, pulls: Pulls) -> Floats:
-        """Return the values of all leaves at these pulls, (n_leaves, n_steps), in `holders.leaves` order."""
-        found = np.empty_like(self.bounds)
-        for rows, nodes in self.chunks():
-            found[rows] = self._respond(pulls, rows, nodes)[0]
-        return found
-
-    def answer(self, pulls: Pulls) -> Answers:
-        """Return all leaves' values at a point of the dual, in one pass; only `kept` is of their size."""
-        (n_groups, n_steps), n_parts = pulls.above.shape, len(self.parts)
-        shape = (n_groups, 1, n_steps, n_steps) if n_parts else (n_groups, n_steps, 1, 1)
-        found = Answers(np.zeros_like(pulls.above), np.zeros_like(pulls.above), np.zeros(shape))
-        for rows, nodes in self.chunks():
-            values, pull, inverse, free = self._respond(pulls, rows, nodes)
-            off = values - self.problem.targets[nodes, :n_steps]
-            found.dual += float(np.sum(0.5 * off**2 / inverse - pull * values))
-            moves = np.where(free, inverse, 0.0)
-            if n_parts:
-                self._join_features(found, pulls, rows, values, moves)
-            self._gather(found, rows, values, moves)
-        return found
-
-    def features_step(self, pulls: Pulls, found: Answers, change: Floats) -> tuple[Floats, Floats, float]:
-        """Return the Newton step of the parts, and the dual's slope along it, given each group's `change`."""
-        of_parts, claims = np.empty_like(pulls.of_parts), np.empty_like(pulls.claimed_parts)
-        slope = 0.0
-        # without features nothing is kept, and there is nothing to do
-        for (rows, _), (gain, own, sums, moves) in zip(self.chunks(), found.kept, strict=False):
-            moved = change[self.holders.group[rows]]
-            of_parts[rows] = own - np.matmul(gain, ((moves * moved) @ self.parts.T)[..., None])[..., 0]
-            answered = sums + (moves * (moved + of_parts[rows] @ self.parts)) @ self.parts.T
-            claims[rows] = answered - pulls.claimed_parts[rows]
-            slope += float(np.sum((pulls.claimed_parts[rows] - sums) * of_parts[rows]))
-        return of_parts, claims, slope
-
-    def _respond(
-        self, pulls: Pulls, rows: slice, nodes: Integers
-    ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
-        """Return some leaves' values, what pulls at them, 1/d, and which of the values are off the bound."""
-        inverse = 1.0 / np.maximum(self.problem.weights[nodes, : self.n_steps], self.least)
-        pull = pulls.of_parts[rows] @ self.parts + pulls.above[self.holders.group[rows]]
-        values = self.problem.targets[nodes, : self.n_steps] + pull * inverse
-        free = values >= self.bounds[rows]
-        return np.where(free, values, self.bounds[rows]), pull, inverse, free
-
-    def _join_features(
-        self, found: Answers, pulls: Pulls, rows: slice, values: Floats, moves: Floats
-    ) -> None:
-        """Eliminate the chunk's nu: nu + dnu = U (s - R z - R A (dlambda + R' dnu)), A = diag(moves)."""
-        nodes, n_parts = self.holders.leaves[rows], len(self.parts)
-        weights = self.problem.weights[nodes, self.n_steps :]
-        targets = self.problem.targets[nodes, self.n_steps :]
-        sums, claimed = values @ self.parts.T, pulls.claimed_parts[rows]
-        off = weights * (sums - claimed) ** 2
-        found.dual += 0.5 * float(np.sum(weights * (targets**2 - claimed**2)))
-        found.gap += 0.5 * float(off.sum())
-        found.largest = max(found.largest, float(off.max(initial=0.0)))
-        inside = (moves @ self.pairs).reshape(-1, n_parts, n_parts)
-        solved = np.linalg.inv(np.eye(n_parts) + weights[:, :, None] * inside)
-        missing = weights * (targets - sums) - pulls.of_parts[rows]
-        own = np.matmul(solved, missing[..., None])[..., 0]
-        found.kept.append((solved * weights[:, None, :], own, sums, moves))
-
-    def _gather(self, found: Answers, rows: slice, values: Floats, moves: Floats) -> None:
-        """Add a chunk's values and their covariance, A - A R' (U^-1 + R A R')^-1 R A, to their groups."""
-        group = self.holders.group[rows]
-        begin = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
-        groups, n_steps = group[begin], self.n_steps
-        found.sums[groups] += np.add.reduceat(values, begin, axis=0)
-        diagonal = np.add.reduceat(moves, begin, axis=0)
-        if not len(self.parts):
-            found.covariance[groups, :, 0, 0] += diagonal
-            return
-        gain, own, _, _ = found.kept[-1]
-        found.shift[groups] += np.add.reduceat(moves * (own @ self.parts), begin, axis=0)
-        right = self.parts[None] * moves[:, None, :]
-        left = np.matmul(gain, right)
-        ends = [*begin[1:].tolist(), len(values)]
-        for at, end, number in zip(begin.tolist(), ends, groups.tolist(), strict=True):
-            one, other = (part[at:end].reshape(-1, n_steps) for part in (right, left))
-            found.covariance[number, 0] -= one.T @ other
-        every = np.arange(n_steps)
-        found.covariance[groups[:, None], 0, every, every] += diagonal
-
-
-# The dual of the bounded program: few numbers for each inner node, and no constraint.
-
-
-MOST_ROUNDS = 100
-SHORTEST = 2.0**-60
-"""Of a Newton step, before the search gives up."""
-LEAST_RISE = 1e-4
-"""Of a step's predicted gain: less is no success."""
-CLOSE = 1e-7
-"""In standard errors: how far any linear function of the answer may be from the optimum's."""
-
-
-@dataclass(frozen=True, eq=False)
-class _At:
-    """A dual point, what leaves answer there, the dual's value, the gap and its largest term."""
-
-    pulls: Pulls
-    answers: Answers
-    value: float
-    gap: float
-    largest: float
-
-
-class Dual:
-    """The dual of `solve_bounded`'s program, and Newton's method on it."""
-
-    def __init__(self, problem: LeastSquares, holders: Holders, bounds: Floats) -> None:
-        self.problem, self.groups, self.leaves = problem, holders.groups, Leaves(problem, holders, bounds)
-        rows, self.weights = problem.rows, problem.weights[holders.above]
-        self.targets = problem.targets[holders.above]
-        if len(rows) > rows.shape[1]:
-            self.precision = np.matmul(rows.T[None], self.weights[:, :, None] * rows[None])[:, None]
+        self.least = LEAST_WEIGHT * float(problem.weights[holders.leaves, : self.n_steps].max())
+        pairs = self.parts[:, None, :] * self.parts[None, :, :]
+        self.pairs = np.ascontiguousarray(pairs.reshape(-1, self.n_steps).T)
+        if len(self.parts):
+            weighted = self.weights[:, :, None] * self.rows[None]
+            self.precision = np.matmul(self.rows.T[None], weighted)[:, None]
         else:
             self.precision = self.weights[:, :, None, None]
 
@@ -224,7 +111,19 @@ class Dual:
         converged = bool(np.sqrt(2.0 * at.gap) <= CLOSE)
         return at.pulls, Optimality(at.gap, float(np.sqrt(at.largest)), rounds, converged)
 
-    def _searched(self, at: _At) -> _At | None:
+    def values(self, pulls: Pulls) -> Floats:
+        """Return the values of all leaves at these pulls, (n_leaves, n_steps), in `holders.leaves` order."""
+        found = np.empty_like(self.bounds)
+        for rows in self._chunks():
+            found[rows] = self._respond(pulls, rows)[0]
+        return found
+
+    def _chunks(self) -> Iterator[slice]:
+        """Yield all leaves, some at a time, as rows of `holders.leaves`."""
+        size = max(1, CHUNK // (self.n_steps * max(len(self.parts), 1)))
+        return (slice(at, at + size) for at in range(0, len(self.holders.leaves), size))
+
+    def _searched(self, at: Point) -> Point | None:
         """Return a better point on the Newton step, its end if that will do; None if none is found."""
         (step, slope), length = self._newton(at), 1.0
         while length > SHORTEST:
@@ -235,52 +134,102 @@ class Dual:
             length *= 0.5
         return None
 
-    def _at(self, pulls: Pulls) -> _At:
-        rows, answers = self.problem.rows, self.leaves.answer(pulls)
-        off = self.weights * ((self.groups.sums(answers.sums) - pulls.claimed) @ rows.T) ** 2
-        claimed = self.weights * (self.targets**2 - (pulls.claimed @ rows.T) ** 2)
-        return _At(
-            pulls,
-            answers,
-            value=answers.dual + 0.5 * float(np.sum(claimed)),
-            gap=answers.gap + 0.5 * float(off.sum()),
-            largest=max(answers.largest, float(off.max(initial=0.0))),
-        )
-
     def _start(self, rough: Pulls | None) -> Pulls:
         """Return pulls with the values at which nodes pull so; without `rough` the free estimate's."""
-        n_steps, nodes = self.problem.rows.shape[1], self.leaves.holders.leaves
-        weights, targets = (part[nodes, n_steps:] for part in (self.problem.weights, self.problem.targets))
-        pulled = (self.weights * self.targets) @ self.problem.rows
-        if rough is not None:
-            steps = np.s_[:, :n_steps]
-            pulled -= self.weights[steps] * (self.targets[steps] - rough.claimed)
-            shape = (*self.precision.shape[:-1], 1)
-            claimed = product(inverses(self.precision), pulled.reshape(shape)).reshape(pulled.shape)
-            return Pulls(rough.above, claimed, np.zeros_like(weights), np.where(weights > 0, targets, 0.0))
-        above = self.groups.pulled(pulled)
-        return Pulls(above, np.zeros_like(pulled), weights * targets, np.zeros_like(weights))
+        nodes, steps = self.holders.leaves, np.s_[:, : self.n_steps]
+        weights, targets = (part[nodes, self.n_steps :] for part in (self.leaf_weights, self.leaf_targets))
+        pulled = (self.weights * self.targets) @ self.rows
+        if rough is None:
+            above = self.groups.pulled(pulled)
+            return Pulls(above, np.zeros_like(pulled), weights * targets, np.zeros_like(weights))
+        pulled -= self.weights[steps] * (self.targets[steps] - rough.claimed)
+        shape = (*self.precision.shape[:-1], 1)
+        claimed = product(inverses(self.precision), pulled.reshape(shape)).reshape(pulled.shape)
+        return Pulls(rough.above, claimed, np.zeros_like(weights), np.where(weights > 0, targets, 0.0))
 
-    def _newton(self, at: _At) -> tuple[Pulls, float]:
+    def _at(self, pulls: Pulls) -> Point:
+        """Return the point with these pulls, in one pass over the leaves; only `kept` is of their size."""
+        n_groups, n = pulls.above.shape
+        shape = (n_groups, 1, n, n) if len(self.parts) else (n_groups, n, 1, 1)
+        found = Point(pulls, np.zeros_like(pulls.above), np.zeros_like(pulls.above), np.zeros(shape))
+        for rows in self._chunks():
+            values, pull, inverse, free = self._respond(pulls, rows)
+            off = values - self.leaf_targets[self.holders.leaves[rows], : self.n_steps]
+            found.value += float(np.sum(0.5 * off**2 / inverse - pull * values))
+            moves = np.where(free, inverse, 0.0)
+            if len(self.parts):
+                self._join_features(found, rows, values, moves)
+            self._gather(found, rows, values, moves)
+        off = self.weights * ((self.groups.sums(found.sums) - pulls.claimed) @ self.rows.T) ** 2
+        claimed = self.weights * (self.targets**2 - (pulls.claimed @ self.rows.T) ** 2)
+        found.value += 0.5 * float(np.sum(claimed))
+        found.gap += 0.5 * float(off.sum())
+        found.largest = max(found.largest, float(off.max(initial=0.0)))
+        return found
+
+    def _respond(self, pulls: Pulls, rows: slice) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+        """Return some leaves' values, what pulls at them, 1/d, and which of the values are off the bound."""
+        nodes = self.holders.leaves[rows]
+        inverse = 1.0 / np.maximum(self.leaf_weights[nodes, : self.n_steps], self.least)
+        pull = pulls.of_parts[rows] @ self.parts + pulls.above[self.holders.group[rows]]
+        values = self.leaf_targets[nodes, : self.n_steps] + pull * inverse
+        free = values >= self.bounds[rows]
+        return np.where(free, values, self.bounds[rows]), pull, inverse, free
+
+    def _join_features(self, found: Point, rows: slice, values: Floats, moves: Floats) -> None:
+        """Eliminate the chunk's nu: nu + dnu = U (s - R z - R A (dlambda + R' dnu)), A = diag(moves)."""
+        nodes, n_parts, pulls = self.holders.leaves[rows], len(self.parts), found.pulls
+        weights, targets = (part[nodes, self.n_steps :] for part in (self.leaf_weights, self.leaf_targets))
+        sums, claimed = values @ self.parts.T, pulls.claimed_parts[rows]
+        off = weights * (sums - claimed) ** 2
+        found.value += 0.5 * float(np.sum(weights * (targets**2 - claimed**2)))
+        found.gap += 0.5 * float(off.sum())
+        found.largest = max(found.largest, float(off.max(initial=0.0)))
+        inside = (moves @ self.pairs).reshape(-1, n_parts, n_parts)
+        solved = np.linalg.inv(np.eye(n_parts) + weights[:, :, None] * inside)
+        missing = weights * (targets - sums) - pulls.of_parts[rows]
+        own = np.matmul(solved, missing[..., None])[..., 0]
+        found.kept.append((solved * weights[:, None, :], own, sums, moves))
+
+    def _gather(self, found: Point, rows: slice, values: Floats, moves: Floats) -> None:
+        """Add a chunk's values and their covariance, A - A R' (U^-1 + R A R')^-1 R A, to their groups."""
+        group = self.holders.group[rows]
+        begin = np.flatnonzero(np.diff(group, prepend=-1))
+        groups, n_steps = group[begin], self.n_steps
+        found.sums[groups] += np.add.reduceat(values, begin, axis=0)
+        diagonal = np.add.reduceat(moves, begin, axis=0)
+        if not len(self.parts):
+            found.covariance[groups, :, 0, 0] += diagonal
+            return
+        gain, own, _, _ = found.kept[-1]
+        found.shift[groups] += np.add.reduceat(moves * (own @ self.parts), begin, axis=0)
+        right = self.parts[None] * moves[:, None, :]
+        left = np.matmul(gain, right)
+        ends = [*begin[1:].tolist(), len(values)]
+        for at, end, number in zip(begin.tolist(), ends, groups.tolist(), strict=True):
+            one, other = (part[at:end].reshape(-1, n_steps) for part in (right, left))
+            found.covariance[number, 0] -= one.T @ other
+        every = np.arange(n_steps)
+        found.covariance[groups[:, None], 0, every, every] += diagonal
+
+    def _newton(self, at: Point) -> tuple[Pulls, float]:
         """Return the step to the maximum of the dual's quadratic piece, and how fast the dual rises on it."""
-        pulls, answers = at.pulls, at.answers
-        system = System(self.groups, self.precision, answers.covariance)
-        missed = pulls.claimed - self.groups.sums(answers.sums)
-        right = missed - self.groups.sums(answers.shift)
+        pulls = at.pulls
+        system = System(self.groups, self.precision, at.covariance)
+        missed = pulls.claimed - self.groups.sums(at.sums)
+        right = missed - self.groups.sums(at.shift)
         step, change = system.solve(right.reshape((*self.precision.shape[:-1], 1)))
         claimed = -product(system.noise, step).reshape(right.shape)
-        change = change.reshape(pulls.above.shape)
-        of_parts, claims, slope = self.leaves.features_step(pulls, answers, change)
-        slope += float(np.sum(missed * step.reshape(right.shape)))
+        change, slope = change.reshape(pulls.above.shape), float(np.sum(missed * step.reshape(right.shape)))
+        of_parts, claims = np.empty_like(pulls.of_parts), np.empty_like(pulls.claimed_parts)
+        # without features nothing is kept, and there is nothing to do
+        for rows, (gain, own, sums, moves) in zip(self._chunks(), at.kept, strict=False):
+            moved = change[self.holders.group[rows]]
+            of_parts[rows] = own - np.matmul(gain, ((moves * moved) @ self.parts.T)[..., None])[..., 0]
+            answered = sums + (moves * (moved + of_parts[rows] @ self.parts)) @ self.parts.T
+            claims[rows] = answered - pulls.claimed_parts[rows]
+            slope += float(np.sum((pulls.claimed_parts[rows] - sums) * of_parts[rows]))
         return Pulls(change, claimed, of_parts, claims), slope
-
-
-ROUGH = 1e-3
-"""Of the first gap: how exactly a start is found from the steps alone, without features."""
-HOLD = 100.0
-"""How much more than measured a node counts in `held_from_above`, for each level above the deepest."""
-MOST_HELD = 1e9
-"""How much more the root of a deep tree is held: beyond, a sum's rounding would count."""
 
 
 def solve_bounded(
@@ -295,7 +244,7 @@ def solve_bounded(
 
     Method: the multiplier at a leaf from above is the sum of its ancestors' multipliers mu_n = W_n (y_n -
     x_n). Given that sum lambda and the multipliers nu of its own features, a leaf's value at each step is
-    explicit (`Leaves`). So the dual is a smooth concave function of mu and nu without constraints, quadratic
+    explicit (`Dual`). So the dual is a smooth concave function of mu and nu without constraints, quadratic
     in pieces, and Newton's method with a line search ends after finitely many steps. nu is eliminated leaf by
     leaf, leaves family by family, and one pass up and down the inner nodes solves the rest. The gap between
     primal and dual is sum(weights / 2 * (claimed - actual values)^2), known without cancellation.
@@ -317,7 +266,7 @@ def solve_bounded(
         of_steps = LeastSquares(np.eye(n_steps), change.targets[:, :n_steps], weights[:, :n_steps])
         rough = Dual(of_steps, holders, bounds).maximise(share=ROUGH)[0]
     pulls, optimality = dual.maximise(rough)
-    moved = dual.leaves.values(pulls)
+    moved = dual.values(pulls)
     values = np.empty_like(free)
     values[holders.leaves] = np.where(moved > bounds, free[holders.leaves] + moved, lower_bound)
     return tree.add_up(np.maximum(values[tree.leaf_indices], lower_bound)), optimality
@@ -332,4 +281,4 @@ def held_from_above(problem: LeastSquares, tree: AggregationTree, free: Floats) 
     """
     heights = tree.heights
     factors = min(HOLD, MOST_HELD ** (1.0 / max(heights.max(), 1))) ** heights.astype(np.float64)
-    return LeastSquares(problem.rows, free @ problem.rows.T, problem.weights * factors[:, None])
+    return replace(problem, targets=free @ problem.rows.T, weights=problem.weights * factors[:, None])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,15 +42,11 @@ class Optimality:
 
 def worst(found: Iterable[Optimality]) -> Optimality | None:
     """Return the largest of each figure of several programs, converged if all are; None without one."""
-    every = list(found)
+    every = [astuple(one) for one in found]
     if not every:
         return None
-    return Optimality(
-        max(one.gap for one in every),
-        max(one.residual for one in every),
-        max(one.rounds for one in every),
-        all(one.converged for one in every),
-    )
+    gaps, residuals, rounds, converged = zip(*every, strict=True)
+    return Optimality(max(gaps), max(residuals), max(rounds), all(converged))
 
 
 BAND = 1.96

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from optstream.estimation.estimate import UNKNOWN, Estimate
 from optstream.stream import Measured
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True, eq=False)
 class StateEstimate:
@@ -20,7 +22,7 @@ class StateEstimate:
     """
 
     step: int
-    mean: NDArray[np.float64]
+    mean: Floats
     variance: float
     noise: float
 
@@ -52,21 +54,21 @@ class ConstantState:
         variance = last.variance + (step - last.step) * self._process_variance
         return StateEstimate(step, last.mean, variance, last.noise)
 
-    def correct(self, step: int, noisy: NDArray[np.float64]) -> StateEstimate:
+    def correct(self, step: int, noisy: Floats) -> StateEstimate:
         """Take in the measured values of a later step, (n_series,), and return its posterior."""
-        prior = self.prior(step)
+        prior, noise = self.prior(step), self._noise_variance
         if prior is None:
-            self._posterior = StateEstimate(step, noisy, self._noise_variance, self._noise_variance)
+            self._posterior = StateEstimate(step, noisy, noise, noise)
         else:
-            gain = prior.variance / (prior.variance + self._noise_variance)
+            gain = prior.variance / (prior.variance + noise)
             mean = prior.mean + gain * (noisy - prior.mean)
-            noise = (1.0 - gain) ** 2 * prior.noise + gain**2 * self._noise_variance
-            self._posterior = StateEstimate(step, mean, gain * self._noise_variance, noise)
+            of_noise = (1.0 - gain) ** 2 * prior.noise + gain**2 * noise
+            self._posterior = StateEstimate(step, mean, gain * noise, of_noise)
         return self._posterior
 
-    def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """Return mean and variance, by the first measured values, of a step that many steps earlier."""
-        return noisy, self._noise_variance + steps * self._process_variance
+    def before_first(self, steps: int) -> float:
+        """Return the variance of the first measured value as an estimate of so many steps earlier."""
+        return self._noise_variance + steps * self._process_variance
 
     def memory(self) -> dict[str, Any]:
         """Return the state, JSON-ready, for the next filter."""
@@ -100,14 +102,13 @@ class StraightLine:
         variance = self._noise_variance * (beyond**2 + (1 + beyond) ** 2)
         return StateEstimate(step, end + beyond * (end - start), variance, variance)
 
-    def correct(self, step: int, noisy: NDArray[np.float64]) -> StateEstimate:
+    def correct(self, step: int, noisy: Floats) -> StateEstimate:
         """Take in the measured values of a later step, (n_series,): they are believed."""
         self._measured = [*self._measured[-1:], (step, noisy)]
         return StateEstimate(step, noisy, self._noise_variance, self._noise_variance)
 
-    def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """Return the first measured values, held backwards."""
-        return noisy, self._noise_variance
+    def before_first(self, steps: int) -> float:
+        return self._noise_variance
 
     def memory(self) -> dict[str, Any]:
         return {"measured": [[step, values.tolist()] for step, values in self._measured]}
@@ -232,22 +233,17 @@ def follow(controller: SamplingController, measured: Measured) -> Estimate:
     `UNKNOWN`.
     """
     places = {step: place for place, step in enumerate(measured.positions)}
-    n_series = measured.points.shape[-2]
-    values = np.zeros((n_series, measured.n_steps))
+    values = np.zeros((measured.points.shape[-2], measured.n_steps))
     variances, noise = np.full(values.shape, UNKNOWN), np.zeros(values.shape)
     for step in range(measured.n_steps):
         running = measured.first_step + step
+        belief = controller.predictor.prior(running)
         if step in places:
-            noisy = measured.points[:, places[step]]
-            is_first = controller.predictor.prior(running) is None
-            belief: StateEstimate | None = controller.saw(running, noisy)
-            if belief is not None and is_first:
-                for earlier in range(step):
-                    mean, variance = controller.predictor.before_first(step - earlier, noisy)
-                    values[:, earlier], variances[:, earlier] = mean, variance
-                    noise[:, earlier] = belief.noise
-        else:
-            belief = controller.predictor.prior(running)
+            is_first = belief is None
+            belief = controller.saw(running, measured.points[:, places[step]])
+            if is_first:
+                values[:, :step], noise[:, :step] = belief.mean[:, None], belief.noise
+                variances[:, :step] = [controller.predictor.before_first(step - at) for at in range(step)]
         if belief is not None:
             values[:, step], variances[:, step], noise[:, step] = belief.mean, belief.variance, belief.noise
     unit = float(measured.resolution)

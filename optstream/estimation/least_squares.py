@@ -113,20 +113,11 @@ def consistent(
         one = LeastSquares(problem.rows, targets[number], problem.weights)
         if bound_rule == "held" and weights != "paper":
             one = held_from_above(one, tree, free)
-        steps = _touched(one, free[tree.leaf_indices] < lower_bound)
-        bounded, optimality = solve_bounded(_of_steps(one, steps), tree, lower_bound, free[:, steps])
-        flat[number][:, steps] = bounded
+        n_queries, n_steps = one.rows.shape
+        steps = np.arange(n_steps)
+        if n_queries == n_steps:  # without features each step is a problem by itself
+            steps = np.flatnonzero((free[tree.leaf_indices] < lower_bound).any(axis=0))
+            one = LeastSquares(np.eye(steps.size), one.targets[:, steps], one.weights[:, steps])
+        flat[number][:, steps], optimality = solve_bounded(one, tree, lower_bound, free[:, steps])
         found.append(optimality)
     return Consistent(flat.reshape(series.shape), worst(found))
-
-
-def _touched(problem: LeastSquares, below: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the steps that the bound can change: without features each is a problem by itself."""
-    n_queries, n_steps = problem.rows.shape
-    return np.arange(n_steps) if n_queries > n_steps else np.flatnonzero(below.any(axis=0))
-
-
-def _of_steps(problem: LeastSquares, steps: NDArray[np.int64]) -> LeastSquares:
-    if steps.size == problem.rows.shape[1]:
-        return problem
-    return LeastSquares(np.eye(steps.size), problem.targets[:, steps], problem.weights[:, steps])

@@ -85,10 +85,8 @@ def targets_of(measured: Measured) -> NDArray[np.float64]:
 
 def _step_targets(measured: Measured) -> NDArray[np.float64]:
     """Return measured steps where there are any, the reconstruction in between, (…, n_nodes, n_steps)."""
-    series = reconstruct(measured).copy()
-    seen = seen_points(measured)
-    for column, step in enumerate(measured.positions):
-        series[..., seen[:, column], step] = measured.point_values[..., seen[:, column], column]
+    series, steps = reconstruct(measured).copy(), list(measured.positions)
+    series[..., steps] = np.where(seen_points(measured), measured.point_values, series[..., steps])
     return series
 
 
@@ -107,17 +105,19 @@ def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
     if not measured.positions and not sums:
         small = np.ones_like(mean)
     weights = np.repeat(small[:, None], measured.n_steps, axis=-1)
-    for column, step in enumerate(measured.positions):
-        weights[seen[:, column], step] = weight[seen[:, column], column]
+    weights[:, list(measured.positions)] = np.where(seen, weight, small[:, None])
     return weights
 
 
 def _is_measured(measured: Measured) -> NDArray[np.bool_]:
     """Return which nodes were measured at all; the others are left to be derived, (n_nodes,)."""
-    known = seen_points(measured).any(axis=-1)
-    for variances in measured.answers_of(FeatureSums).variances or ():
-        known = known | np.isfinite(variances).any(axis=-1)
-    return np.asarray(known if known.any() else ~known)
+    known = _any_seen(measured)
+    return known if known.any() else ~known
+
+
+def _any_seen(measured: Measured) -> NDArray[np.bool_]:
+    parts = [np.isfinite(one).any(axis=-1) for one in measured.answers_of(FeatureSums).variances or ()]
+    return np.asarray(np.logical_or.reduce([seen_points(measured).any(axis=-1), *parts]))
 
 
 def _check_shapes(measured: Measured, tree: AggregationTree, features: Sequence[Feature]) -> None:
@@ -185,11 +185,8 @@ def interpolation_matrix(positions: tuple[int, ...], n_steps: int) -> NDArray[np
 
 def with_unmeasured_leaves(measured: Measured, tree: AggregationTree) -> Measured:
     """Return the measurements, with those of leaves without any taken as 0 of `UNKNOWN` variance."""
-    seen = np.array(seen_points(measured).any(axis=-1))
-    for sums in measured.answers_of(FeatureSums).variances or ():
-        seen |= np.isfinite(sums).any(axis=-1)
-    bare = [int(leaf) for leaf in tree.leaf_indices if not seen[leaf]]
-    if measured.point_variances is None or not bare:
+    bare = tree.leaf_indices[~_any_seen(measured)[tree.leaf_indices]]
+    if measured.point_variances is None or not bare.size:
         return measured
     variances = np.broadcast_to(measured.point_variances, measured.points.shape[-2:]).copy()
     variances[bare] = UNKNOWN

@@ -32,31 +32,26 @@ def smooth(measured: Measured, smoother: str) -> Estimate:
         raise ParameterError(f"smoother must be one of {', '.join(SMOOTHERS)}; got {smoother!r}")
     assert measured.point_variances is not None
     assert measured.choices is not None
-    values = np.empty(measured.points.shape)
-    variances, noise = np.empty(values.shape), np.empty(values.shape)
+    values, variances, noise = np.empty((3, *measured.points.shape))
     earlier = (measured.before or {}).get("noisy", ())
     for series, groups in enumerate(measured.choices["groups"]):
         points, single = measured.points[series], float(measured.point_variances[series, 0])
-        for first, end in _runs(groups):
+        for first, end in pairwise([0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]):
             known = list(earlier[series]) if groups[first] < measured.first_step else []
             noisy = np.array([*known, *points[first:end].tolist()], dtype=np.float64)
             sizes = np.arange(len(known) + 1, noisy.size + 1)
             values[series, first:end] = SMOOTHERS[smoother](noisy)[len(known) :]
-            left = single * NOISE_LEFT[smoother](sizes)
-            variances[series, first:end] = left
-            # a median of three is not linear in them
+            variances[series, first:end] = left = single * NOISE_LEFT[smoother](sizes)
             noise[series, first:end] = np.where((sizes <= 2) | (smoother != "median"), left, np.nan)
     unit = float(measured.resolution)
     return Estimate(values * unit, variances * unit**2, noise * unit**2)
 
 
 def _running_average(noisy: Floats) -> Floats:
-    """Return the mean of the first n values, for each n: the least squares fit of a constant."""
     return np.asarray(np.cumsum(noisy) / np.arange(1, noisy.size + 1))
 
 
 def _running_median(noisy: Floats) -> Floats:
-    """Return the median of the first n values, for each n: the likeliest constant under Laplace noise."""
     ordered: list[float] = []
     medians = np.empty(noisy.size)
     for place, value in enumerate(noisy.tolist()):
@@ -92,7 +87,8 @@ SMOOTHERS: Mapping[str, Callable[[Floats], Floats]] = {
     "median": _running_median,
     "james_stein": _running_james_stein,
 }
-"""From a group's noisy values in the order of time to each one's estimate."""
+"""From a group's noisy values in the order of time to each one's estimate: the least squares fit of a
+constant, the likeliest constant under Laplace noise, and a shrunken mean."""
 
 NOISE_LEFT: Mapping[str, Callable[[Integers], Floats]] = {
     "average": lambda sizes: 1.0 / sizes,
@@ -100,9 +96,3 @@ NOISE_LEFT: Mapping[str, Callable[[Integers], Floats]] = {
     "james_stein": _james_stein_left,
 }
 """What part of one value's noise variance is left by a smoother over n values."""
-
-
-def _runs(groups: list[int]) -> list[tuple[int, int]]:
-    """Return where each group lies in the period, as (first, end)."""
-    borders = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
-    return list(pairwise(borders))

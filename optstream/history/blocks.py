@@ -4,6 +4,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from optstream.errors import ParameterError
 from optstream.stream import BlockSums, Measured
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Gate = Literal["always", "kind", "event"]
 
 
@@ -24,20 +26,20 @@ class Blocks:
     them. Blocks that differ in the gate of a component do not share it.
     """
 
-    clock: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    kinds: NDArray[np.int64]
-    events: NDArray[np.int64]
+    clock: Integers
+    lengths: Integers
+    kinds: Integers
+    events: Integers
     weight: Floats
 
     @classmethod
     def at(
         cls,
-        clock: NDArray[np.int64],
-        lengths: NDArray[np.int64] | None = None,
+        clock: Integers,
+        lengths: Integers | None = None,
         *,
-        kinds: NDArray[np.int64] | None = None,
-        events: NDArray[np.int64] | None = None,
+        kinds: Integers | None = None,
+        events: Integers | None = None,
         weight: Floats | None = None,
     ) -> "Blocks":
         """Return single steps of one kind of day, unless given otherwise."""
@@ -52,10 +54,7 @@ class Blocks:
 
     def between(self, first: int, stop: int) -> "Blocks":
         """Return those from a place on, up to another."""
-        part = slice(first, stop)
-        return Blocks(
-            self.clock[part], self.lengths[part], self.kinds[part], self.events[part], self.weight[part]
-        )
+        return Blocks(*(field[first:stop] for field in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +62,14 @@ class LagTables:
     """The position of each pair of blocks in a table of lags: a kernel is computed once for each lag.
 
     Blocks of `a` and of `b` steps at lag k have covariance sum_(i<a, j<b) kernel(k + i - j), a convolution of
-    the table. groups: for each pair of lengths the rows and columns that have them, and their places in the
-    table. pair_weights: 0 where a gate is shut.
+    the table. overlaps: for each pair of lengths how many pairs of their steps stand at each lag. places:
+    (n_rows, n_columns), of pairs of blocks in the convolved tables, one after the other. pair_weights: 0
+    where a gate is shut.
     """
 
     days: Floats
-    groups: tuple[tuple[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int64]], ...]
+    overlaps: tuple[Floats, ...]
+    places: Integers
     pair_weights: Mapping[Gate, Floats]
 
     @classmethod
@@ -78,13 +79,13 @@ class LagTables:
         lags = rows.clock[:, None] - columns.clock[None, :]
         longest = max(int(rows.lengths.max(initial=1)), int(columns.lengths.max(initial=1)))
         least, most = int(lags.min(initial=0)) - longest, int(lags.max(initial=0)) + longest
-        groups = []
-        for long in np.unique(rows.lengths):
-            for wide in np.unique(columns.lengths):
-                chosen = np.flatnonzero(rows.lengths == long), np.flatnonzero(columns.lengths == wide)
-                # a convolution loses wide - 1 entries before the table's first
-                places = lags[np.ix_(*chosen)] - least - (int(wide) - 1)
-                groups.append((chosen[0], chosen[1], int(long), int(wide), places))
+        places, first, overlaps = np.empty_like(lags), 0, []
+        for long, wide in product(np.unique(rows.lengths).tolist(), np.unique(columns.lengths).tolist()):
+            chosen = np.ix_(rows.lengths == long, columns.lengths == wide)
+            # a convolution loses wide - 1 entries before the table's first
+            places[chosen] = lags[chosen] - least - (wide - 1) + first
+            overlaps.append(np.convolve(np.ones(long), np.ones(wide)))
+            first += most - least + 2 - overlaps[-1].size
         weight = rows.weight[:, None] * columns.weight[None, :]
         pair_weights: dict[Gate, Floats] = {
             "always": weight,
@@ -93,36 +94,24 @@ class LagTables:
         if rows.events.any() and columns.events.any():
             same = (rows.events[:, None] == columns.events[None, :]) & (rows.events[:, None] > 0)
             pair_weights["event"] = weight * same
-        return cls(np.arange(least, most + 1) / steps_per_day, tuple(groups), pair_weights)
+        return cls(np.arange(least, most + 1) / steps_per_day, tuple(overlaps), places, pair_weights)
 
     def gathered(self, kernel: Floats, gate: Gate) -> Floats:
         """Return the covariance of each pair under a kernel that is given for `days`, (n_rows, n_columns)."""
-        weight = self.pair_weights[gate]
-        if len(self.groups) == 1:
-            _, _, long, wide, places = self.groups[0]
-            return np.asarray(np.convolve(kernel, _overlaps(long, wide), "valid")[places] * weight)
-        found = np.empty(weight.shape)
-        for rows, columns, long, wide, places in self.groups:
-            found[np.ix_(rows, columns)] = np.convolve(kernel, _overlaps(long, wide), "valid")[places]
-        return np.asarray(found * weight)
+        tables = [np.convolve(kernel, one, "valid") for one in self.overlaps]
+        return np.asarray(np.concatenate([*tables, np.zeros(0)])[self.places] * self.pair_weights[gate])
 
     def scattered(self, weights: Floats, gate: Gate) -> Floats:
         """Return the transpose of `gathered`: each lag's weight in sum(weights * covariance), as `days`."""
         counts = np.zeros(self.days.size)
         if gate not in self.pair_weights:
             return counts
-        weighed = weights * self.pair_weights[gate]
-        for rows, columns, long, wide, places in self.groups:
-            size = self.days.size - (long + wide - 2)
-            own = weighed if len(self.groups) == 1 else weighed[np.ix_(rows, columns)]
-            binned = np.bincount(places.ravel(), own.ravel(), minlength=size)
-            counts += np.convolve(binned, _overlaps(long, wide)[::-1])
+        sizes = [self.days.size - one.size + 1 for one in self.overlaps]
+        weighed = (weights * self.pair_weights[gate]).ravel()
+        binned = np.bincount(self.places.ravel(), weighed, minlength=sum(sizes))
+        for one, table in zip(self.overlaps, np.split(binned, np.cumsum(sizes)[:-1]), strict=True):
+            counts += np.convolve(table, one[::-1])
         return counts
-
-
-def _overlaps(long: int, wide: int) -> Floats:
-    """Return how many pairs of a step of either block stand at each lag, wide end first."""
-    return np.convolve(np.ones(long), np.ones(wide))
 
 
 # What was measured so far: noisy sums over blocks of steps, with the noise of each.
@@ -139,12 +128,12 @@ class BlockHistory:
     shares joint noise, group_sizes: (n,), its blocks; left out where all noise is Laplace noise.
     """
 
-    starts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
+    starts: Integers
+    lengths: Integers
     scales: Floats
     sums: NDArray[Any]
-    groups: NDArray[np.int64] = field(default_factory=lambda: NOTHING)
-    group_sizes: NDArray[np.int64] = field(default_factory=lambda: NOTHING)
+    groups: Integers = field(default_factory=lambda: NOTHING)
+    group_sizes: Integers = field(default_factory=lambda: NOTHING)
 
     def __post_init__(self) -> None:
         if self.groups.size != self.starts.size:
@@ -159,19 +148,17 @@ class BlockHistory:
     @classmethod
     def of(cls, measured: Measured) -> "BlockHistory":
         """Return the blocks of one period. Raises ParameterError for measurements of another kind."""
-        blocks = (measured.choices or {}).get("blocks")
-        answers = measured.answers
+        choices, answers = measured.choices or {}, measured.answers
+        blocks = choices.get("blocks")
         if blocks is None or not isinstance(answers, BlockSums) or answers.variances is None:
             raise ParameterError("these measurements are no sums over blocks")
         edges = np.array(blocks, dtype=np.int64).reshape(-1, 2)
-        # one variance for all blocks, or one each with joint noise; all series have the same
-        noise = np.sqrt(answers.variances[0][0] / 2.0)
-        starts = edges[:, 0] + measured.first_step
-        sizes = np.array((measured.choices or {}).get("group_sizes", ()), dtype=np.int64)
+        starts, sizes = edges[:, 0] + measured.first_step, np.array(choices.get("group_sizes", ()), np.int64)
         return cls(
             starts,
             edges[:, 1] - edges[:, 0],
-            np.array(np.broadcast_to(noise, len(edges)), dtype=np.float64),
+            # one variance for all blocks, or one each with joint noise; all series have the same
+            np.array(np.broadcast_to(np.sqrt(answers.variances[0][0] / 2.0), len(edges)), dtype=np.float64),
             _in_few_bits(answers.values[0]).reshape(len(measured.points), len(edges)),
             np.repeat(starts[np.cumsum(sizes) - sizes], sizes),
             np.repeat(sizes, sizes),
@@ -208,7 +195,7 @@ class BlockHistory:
         """Return both histories, in the order of time."""
         if not self.n_blocks:
             return other
-        pairs = zip(self._fields, other._fields, strict=True)
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         found = BlockHistory(*(np.concatenate(pair, axis=-1) for pair in pairs))
         return found.chosen(np.argsort(found.starts, kind="stable"))
 
@@ -230,13 +217,9 @@ class BlockHistory:
         """Return the blocks that begin at these running steps, `stop` not included."""
         return self.chosen((self.starts >= first) & (self.starts < stop))
 
-    def chosen(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> "BlockHistory":
+    def chosen(self, which: NDArray[np.bool_] | Integers) -> "BlockHistory":
         """Return some of the blocks, (n,): whether each is one of them, or their places in order."""
-        return BlockHistory(*(field[..., which] for field in self._fields))
-
-    @property
-    def _fields(self) -> tuple[NDArray[Any], ...]:
-        return self.starts, self.lengths, self.scales, self.sums, self.groups, self.group_sizes
+        return BlockHistory(*(values[..., which] for values in vars(self).values()))
 
     @property
     def n_blocks(self) -> int:

@@ -9,6 +9,7 @@ Privacy: none; all of it is computed from noisy sums and the public list of chan
 18). Source: none; it is our own.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -53,24 +54,34 @@ def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
     """
     tree, found = between.after, []
     level_of, row_of = _places(tree)
+    made_of = dict(zip(tree.leaves, between.leaves, strict=True))
     # of single parts alone: what was merged with a neighbour since has a row that holds more than its share
-    single = {
-        leaf: next(iter(parts.items()))
-        for leaf, parts in zip(tree.leaves, between.leaves, strict=True)
-        if len(parts) == 1
+    shares = {
+        leaf: (old, float(share))
+        for leaf, parts in made_of.items()
+        for old, share in parts.items()
+        if len(parts) == 1 and share < 1
     }
-    shares = {leaf: (old, float(share)) for leaf, (old, share) in single.items() if share < 1}
-    for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
-        above, share = [], 1.0
-        if not parts:
-            above = _above(tree, leaf)
-            siblings = _siblings(between, leaf, above, level_of)
-            share = 1.0 / max(len(siblings), 1)
-        elif leaf in shares:
+    past = {leaf for leaf, parts in made_of.items() if parts}
+    for leaf, parts in made_of.items():
+        above: list[str] = []
+        if leaf in shares:
             old, own = shares[leaf]
-            alike = [one for one, (other, _) in shares.items() if other == old]
-            siblings = [one for one in alike if level_of[one] == level_of[leaf]]
+            siblings = [one for one in shares if shares[one][0] == old and level_of[one] == level_of[leaf]]
             share = own / sum(shares[one][1] for one in siblings)
+        elif not parts:
+            parent = tree.parents[tree.nodes.index(leaf)]
+            while parent >= 0:  # the nearest first
+                above.append(tree.nodes[parent])
+                parent = tree.parents[parent]
+            # the leaves with a past that stand nearest to a new one, on its level
+            families = (np.array(tree.leaves)[tree.leaves_in([node]) > 0].tolist() for node in above)
+            alike = (
+                [one for one in family if one in past and level_of[one] == level_of[leaf]]
+                for family in families
+            )
+            siblings = next(filter(None, alike), [])
+            share = 1.0 / max(len(siblings), 1)
         else:
             continue
         if len(siblings) > bool(parts):
@@ -138,27 +149,6 @@ def _share(one: Mapping[str, Any], histories: Histories) -> float:
     return max((measured / noise + guess / variance) / (1.0 / noise + 1.0 / variance), 0.0)
 
 
-def _siblings(between: TreeMap, leaf: str, above: Sequence[str], level_of: Mapping[str, int]) -> list[str]:
-    """Return the leaves with a past that stand nearest to a new one, on its level."""
-    tree = between.after
-    past = {one for one, parts in zip(tree.leaves, between.leaves, strict=True) if parts}
-    for node in above:
-        below = zip(tree.leaves, tree.leaves_in([node]).tolist(), strict=True)
-        found = [one for one, inside in below if inside and one in past and level_of[one] == level_of[leaf]]
-        if found:
-            return found
-    return []
-
-
-def _above(tree: AggregationTree, leaf: str) -> list[str]:
-    """Return the nodes above a leaf, the nearest first."""
-    found, at = [], tree.parents[tree.nodes.index(leaf)]
-    while at >= 0:
-        found.append(tree.nodes[at])
-        at = tree.parents[at]
-    return found
-
-
 def _places(tree: AggregationTree) -> tuple[dict[str, int], dict[str, int]]:
     """Return the level of each node, and its row within that."""
     levels = dict(zip(tree.nodes, tree.depths.tolist(), strict=True))
@@ -171,10 +161,10 @@ def _carried(histories: Histories, level: int, between: TreeMap) -> BlockHistory
     if level >= after.n_levels:
         return None
     level_of, row_of = _places(before)
-    base, n_new = histories[level], len(after.levels[level])
-    sums = np.zeros((n_new, base.n_blocks))
-    for row, index in enumerate(after.levels[level]):
-        for old, weight in _made_of(between, after.nodes[index], set(histories), level_of).items():
+    base, nodes = histories[level], after.levels[level]
+    sums = np.zeros((len(nodes), base.n_blocks))
+    for row, index in enumerate(nodes):
+        for old, weight in _made_of(between, after.nodes[index], histories, level_of).items():
             source = histories.get(level_of[old])
             if source is None or not _same_blocks(source, base):
                 return None
@@ -183,21 +173,19 @@ def _carried(histories: Histories, level: int, between: TreeMap) -> BlockHistory
 
 
 def _made_of(
-    between: TreeMap, node: str, measured: set[int], level_of: Mapping[str, int]
+    between: TreeMap, node: str, measured: Histories, level_of: Mapping[str, int]
 ) -> dict[str, float]:
     """Return the old nodes whose sums add up to a current node, each with its weight."""
-    below = between.after.leaves_in([node])
-    weights: dict[str, float] = {}
-    for inside, parts in zip(below.tolist(), between.leaves, strict=True):
+    weights = defaultdict[str, float](float)
+    for inside, parts in zip(between.after.leaves_in([node]).tolist(), between.leaves, strict=True):
         for old, share in parts.items() if inside else ():
-            weights[old] = weights.get(old, 0.0) + float(share)
+            weights[old] += float(share)
     same = between.nodes.get(node)
     if same is None or level_of[same] not in measured:
         return weights
-    of_same = between.before.leaves_in([same])
-    for old, inside in zip(between.before.leaves, of_same.tolist(), strict=True):
+    for old, inside in zip(between.before.leaves, between.before.leaves_in([same]).tolist(), strict=True):
         if inside:
-            weights[old] = weights.get(old, 0.0) - 1.0
+            weights[old] -= 1.0
     rest = {old: weight for old, weight in weights.items() if abs(weight) > 1e-12}
     return {same: 1.0 + rest.pop(same, 0.0), **rest}
 

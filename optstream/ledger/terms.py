@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from fractions import Fraction
 
 from sqlalchemy import Connection, and_, func, or_, select, update
 
@@ -19,21 +18,16 @@ from optstream.ledger.schema import (
     columns_of,
     event_body,
     find_stream,
-    grant_of,
     insert_row,
     lock,
     one_row,
     read_rows,
     terms_of,
 )
-from optstream.privacy import PrivacyModel
 
 OF_GRANT = (*GUARANTEE_COLUMNS, "calendar")
 """What all streams of a privacy budget agree on: their spends are added up, step by step."""
-
 HASH = "hierarchy_hash"
-HIERARCHY = "hierarchy"
-"""The event by which trees of steps to come are changed."""
 DECLARE = "declare the change with `optstream ledger amend`"
 FIXED = ("grant", "calendar")
 """What no amendment changes: the budget owner, and which time a step is."""
@@ -49,11 +43,12 @@ def difference(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -
     named = ", ".join(CALLED.get(name, name) for name in changed)
     fixed = [CALLED[name].partition(" (")[0] for name in FIXED if name in changed]
     fixed += ["currency"] if known.model.currency != terms.model.currency else []
+    remedy = f", or {DECLARE}"
     if fixed:
-        return f"{named}: restore the configuration, for no command changes the {' and '.join(fixed)} later"
-    if known.alpha_ratio != terms.alpha_ratio:
-        return f"{named}: restore the configuration, or change alpha and budget_alpha by the same factor"
-    return f"{named}: restore the configuration, or {DECLARE}"
+        remedy = f", for no command changes the {' and '.join(fixed)} later"
+    elif known.alpha_ratio != terms.alpha_ratio:
+        remedy = ", or change alpha and budget_alpha by the same factor"
+    return f"{named}: restore the configuration{remedy}"
 
 
 def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
@@ -64,19 +59,19 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
     trees from a step on that lies after everything that was ever reserved: that is an event of its own.
     """
     stream = one_row(connection, LOCKED_STREAM, stream=terms.stream)
+    kind = "enrolled" if stream is None else "terms"
     if stream is not None:
         known = terms_of(connection, stream)
         if known == terms:
             return
         changed = known.differing(terms)
-        if changed and _has_releases(connection, stream.id):
-            if changed == [HASH]:
-                _change_trees(connection, stream, known, terms, now)
-                return
-            if "stream_share" in changed and {"stream_share", HASH}.issuperset(changed):
-                raise LedgerError(_share_would_move(terms, known.stream_share))
-            what = difference(changed, known, terms)
-            raise LedgerError(f"stream {terms.stream!r} has releases, made under another {what}")
+        last = select(ReleaseRow.period).where(ReleaseRow.stream_id == stream.id)
+        period = connection.execute(last.order_by(ReleaseRow.first_step.desc()).limit(1)).scalar()
+        if changed and period is not None:
+            if changed != [HASH]:
+                raise LedgerError(f"stream {terms.stream!r} has releases{_kept(changed, known, terms)}")
+            _check_trees_kept(connection, stream, known, terms, period)
+            kind = "hierarchy"
     grant_id, amendment = _agreed_grant(connection, terms, None if stream is None else stream.id)
     refuse_more_than_all(connection, terms, grant_id)
     if stream is None:
@@ -86,21 +81,37 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
         stream_id = stream.id
         change = update(StreamRow).where(StreamRow.id == stream_id)
         connection.execute(change.values(grant_id=grant_id, **columns_of(terms)))
-    body = event_body(terms, amendment)
-    append(connection, stream_id, "enrolled" if stream is None else "terms", now, body)
+    append(connection, stream_id, kind, now, event_body(terms, amendment))
 
 
-def _share_would_move(terms: StreamTerms, known: Fraction | None) -> str:
-    """Say that a stream with releases keeps its share, and what to write."""
-    if known is None:
+def _kept(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -> str:
+    """Return what a stream with releases keeps, and what to write."""
+    share = known.stream_share
+    if "stream_share" not in changed or not {"stream_share", HASH}.issuperset(changed):
+        return f", made under another {difference(changed, known, terms)}"
+    if share is None:
         return (
-            f"stream {terms.stream!r} has releases that plan with a number of its own, and public facts "
-            f"would choose {terms.stream_share} of epsilon: keep it, or {DECLARE}"
+            f" that plan with a number of its own, and public facts would choose {terms.stream_share} of "
+            f"epsilon: keep it, or {DECLARE}"
         )
     return (
-        f"stream {terms.stream!r} has releases that plan with {known} of epsilon, and public facts would now "
-        f'choose {terms.stream_share}: it does not move any more; write [budget] stream_share = "{known}"'
+        f" that plan with {share} of epsilon, and public facts would now choose {terms.stream_share}: it "
+        f'does not move any more; write [budget] stream_share = "{share}"'
     )
+
+
+def _check_trees_kept(
+    connection: Connection, stream: StreamRow, known: StreamTerms, terms: StreamTerms, last: str
+) -> None:
+    """Raise LedgerError unless every period that was ever reserved keeps its tree (Lemma 18)."""
+    end = select(func.max(ReleaseRow.first_step + ReleaseRow.n_steps))
+    reserved_until = connection.execute(end.where(ReleaseRow.stream_id == stream.id)).scalar_one()
+    if not continues(known.trees, terms.trees, reserved_until):
+        raise LedgerError(
+            f"stream {terms.stream!r} has releases, made under another hierarchy: a change of the hierarchy "
+            f"must begin after {last}, the last period that was reserved, and leave what held before as it "
+            f"was; else restore the configuration, or {DECLARE}"
+        )
 
 
 def refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: int) -> None:
@@ -120,31 +131,6 @@ def refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: i
             "A stream that has ended, or has another name now, gives its share back when a day that it "
             "released is run again with a number as its [budget] stream_share"
         )
-
-
-def _change_trees(
-    connection: Connection, stream: StreamRow, known: StreamTerms, terms: StreamTerms, now: datetime
-) -> None:
-    """Take another list of trees if every period that was ever reserved keeps its own (Lemma 18)."""
-    end = func.max(ReleaseRow.first_step + ReleaseRow.n_steps)
-    query = select(ReleaseRow.period).where(ReleaseRow.stream_id == stream.id)
-    last = connection.execute(query.order_by(ReleaseRow.first_step.desc()).limit(1)).scalar_one()
-    reserved_until = connection.execute(select(end).where(ReleaseRow.stream_id == stream.id)).scalar_one()
-    if not continues(known.trees, terms.trees, reserved_until):
-        raise LedgerError(
-            f"stream {terms.stream!r} has releases, made under another hierarchy: a change of the hierarchy "
-            f"must begin after {last}, the last period that was reserved, and leave what held before as it "
-            f"was; else restore the configuration, or {DECLARE}"
-        )
-    change = update(StreamRow).where(StreamRow.id == stream.id)
-    connection.execute(change.values(**columns_of(terms)))
-    number = grant_of(connection, stream).amendment
-    append(connection, stream.id, HIERARCHY, now, event_body(terms, number))
-
-
-def _has_releases(connection: Connection, *stream_ids: int) -> bool:
-    query = select(ReleaseRow.id).where(ReleaseRow.stream_id.in_(stream_ids)).limit(1)
-    return connection.execute(query).first() is not None
 
 
 def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | None) -> tuple[int, int]:
@@ -167,9 +153,6 @@ def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | N
     return grant.id, next_guarantee(connection, grant, terms.calendar, wanted)
 
 
-# The privacy guarantee of a stream that has releases changes, and with it that of its whole budget.
-
-
 def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
     """Change the privacy guarantee of a stream that has releases, and of all streams of its privacy budget.
 
@@ -188,9 +171,13 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
     # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
     number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
     for member in read_rows(connection, members):
-        agreed = (
-            terms if member.id == stream.id else _following(terms_of(connection, member), terms.budget_model)
-        )
+        agreed = terms
+        if member.id != stream.id:
+            # an alpha of the stream's own keeps its ratio to the budget's
+            own, model = terms_of(connection, member), terms.budget_model
+            alpha, budget_alpha = own.alpha_ratio * model.alpha, own.budget_alpha and model.alpha
+            model = replace(model, alpha=alpha, resolution=own.model.resolution)
+            agreed = replace(own, model=model, budget_alpha=budget_alpha)
         change = update(StreamRow).where(StreamRow.id == member.id)
         connection.execute(change.values(**columns_of(agreed)))
         append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
@@ -214,47 +201,31 @@ def refuse_amendment(connection: Connection, terms: StreamTerms) -> None:
             "the same factor"
         )
     check_currency_kept(known, terms)
-    fixed = [name for name in FIXED if name in changed]
+    fixed = [CALLED[name] for name in FIXED if name in changed]
     if fixed:
         raise LedgerError(
-            f"the {' and '.join(CALLED[name] for name in fixed)} of stream {terms.stream!r} cannot be "
-            "amended: what was spent belongs "
+            f"the {' and '.join(fixed)} of stream {terms.stream!r} cannot be amended: what was spent belongs "
             "to its population, step by step; restore the configuration"
         )
     refuse_more_than_all(connection, terms, stream.grant_id)
-    _refuse_open_draws(connection, stream.grant_id)
+    # an open draw is published under the guarantee of its draw
+    is_open = or_(ReleaseRow.state == "DRAWN", and_(ReleaseRow.state == "RESERVED", ReleaseRow.drawing))
+    query = select(ReleaseRow.period, StreamRow.name).join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
+    query = query.where(StreamRow.grant_id == stream.grant_id, is_open).order_by(ReleaseRow.first_step)
+    if found := connection.execute(query.limit(1)).first():
+        raise LedgerError(
+            f"{found.period} of stream {found.name!r} is drawn and not published: run it under the present "
+            "privacy guarantee, or give it up with `optstream withdraw`, with the configuration of that "
+            "stream; then amend"
+        )
 
 
 def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
     """Refuse, with the remedy, terms in rho where those in force are in epsilon alone, or the reverse."""
-    if known.model.currency == terms.model.currency:
-        return
-    raise LedgerError(
-        f"the currency of stream {terms.stream!r} cannot be amended: what it was charged is counted in "
-        f"{known.model.currency}, and would be in {terms.model.currency} ([privacy] delta). End it, and "
-        "begin a stream of another name and population with a day that begins a whole window or more "
-        "after its last step: no window then holds steps of both"
-    )
-
-
-def _refuse_open_draws(connection: Connection, grant_id: int) -> None:
-    """Raise LedgerError for an open draw: it is published under the guarantee of its draw."""
-    is_open = or_(ReleaseRow.state == "DRAWN", and_(ReleaseRow.state == "RESERVED", ReleaseRow.drawing))
-    query = select(ReleaseRow.period, StreamRow.name).join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
-    query = query.where(StreamRow.grant_id == grant_id, is_open).order_by(ReleaseRow.first_step)
-    if found := connection.execute(query.limit(1)).first():
-        period, stream = found
+    if known.model.currency != terms.model.currency:
         raise LedgerError(
-            f"{period} of stream {stream!r} is drawn and not published: run it under the present privacy "
-            "guarantee, or give it up with `optstream withdraw`, with the configuration of that stream; then "
-            "amend"
+            f"the currency of stream {terms.stream!r} cannot be amended: what it was charged is counted in "
+            f"{known.model.currency}, and would be in {terms.model.currency} ([privacy] delta). End it, and "
+            "begin a stream of another name and population with a day that begins a whole window or more "
+            "after its last step: no window then holds steps of both"
         )
-
-
-def _following(terms: StreamTerms, model: PrivacyModel) -> StreamTerms:
-    """Return a stream's terms after another stream of its budget changed the guarantee to `model`.
-
-    An alpha of the stream's own keeps its ratio to the budget's.
-    """
-    own = replace(model, alpha=terms.alpha_ratio * model.alpha, resolution=terms.model.resolution)
-    return replace(terms, model=own, budget_alpha=None if terms.budget_alpha is None else model.alpha)

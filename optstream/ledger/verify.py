@@ -7,7 +7,7 @@ from operator import itemgetter
 from sqlite3 import OperationalError
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Engine, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, func, or_, select
 
 from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger.accounting import (
@@ -44,13 +44,14 @@ Place = tuple[object, ...]
 """Period and revision, as an event has them; with a third, the number of a vintage, or of a generation."""
 
 
-def _names(table: type[Row], *without: str) -> list[str]:
-    return [column.name for column in table.__table__.columns if column.name not in ("id", *without)]
-
-
 # a renewed lease leaves no event
-OF_RELEASE = _names(ReleaseRow, "stream_id", "period", "revision", "lease_until")
-OF_VINTAGE = _names(VintageRow, "release_id", "number")
+OF_RELEASE, OF_VINTAGE = (
+    [column.name for column in table.__table__.columns if column.name not in named]
+    for table, named in (
+        (ReleaseRow, {"id", "stream_id", "period", "revision", "lease_until"}),
+        (VintageRow, {"id", "release_id", "number"}),
+    )
+)
 NOTHING_RESERVED = -(2**62)
 
 
@@ -85,15 +86,16 @@ class StreamCheck:
     def problems(self) -> Iterator[str]:
         """Yield what does not fit in the stream by itself, and charge its spends to the account."""
         yield from self._chain()
-        named = select(ReleaseRow.period, ReleaseRow.revision).where(ReleaseRow.stream_id == self.stream.id)
-        vintages = named.join(VintageRow, ReleaseRow.id == VintageRow.release_id)
-        vintages = vintages.add_columns(VintageRow.number, *columns_named(VintageRow, OF_VINTAGE))
-        vintages = vintages.order_by(VintageRow.release_id, VintageRow.number)
-        found = plain_rows(self.connection, vintages)
-        yield from self._rows(found, 3, OF_VINTAGE, self.vintages)
-        releases = named.add_columns(*columns_named(ReleaseRow, OF_RELEASE))
+        place = (ReleaseRow.period, ReleaseRow.revision)
+        vintages = (
+            select(*place, VintageRow.number, *columns_named(VintageRow, OF_VINTAGE))
+            .join(VintageRow, ReleaseRow.id == VintageRow.release_id)
+            .order_by(VintageRow.release_id, VintageRow.number)
+        )
+        releases = select(*place, *columns_named(ReleaseRow, OF_RELEASE))
         releases = releases.order_by(ReleaseRow.first_step, ReleaseRow.id)
-        yield from self._rows(plain_rows(self.connection, releases), 2, OF_RELEASE, self.releases)
+        yield from self._rows(vintages, OF_VINTAGE, self.vintages)
+        yield from self._rows(releases, OF_RELEASE, self.releases)
         yield from self._spends()
 
     def _chain(self) -> Iterator[str]:
@@ -124,7 +126,10 @@ class StreamCheck:
             changes = "changes the hierarchy of days that were reserved before it, and is no amendment"
             yield f"stream {name!r}, event {number}: {changes}"
         terms = readable_terms(self.connection, self.stream)
-        if terms is None or not _records(self.terms, terms):
+        kept, stated = event_body(terms, 0) if terms else {}, self.terms or {}
+        # some that not every stream's terms have: a row that lacks them where the event has them was edited
+        named = {*kept, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
+        if terms is None or self.terms is None or any(stated.get(one) != kept.get(one) for one in named):
             yield f"stream {name!r}: its terms are not those that its events record"
 
     def _replay(self, event: PlainEvent) -> None:
@@ -157,16 +162,10 @@ class StreamCheck:
             if "spends_hash" in body:
                 self.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
 
-    def _rows(
-        self,
-        rows: Iterator[tuple[object, ...]],
-        n_named: int,
-        names: Sequence[str],
-        recorded: dict[Place, Body],
-    ) -> Iterator[str]:
-        """Yield what differs between rows, of which `n_named` columns name the row, and their events."""
-        for row in rows:
-            place, values = row[:n_named], row[n_named:]
+    def _rows(self, query: Select[Place], names: Sequence[str], recorded: dict[Place, Body]) -> Iterator[str]:
+        """Yield what differs between rows, which begin with what names them, and their events."""
+        for row in plain_rows(self.connection, query.where(ReleaseRow.stream_id == self.stream.id)):
+            place, values = row[: -len(names)], row[-len(names) :]
             stated = recorded.pop(place, None)
             if stated is None:
                 yield f"{self._named(place)}: no event tells of it"
@@ -219,14 +218,6 @@ def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | N
         return terms_of(connection, stream)
     except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, OptStreamError):
         return None
-
-
-def _records(body: Body | None, terms: StreamTerms) -> bool:
-    """Return whether the last event about a stream's terms records these."""
-    expected = event_body(terms, 0)
-    # some that not every stream's terms have: a row that lacks them where the event has them was edited
-    names = {*expected, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
-    return body is not None and all(body.get(name) == expected.get(name) for name in names)
 
 
 def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
@@ -289,9 +280,7 @@ def _guarantees_as_recorded(grant: GrantRow, found: Iterable[AmendmentRow], acco
         relied_on.add(grant.amendment)
         if kept.get(grant.amendment) != [getattr(grant, name) for name in GUARANTEE_COLUMNS]:
             return False
-    return relied_on <= set(recorded) and all(
-        kept.get(number) == stated for number, stated in recorded.items()
-    )
+    return relied_on <= recorded.keys() and all(kept.get(n) == stated for n, stated in recorded.items())
 
 
 def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
@@ -347,18 +336,18 @@ def verify(engine: Engine) -> list[str]:
     except (OperationalError, LedgerError) as error:
         if "Could not decode to UTF-8" not in str(error):
             raise
+
+    def text_or_bytes(raw: bytes) -> str | bytes:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            return raw
+
     with reading(engine) as connection:
         driver = connection.connection.driver_connection
         assert driver is not None
-        driver.text_factory = _text_or_bytes
+        driver.text_factory = text_or_bytes
         try:
             return list(problems(connection))
         finally:
             driver.text_factory = str
-
-
-def _text_or_bytes(raw: bytes) -> str | bytes:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw

@@ -74,10 +74,7 @@ class BlockGroups:
 
     @property
     def error(self) -> float:
-        """The mean variance of a block's noise, relative to that of Laplace noise which loses all of epsilon.
-
-        Blocks that are left out count: the information on a stream is blocks over variances.
-        """
+        """A block's noise variance over that of Laplace noise of all of epsilon; omitted blocks count."""
         return self.worst**2 * self._variance_of_one
 
     def errs_less(self, epsilon: Fraction, horizon: Horizon | None) -> bool:
@@ -338,10 +335,7 @@ BETTER, WORTH_IT = 0.01, 0.03
 
 @lru_cache(maxsize=64)
 def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
-    """Return one share for each level, root first, that add up to 1, with the least `expected_error_of`.
-
-    A level without leaves may get nothing, and is then derived.
-    """
+    """Return the levels' shares, which add up to 1, with the least expected error; 0 where one is derived."""
     blocks_of = partial(choose_plan_blocks, tree, public)
 
     def error(shares: Shares, blocks: Layout) -> float:
@@ -366,10 +360,7 @@ def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
 
 
 def expected_error_of(tree: AggregationTree, public: Figures, shares: Shares, blocks: Layout) -> float:
-    """Return the geometric mean over levels of a node's expected relative root mean square error.
-
-    Leaves are taken to be of one size. Of counts it includes their unmeasured variation.
-    """
+    """Return the geometric mean over levels of a node's expected relative error, of leaves of one size."""
     return _geometric_mean(_posterior_errors(tree, public, shares, blocks))
 
 

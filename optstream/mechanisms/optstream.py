@@ -412,7 +412,8 @@ class LevelPlan:
         if segment < 2:
             return None  # no step lies between two points, so there is no private query
         sensitivity = 2 * self.alpha_units * (segment - 1)
-        epsilon = self.epsilons[SAMPLING] / self._worst_overlap
+        overlap = worst_overlap(sampling, self.whole.shortest_period, window, self.alpha_units)
+        epsilon = self.epsilons[SAMPLING] / overlap
         n_answers = sampling.points_of_period(n_steps, window) - 1
         return sparse_vector_scales(sensitivity, n_answers, epsilon, sampling.allocation)
 
@@ -424,20 +425,10 @@ class LevelPlan:
         segment = sampling.longest_segment(n_steps, self.model.window_length)
         return _sampler_charges(scales, self.alpha_units, segment, n_steps)
 
-    @cached_property
-    def _worst_overlap(self) -> Fraction:
-        assert isinstance(self.whole.sampling, L1Sampling)
-        return worst_overlap(
-            self.whole.sampling, self.whole.shortest_period, self.model.window_length, self.alpha_units
-        )
-
     def spends(
         self, n_steps: int, first_step: int, points: Sequence[int] | None, state: State | None
     ) -> tuple[Spend, ...]:
-        """Return the level's spends for one period: the sampler's, the points', and one for each feature.
-
-        `points` of None are the worst outcome of the rule with the points of other periods.
-        """
+        """Return the level's spends for one period, the most that they can be while `points` is None."""
         alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
         found = list[Spend]()
         if charges := self.sampler_charges(n_steps):

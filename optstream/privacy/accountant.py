@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,21 +102,19 @@ def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: rang
     if not spends:
         return [Fraction(0)] * len(starts)
     charged = _charge(spends, window_length)
-    return [Fraction(charged.at(start), charged.denominator) for start in starts]
+    first, stop = charged.first_start, charged.first_start + charged.numerators.size
+    return [
+        Fraction(int(charged.numerators[start - first]) if first <= start < stop else 0, charged.denominator)
+        for start in starts
+    ]
 
 
-@dataclass(frozen=True, eq=False)
-class _Charged:
+class _Charged(NamedTuple):
     """What every window is charged: numerators[i] belongs to the window that begins at first_start + i."""
 
     first_start: int
     numerators: NDArray[np.object_]
     denominator: int
-
-    def at(self, start: int) -> int:
-        """Return the numerator of one window; 0 where nothing is charged."""
-        place = start - self.first_start
-        return int(self.numerators[place]) if 0 <= place < self.numerators.size else 0
 
 
 def _charge(spends: Sequence[Spend], window_length: int) -> _Charged:

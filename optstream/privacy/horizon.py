@@ -69,7 +69,9 @@ def loss_over(
     parts.adaptive |= adaptive
     whole = None
     if window is not None:
-        whole = Counter(n_windows * window[1] for n_windows in windows_of_parts(known, window[0]))
+        whole = Counter(
+            n_windows * window[1] for n_windows in windows_of_parts(map(_steps_of, known), window[0])
+        )
     return _least(parts, delta, whole, compose)
 
 
@@ -86,16 +88,16 @@ def loss_of_days(
     check_currency(spend for plan in plans for spend in plan)
     days = [_parts_of(plan) for plan in plans]
     # a draw moved by less, or of a smaller epsilon, loses no more: so count those of at least so much
-    draws, pure = Counter[Draw](), Counter[Fraction]()
+    draws = Counter[Draw]()
     for scale in {scale for day in days for _, scale in day.draws}:
         of_scale = [
             Counter({shift: n for (shift, own), n in day.draws.items() if own == scale}) for day in days
         ]
         draws.update({(shift, scale): n for shift, n in _most_of_each(of_scale, n_days)})
-    pure.update(dict(_most_of_each([day.pure for day in days], n_days)))
-    added = _most([day.added for day in days], n_days)
-    plain = _most([day.plain for day in days], n_days)
-    rho = _most([day.rho for day in days], n_days)
+    pure = Counter(dict(_most_of_each([day.pure for day in days], n_days)))
+    added, plain, rho = (
+        _most([getattr(day, name) for day in days], n_days) for name in ("added", "plain", "rho")
+    )
     parts = _Parts(draws, pure, added, plain, rho, any(day.adaptive for day in days))
     return _least(parts, delta, None if window is None else _most_windows(plans, n_days, *window), composed)
 
@@ -106,7 +108,7 @@ def _most_windows(
     """Return, for each k, the k-th largest loss of the whole windows in any `n_days` days."""
     known = [list(map(_steps_of, plan)) for plan in plans]
     days = [range(min(own.start for own in day), max(own.stop for own in day)) for day in known if day]
-    spans = (_windows_of(days[first : first + n_days], window_length) for first in range(len(days)))
+    spans = (windows_of_parts(days[first : first + n_days], window_length) for first in range(len(days)))
     rows = zip_longest(*(sorted(span, reverse=True) for span in spans), fillvalue=0)
     return Counter(max(row) * epsilon for row in rows)
 
@@ -144,20 +146,16 @@ def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, comp
     return HorizonLoss(least, delta, plain, how)
 
 
-def windows_of_parts(spends: Iterable[Spend], window_length: int) -> list[int]:
+def _steps_of(spend: Spend) -> range:
+    return range(spend.first_step, spend.first_step + spend.n_steps)
+
+
+def windows_of_parts(spent: Iterable[range], window_length: int) -> list[int]:
     """Return, in order of time, how many windows each part of a span takes; no measurement crosses parts.
 
     A part is one period or, where a window holds them, several in a row, for measurements of one period may
     share noise: shared by two parts it would lose more than their composition says (Lemma 14).
     """
-    return _windows_of(map(_steps_of, spends), window_length)
-
-
-def _steps_of(spend: Spend) -> range:
-    return range(spend.first_step, spend.first_step + spend.n_steps)
-
-
-def _windows_of(spent: Iterable[range], window_length: int) -> list[int]:
     periods = list[range]()
     for own in sorted(spent, key=lambda steps: steps.start):
         if periods and own.start < periods[-1].stop:

@@ -84,26 +84,18 @@ def worst_of_cycle(layouts: Sequence[Sequence[Layout]], window_length: int) -> i
 
 
 def _charged(groups: tuple[Group, ...], n_steps: int, window_length: int) -> NDArray[np.int64]:
-    """Return the unit charges of a period with these groups; those that differ by a shift arepriced once."""
+    """Return the unit charges of a period with these groups; those that differ by a shift are priced once."""
     if not groups:
         return np.zeros(n_steps + window_length - 1, dtype=np.int64)
     first, stop = groups[0][0].start, groups[-1][-1].stop
-    moved = tuple(tuple((part.start - first, part.stop - first) for part in group) for group in groups)
-    charged = _charged_from_its_start(moved, stop - first, window_length)
+    moved = tuple(tuple(range(part.start - first, part.stop - first) for part in group) for group in groups)
     # a window before the first part, or after the last, is charged nothing
-    return np.pad(charged, (first, n_steps - stop))
-
-
-def _steps_charged(groups: tuple[Group, ...], n_steps: int, window_length: int) -> NDArray[np.int64]:
-    return JointSpend(0, "", 0, n_steps, groups, Fraction(1), 1, 1).charged(window_length)[0]
+    return np.pad(_steps_charged(moved, stop - first, window_length), (first, n_steps - stop))
 
 
 @lru_cache(maxsize=4096)
-def _charged_from_its_start(
-    groups: tuple[tuple[tuple[int, int], ...], ...], n_steps: int, window_length: int
-) -> NDArray[np.int64]:
-    ranges = tuple(tuple(range(*part) for part in group) for group in groups)
-    return _steps_charged(ranges, n_steps, window_length)
+def _steps_charged(groups: tuple[Group, ...], n_steps: int, window_length: int) -> NDArray[np.int64]:
+    return JointSpend(0, "", 0, n_steps, groups, Fraction(1), 1, 1).charged(window_length)[0]
 
 
 class Layer(NamedTuple):
@@ -205,17 +197,13 @@ class Horizon:
         found = composed(frozenset({((UNITS, scale), number)}), frozenset(), float(self.delta))
         return min(found, float(number * UNITS / scale))
 
-    def prefers_joint(self, ratio: float, joint: Draws, laplace: Draws) -> bool:
-        """Return whether joint noise errs less than Laplace noise at an equal price of the span.
-
-        So it does if it costs less once its scale has grown by `ratio`, with which both err alike.
-        """
-        return self.price(joint, ratio) < self.price(laplace)
-
 
 def errs_less(ratio: float, joint: Draws, laplace: Draws, horizon: Horizon | None) -> bool:
-    """Return whether joint noise errs less: at the same epsilon of a window, or at the price of a horizon."""
-    return ratio > 1.0 and (horizon is None or horizon.prefers_joint(ratio, joint, laplace))
+    """Return whether joint noise errs less: at the same epsilon of a window, or at the price of a horizon.
+
+    At an equal price it does if it costs less once its scale has grown by `ratio`, with which both err alike.
+    """
+    return ratio > 1.0 and (horizon is None or horizon.price(joint, ratio) < horizon.price(laplace))
 
 
 class WindowBudget:

@@ -1,7 +1,7 @@
 """The cost of a measurement: one frozen class of priced spends, with a kind for each noise."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import chain, pairwise
@@ -356,26 +356,27 @@ KINDS: dict[str, type[Spend]] = {
 def spend_to_document(spend: Spend) -> dict[str, Any]:
     """Return the spend, JSON-ready: its kind and fields, fractions as "numerator/denominator"."""
     kind = next(kind for kind, known in KINDS.items() if isinstance(spend, known))
-    return {"kind": kind} | {field.name: _plain(getattr(spend, field.name)) for field in fields(spend)}
+    values = {field.name: getattr(spend, field.name) for field in fields(spend)}
+    return {"kind": kind} | {
+        name: _plain(value)
+        if isinstance(value, tuple)
+        else str(value)
+        if isinstance(value, Fraction)
+        else value
+        for name, value in values.items()
+    }
 
 
 def groups_to_document(groups: tuple[Group, ...]) -> list[list[list[int]]]:
     """Return groups JSON-ready: [start, stop] of each part, a list for each group."""
-    document: list[list[list[int]]] = _plain(groups)
-    return document
+    return [[[part.start, part.stop] for part in group] for group in groups]
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_entry(entry) for entry in value]
-    return str(value) if isinstance(value, Fraction) else value
-
-
-def _entry(value: Any) -> Any:
     if isinstance(value, range):
         return [value.start, value.stop]
     if isinstance(value, tuple):
-        return _plain(value)
+        return [_plain(entry) for entry in value]
     # a whole number is written as one, whatever its type, so that documents are stable
     return int(value) if value == int(value) else str(value)
 
@@ -410,23 +411,17 @@ def _weights(listed: Iterable[str | int]) -> tuple[int | Fraction, ...]:
     return tuple(map(_weight, listed))
 
 
-def _parts(listed: object) -> Iterator[range]:
-    for part in _listed(listed):
-        start, stop = _listed(part)
-        if type(start) is not int or type(stop) is not int:
-            raise TypeError("a part is two integers")
-        yield range(start, stop)
-
-
-def _listed(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError("groups are lists of parts")
-    return value
+def _parts(listed: object) -> Group:
+    if not isinstance(listed, list) or any(list(map(type, part)) != [int, int] for part in listed):
+        raise TypeError("parts are lists of two integers")
+    return tuple(range(*part) for part in listed)
 
 
 def groups_from_document(document: object) -> tuple[Group, ...]:
     """Return the groups that `groups_to_document` wrote, unchecked; else TypeError or ValueError."""
-    return tuple(tuple(_parts(group)) for group in _listed(document))
+    if not isinstance(document, list):
+        raise TypeError("groups are lists of parts")
+    return tuple(map(_parts, document))
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
@@ -438,6 +433,6 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "charges": lambda listed: tuple(map(Fraction, _weights(listed))),
     "taken": lambda listed: tuple(map(int, listed)),
     "groups": groups_from_document,
-    "parts": lambda listed: tuple(_parts(listed)),
+    "parts": _parts,
 }
 """How fields are read; those that are not listed are whole numbers."""

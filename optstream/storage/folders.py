@@ -1,14 +1,10 @@
 """Folders and files below a folder that others may write, by descriptors: no link is ever followed.
 
-A path that was looked at may lead elsewhere when it is used. A descriptor does not: a folder is opened part
-by part below one that is open already (`O_NOFOLLOW`), and what is read, written or removed in it is named
-relative to its descriptor. So who swaps a folder for a link can make a call fail, and cannot make it reach
-a file outside.
-
 Lemma: every call here that changes something names a single part below a descriptor of a folder that was
 reached from the published folder's own descriptor by opening one part after the other without following
-links. Such a folder was, when its last part was opened, below the published folder; moving it elsewhere
-afterwards needs a right to write where it goes, which who may write the published folder alone does not have.
+links (`O_NOFOLLOW`). Such a folder was, when its last part was opened, below the published folder; moving it
+elsewhere afterwards needs a right to write where it goes, which who may write the published folder alone does
+not have. So who swaps a folder for a link can make a call fail, and cannot make it reach a file outside.
 """
 
 import os

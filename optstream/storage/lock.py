@@ -1,9 +1,7 @@
 """The publishers' lock of a folder of this machine, which its readers can neither open nor hold.
 
-It lies in the folder, so that all who publish there meet at it, whatever configuration and machine they come
-from. Whoever can open a file, if only for reading, can hold `flock` on it: so it is its owner's alone (0600),
-and one user publishes in a folder. Nobody waits for it longer than `LONGEST_WAIT`, and a command that
-publishes, withdraws several days or writes pages waits for one lock that long once, not each time.
+Whoever can open a file, if only for reading, can hold `flock` on it: so it is its owner's alone (0600), and
+one user publishes in a folder. A command that has waited `LONGEST_WAIT` for a lock waits for it no more.
 """
 
 import errno

@@ -36,7 +36,6 @@ class Limits:
 
     @property
     def words(self) -> str:
-        """The rule, for messages."""
         return (
             f"at most {self.rows:,} rows in {self.row_groups:,} row groups of {self.group_rows:,} rows and "
             f"{self.group_bytes // 2**30:,} GiB each, and {self.columns:,} columns"
@@ -50,7 +49,6 @@ class Claims(Limits):
     is_flat: bool = field(kw_only=True)
 
     def within(self, limits: Limits) -> bool:
-        """Return whether nothing is more than the limits allow."""
         return all(getattr(self, one.name) <= getattr(limits, one.name) for one in fields(Limits))
 
 

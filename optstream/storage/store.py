@@ -32,17 +32,14 @@ class StoreUrl:
 
     @property
     def protocol(self) -> str:
-        """The protocol, which comes before "://"."""
         return self.text.partition("://")[0]
 
     @property
     def name(self) -> str:
-        """The name, which comes after the last "/"."""
         return self.text.rpartition("/")[2]
 
     @property
     def parent(self) -> "StoreUrl":
-        """The folder above, which comes before the last "/"; below a bucket, that is."""
         return StoreUrl(self.text.rpartition("/")[0])
 
     def __truediv__(self, name: str) -> "StoreUrl":
@@ -52,7 +49,6 @@ class StoreUrl:
         return self.text
 
     def is_relative_to(self, other: "StoreUrl") -> bool:
-        """Return whether this is the other URL, or lies below it."""
         return f"{self.text}/".startswith(f"{other.text}/")
 
     def relative_to(self, other: "StoreUrl") -> PurePosixPath:
@@ -146,7 +142,6 @@ class Store:
         self._root: str = filesystem._strip_protocol(url.text)
 
     def path(self, name: str) -> str:
-        """Return what fsspec calls an object."""
         return f"{self._root}/{name}"
 
     def get(self, name: str, largest: int = ANY) -> Stored:
@@ -156,7 +151,6 @@ class Store:
         return Stored(data, hashlib.sha256(data).hexdigest())
 
     def is_object(self, name: str) -> bool:
-        """Return whether there is an object of this name."""
         try:
             return bool(self.facts(name)["type"] == "file")
         except FileNotFoundError:

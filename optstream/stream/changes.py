@@ -60,12 +60,9 @@ class TreeChange:
         return {**found, **dict.fromkeys(self.removed, ())}
 
     def applied(self, parents: Parents) -> dict[str, str | None]:
-        """Return the hierarchy {node: parent} of the day on which it takes effect.
+        """Return the hierarchy of its first day, of that of the day before, for which `problems` finds none.
 
         A unit's replacement stands in its place, new units at the end.
-
-        Args:
-            parents: Of the day before, one for which `problems` finds none.
         """
         into = {olds[0]: new for new, olds in self.merged.items()}
         gone = {*self.removed, *(old for olds in self.merged.values() for old in olds[1:])}
@@ -81,13 +78,9 @@ class TreeChange:
         return {**found, **self.added}
 
     def problems(self, parents: Parents, used: Mapping[str, date | None]) -> Iterator[str]:
-        """Yield operation, code and rule of everything for which this is no change of a hierarchy.
+        """Yield operation, code and rule of all that makes it no change of the `parents` of the day before.
 
-        Whether the result is a tree is checked by `AggregationTree`.
-
-        Args:
-            parents: Of the day before.
-            used: Every code that was valid on some day before, and the day since when.
+        Whether the result is a tree is checked by `AggregationTree`. `used` has every code of earlier days.
         """
         inner = {parent for parent in parents.values() if parent is not None}
         named = {
@@ -327,13 +320,7 @@ class DatedHierarchy:
 
     @classmethod
     def of_units(cls, units: Sequence[Unit]) -> "DatedHierarchy":
-        """Return the hierarchy of a table of units, as `units` returns them; split units have equal parts.
-
-        On all days its trees are the same but for the order of nodes.
-
-        Raises:
-            ParameterError: They are no table of a hierarchy.
-        """
+        """Return the hierarchy of a table of `units`; split units have equal parts, nodes another order."""
         oldest = tuple((one.code, one.parent) for one in units if one.valid_from is None)
         found = cls(oldest, tuple(changes_of(units)))
         if Counter(found.units()) != Counter(units):
@@ -378,10 +365,7 @@ class DatedHierarchy:
         return tuple(dict.fromkeys(leaf for _, tree in self.periods for leaf in tree.leaves))
 
     def units(self) -> tuple[Unit, ...]:
-        """Return every unit with its days, the published table of the hierarchy.
-
-        By code and first day as they come; a unit whose parent changes has a row for each.
-        """
+        """Return the published table: each unit with its days, in a row for each parent."""
         return tuple(units_of(self.parents, self.changes))
 
     def hash_of(self, day: date) -> str:
@@ -390,11 +374,7 @@ class DatedHierarchy:
 
     @cached_property
     def hashes(self) -> tuple[tuple[date | None, str], ...]:
-        """(first day, SHA-256) of each entry, the oldest tree first.
-
-        Each hash is made of the entry and of the hash before it, so that the last identifies the list, and a
-        continued list holds the hash of the one before.
-        """
+        """(first day, SHA-256 of the entry and of the hash before it), the oldest tree first."""
         tree = self.periods[0][1]
         margin = [tree.margin, tree.members] if isinstance(tree, Lattice) else []
         found: list[tuple[date | None, str]] = [(None, _sha256([tree.nodes, tree.parents, *margin]))]

@@ -104,10 +104,7 @@ def day_of(period: date) -> date:
 
 
 def follows(before: date, after: date) -> bool:
-    """Return whether one period comes right after another of its kind, by their names alone.
-
-    For lists that people read: only a calendar knows the hour after one that a day skips.
-    """
+    """Return whether one period comes right after another of its kind, by their names, without a calendar."""
     if isinstance(before, Hour) and isinstance(after, Hour):
         hours = 24 * (after.toordinal() - before.toordinal()) + after.hour - before.hour
         return before < after and hours <= 1
@@ -115,11 +112,7 @@ def follows(before: date, after: date) -> bool:
 
 
 def period_from(text: str) -> date:
-    """Return the period with this text, "2016-02-14" or "2016-02-14T13" as `isoformat` gives it.
-
-    Raises:
-        ValueError: It is neither.
-    """
+    """Return the period with this `isoformat`, "2016-02-14" or "2016-02-14T13"; others raise ValueError."""
     found = _HOUR.fullmatch(text)
     if found is None:
         return date.fromisoformat(text)
@@ -136,11 +129,7 @@ def partition_of(period: date) -> str:
 
 
 def period_from_partition(folder: str) -> date:
-    """Return the period of a folder as `partition_of` gives it.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Return the period of a folder of `partition_of`; others raise ValueError."""
     found = _PARTITION.fullmatch(folder)
     if found is None:
         raise ValueError(f"not the folder of a period: {folder!r:.80}")

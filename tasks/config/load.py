@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
 from optstream.storage.store import Location, StoreUrl, open_store
+from tasks.config import schema
 from tasks.config.fields import (
     RuleError,
     Section,
@@ -23,33 +24,15 @@ from tasks.config.fields import (
     resolve_ledger_url,
 )
 from tasks.config.hierarchy import read_hierarchy
-from tasks.config.schema import (
-    CHANGES,
-    CONSTRAINTS,
-    COVARIATES,
-    HIERARCHY_CHANGES,
-    MECHANISMS,
-    NAMES,
-    OPTIONAL,
-    OWN_TABLES,
-    USUAL_FEATURES,
-    Change,
-    HierarchyChange,
-    PublicFact,
-    PublicSeries,
-    broken_rules,
-    delivered_alpha,
-    guarantee_of,
-)
 from tasks.config.settings import SECTIONS, Settings
 
 # What is wrong with a table, as errors say it: key, legal range, and what it got.
 
 LISTS: dict[tuple[str, ...], tuple[str, type[Section]]] = {
-    ("input", "changes"): (CHANGES, Change),
-    ("hierarchy", "changes"): (HIERARCHY_CHANGES, HierarchyChange),
-    ("covariates",): (COVARIATES, PublicSeries),
-    ("constraints",): (CONSTRAINTS, PublicFact),
+    ("input", "changes"): (schema.CHANGES, schema.Change),
+    ("hierarchy", "changes"): (schema.HIERARCHY_CHANGES, schema.HierarchyChange),
+    ("covariates",): (schema.COVARIATES, schema.PublicSeries),
+    ("constraints",): (schema.CONSTRAINTS, schema.PublicFact),
 }
 """What heads the tables of a list, and what each of them is."""
 LONGEST_SHOWN = 80
@@ -63,31 +46,24 @@ NOT_OF_A_DAY = {
     **dict.fromkeys(("alpha", "bounds", "resolution", "epsilon", "window", "unit"), GUARANTEE),
 }
 """Keys that an entry of [[input.changes]] may not have, and why."""
-_AMEND = (
-    "Where days were released with the other, declare the change with `optstream ledger amend`: they stay as "
-    "they are and are priced for what follows"
-)
-_TUNED = [f"mechanism.{key}" for section in MECHANISMS.values() for key in section.fixed]
+_AMEND = "Where days were released with the other, declare the change with `optstream ledger amend`"
+_TUNED = [f"mechanism.{key}" for section in schema.MECHANISMS.values() for key in section.fixed]
 REMOVED = {
-    "questions": "`optstream.queries` answers sliding sums and events from what was published "
-    "(docs/data/published.md)",
+    "questions": "`optstream.queries` answers them from what was published (docs/data/published.md)",
     **dict.fromkeys(
-        ("published.publisher", "published.licence"),
-        "it is one of the texts of [published.about]: write it there",
+        ("published.publisher", "published.licence"), "it is one of the texts of [published.about]"
     ),
     "published.errors": "every release has replicates; published.replicates = 0 leaves them out",
     **dict.fromkeys(
         (f"trusted.{name}_retention_days" for name in ("staging", "validation", "raw_state")),
-        "trusted.retention_days holds for staged bytes, validation results and raw state, which is kept for "
-        "at most 7 days",
+        "trusted.retention_days holds for it too; raw state is kept for at most 7 days",
     ),
     "schedule.port": "`optstream serve` takes a free port, and the same at the next start; for another, run "
     "`prefect server start --port N` and name it with --api",
-    "schedule.look_every_minutes": "a night looks each half hour until watch.late_after; a schedule.cron "
-    "that fires more than once a day is all looks by itself",
+    "schedule.look_every_minutes": "a night looks each half hour until watch.late_after, or as often as a "
+    "schedule.cron says that fires more than once a day",
     "hierarchy.areas": "no page has a map, so borders of nodes are published no longer; places stay",
-    "sampling.method": 'with sampling.threshold points are where the series bends ("l1"), without it '
-    "equally spaced",
+    "sampling.method": "with sampling.threshold points are where the series bends, without it equally spaced",
     "watch.suspect_share": "a twentieth of a region's readings is the share that raises an alarm",
     "covariates.node": "the column of nodes is called node: rename it in the file",
     "covariates.level": "nodes of the deepest level of at most 40 nodes respond each in their own way; with "
@@ -96,18 +72,16 @@ REMOVED = {
     "privacy.windows": f"the privacy guarantee covers every window, also one over two days. {_AMEND}",
     **dict.fromkeys(
         (*_TUNED, "budget.stages", "sampling.allocation", "privacy.horizon"),
-        "how a mechanism is tuned inside is no longer configured: it goes by its defaults; other values are "
-        "for `optstream.mechanisms` in Python. Days that were released with one keep their charges",
+        "how a mechanism is tuned inside is no longer configured; other values than its defaults are for "
+        "`optstream.mechanisms` in Python. Days that were released with one keep their charges",
     ),
     **dict.fromkeys(
         ("budget.shared_with", 'budget.stream_share = "model"', 'budget.levels = "model"'),
         "shares are numbers: `optstream advise --write FILE` writes those with the least expected error, of "
-        "several streams with --config for each. Streams that were released keep the shares that their "
-        "manifests state",
+        "several streams with --config for each. Released streams keep what their manifests state",
     ),
-    "mechanism.leaves_per_period": "it limited how customers move, which the privacy guarantee does not: "
-    "stream.unit and input.schema say in how many leaves a customer's readings of a day may lie, and the "
-    "noise follows; the word that they lie in one, for joint noise, is stream.leaves_per_period",
+    "mechanism.leaves_per_period": "noise follows stream.unit and input.schema; that a customer's readings "
+    "of a day lie in one leaf, for joint noise, is stream.leaves_per_period",
 }
 """Keys, values and tables that an earlier version had, and what to do without them."""
 
@@ -149,7 +123,7 @@ def _problem(named: str, key: str, known: Mapping[str, str], entry: Mapping[str,
     if not key:
         return f"must be a table of keys: {', '.join(known)}; got {shown(table)}"
     if entry["type"] == "extra_forbidden":
-        if known == keys(Change) and key in NOT_OF_A_DAY:
+        if known == keys(schema.Change) and key in NOT_OF_A_DAY:
             return f"{key} must be left out: {NOT_OF_A_DAY[key]}"
         if named in REMOVED:
             return f"{key} must be left out: {REMOVED[named]}"
@@ -371,11 +345,12 @@ def load_settings(path: Path) -> Settings:
         problems += wrong
     if trees and "budget" in tables:
         tables["budget"] = tables["budget"].over(trees[0])
-    problems += broken_rules(tables, trees)
+    problems += schema.broken_rules(tables, trees)
     problems += _of_mechanism(tables, is_known=bool(problems))
     if nodes is not None and not problems:
         privacy = tables["privacy"]
-        if population is not None and delivered_alpha(privacy, tables["input"]) == privacy.budget_alpha:
+        alpha = schema.delivered_alpha(privacy, tables["input"])
+        if population is not None and alpha == privacy.budget_alpha:
             # whose alpha is the budget's has none of its own
             tables["privacy"] = privacy.model_copy(update={"budget_alpha": None})
         settings = Settings(
@@ -405,20 +380,20 @@ def _tables(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     tables: dict[str, Any] = {}
     table = document.get("mechanism")
     named = table.get("name") if isinstance(table, dict) else None
-    mechanism = MECHANISMS.get(named) if isinstance(named, str) else None
+    mechanism = schema.MECHANISMS.get(named) if isinstance(named, str) else None
     for name, section in SECTIONS.items():
-        table, is_given = document.get(name, USUAL_FEATURES if name == "features" else {}), name in document
+        table, is_given = {"features": schema.USUAL_FEATURES, **document}.get(name, {}), name in document
         if name == "mechanism" and isinstance(table, dict):
             if mechanism is None:
                 problems.append(_unnamed(table))
                 continue
             section = mechanism
         is_table = isinstance(section, type)
-        if name in OWN_TABLES and mechanism is not None and name not in mechanism.tables:
+        if name in schema.OWN_TABLES and mechanism is not None and name not in mechanism.tables:
             if is_given:
-                able = " or ".join(f'"{one}"' for one, its in MECHANISMS.items() if name in its.tables)
+                able = " or ".join(f'"{one}"' for one, its in schema.MECHANISMS.items() if name in its.tables)
                 problems.append(f"[{name}] must be left out: it is for mechanism.name {able}")
-        elif not is_given and (name in OPTIONAL or (name in OWN_TABLES and mechanism is None)):
+        elif not is_given and (name in schema.OPTIONAL or (name in schema.OWN_TABLES and mechanism is None)):
             continue
         elif is_table and not is_given and any(one.is_required() for one in section.model_fields.values()):
             problems.append(f"[{name}] is missing; its keys: {', '.join(keys(section))}")
@@ -434,11 +409,11 @@ def _tables(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 def _unnamed(table: Mapping[str, Any]) -> str:
     if "name" not in table:
-        return f"mechanism.name is missing; it must be {NAMES}"
-    folded = {name.casefold(): name for name in MECHANISMS}
+        return f"mechanism.name is missing; it must be {schema.NAMES}"
+    folded = {name.casefold(): name for name in schema.MECHANISMS}
     near = difflib.get_close_matches(shown(table["name"]).strip("'\"").casefold(), folded, n=1)
     meant = "".join(f"; did you mean {folded[name]}?" for name in near)
-    return f"mechanism.name must be {NAMES}; got {shown(table['name'])}{meant}"
+    return f"mechanism.name must be {schema.NAMES}; got {shown(table['name'])}{meant}"
 
 
 def _of_mechanism(tables: Mapping[str, Any], *, is_known: bool) -> list[str]:
@@ -446,7 +421,7 @@ def _of_mechanism(tables: Mapping[str, Any], *, is_known: bool) -> list[str]:
     if not {"mechanism", "privacy", "stream", "input"} <= tables.keys():
         return []
     try:
-        model = guarantee_of(tables["privacy"], tables["stream"], tables["input"])
+        model = schema.guarantee_of(tables["privacy"], tables["stream"], tables["input"])
     except ParameterError as error:
         return [] if is_known else [f"privacy: {error}"]
     mechanism = tables["mechanism"]
@@ -504,9 +479,9 @@ def _misplaced(settings: Settings) -> Iterator[str]:
             is_private = lies_within(signs, settings.trusted_folder)
         if not is_private:
             yield "published.signing_key must be the path of a file in trusted.folder, and of nobody else"
-    files = {f"{COVARIATES} {n}: path": one.path for n, one in enumerate(settings.covariates, 1)}
+    files = {f"{schema.COVARIATES} {n}: path": one.path for n, one in enumerate(settings.covariates, 1)}
     files |= {
-        f"{CONSTRAINTS} {n}: totals": one.totals
+        f"{schema.CONSTRAINTS} {n}: totals": one.totals
         for n, one in enumerate(settings.constraints, 1)
         if one.totals
     }

@@ -162,10 +162,7 @@ def _calendar(stream: Stream, features: Mapping[str, Any] | None = None) -> Iter
     if stream.unit == "customer" and stream.leaves_per_step != 1:
         yield f'stream.leaves_per_step must be 1 for unit "customer"; got {stream.leaves_per_step}'
     if stream.unit == "roaming" and stream.leaves_per_period is not None:
-        yield (
-            'stream.leaves_per_period must be left out for unit "roaming": it would limit how devices move, '
-            "which that guarantee does not"
-        )
+        yield 'stream.leaves_per_period must be left out for unit "roaming", whose devices may move freely'
     try:
         # so that no night discovers a day that is not whole steps
         lengths = period_lengths(stream.calendar)
@@ -195,15 +192,9 @@ def _bounds(stream: Stream, privacy: Privacy, trees: Trees) -> Iterator[str]:
     if not _is_countable(privacy.largest, privacy.resolution):
         yield "privacy.bounds must be below 2^50 units of privacy.resolution; choose a coarser resolution"
     if privacy.counts and privacy.resolution != 1:
-        yield (
-            'privacy.resolution must be "1" where privacy.counts is true, for counts are whole numbers; '
-            f"got {privacy.resolution}"
-        )
+        yield f'privacy.resolution must be "1" with privacy.counts = true; got {privacy.resolution}'
     if privacy.counts and privacy.lower_bound < 0:
-        yield (
-            "privacy.lower_bound must be at least 0 where privacy.counts is true, for no count is less; "
-            f"got {privacy.lower_bound}"
-        )
+        yield f"privacy.lower_bound must be at least 0 with privacy.counts = true; got {privacy.lower_bound}"
     if privacy.lower_bound >= high:
         got = privacy.lower_bound
         yield f"privacy.lower_bound must be below the upper of privacy.bounds, {high}; got {got}"
@@ -390,15 +381,11 @@ def _noise(
 ) -> Iterator[str]:
     if mechanism.kind.currency == "epsilon" and privacy.delta is not None:
         yield (
-            f"privacy.delta is for mechanism.name {kinds_with('currency', 'rho')}, of Gaussian noise; that "
-            f"of {mechanism.name!r} has its price in epsilon alone: leave delta out, or take another "
-            "mechanism"
+            f"privacy.delta is for mechanism.name {kinds_with('currency', 'rho')}, of Gaussian noise; got "
+            f"{mechanism.name!r}: leave delta out, or take another mechanism"
         )
     if mechanism.kind.currency == "rho" and privacy.delta is None:
-        yield (
-            f'privacy.delta must be given for mechanism.name "{mechanism.name}", whose noise has no price in '
-            f"epsilon alone: {DELTA}"
-        )
+        yield f'privacy.delta must be given for mechanism.name "{mechanism.name}": {DELTA}'
     if sampling is not None and sampling.n_samples > privacy.window:
         yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
     if getattr(mechanism, "noise", None) != "joint":
@@ -410,10 +397,7 @@ def _noise(
             'input.schema "aggregated" allow, or leave noise out for joint noise at levels of one node'
         )
     if sampling is not None and sampling.threshold is not None:
-        yield (
-            'mechanism.noise "joint" is for equally spaced points: with sampling.threshold an outcome '
-            "decides how many a day has; leave one of them out"
-        )
+        yield 'mechanism.noise "joint" is for equally spaced points: leave it out, or sampling.threshold'
 
 
 # [hierarchy] and [budget]: the tree, what becomes of it, its margin, and the shares of epsilon.
@@ -437,15 +421,6 @@ class HierarchyChange(Section):
     added: dict[NodeName, NodeName] = Field({}, description='a table new code = "parent"')
     removed: NodeNames = Field((), description='a list of codes such as ["21"]')
     moved: dict[NodeName, NodeName] = Field({}, description='a table code = "parent from now on"')
-
-    @property
-    def tree_change(self) -> TreeChange:
-        """The change as the hierarchy takes it; parts without sizes have the same."""
-        sizes = {
-            old: parts if isinstance(parts, dict) else dict.fromkeys(parts, Fraction(1))
-            for old, parts in self.split.items()
-        }
-        return TreeChange(**{**dict(self), "split": sizes})
 
 
 class Hierarchy(Section):
@@ -480,8 +455,15 @@ class Hierarchy(Section):
 
     @property
     def tree_changes(self) -> tuple[TreeChange, ...]:
-        """The changes as the hierarchy takes them."""
-        return tuple(one.tree_change for one in self.changes)
+        """The changes as the hierarchy takes them; parts without sizes have the same."""
+        changes = []
+        for one in self.changes:
+            sizes = {
+                old: parts if isinstance(parts, dict) else dict.fromkeys(parts, Fraction(1))
+                for old, parts in one.split.items()
+            }
+            changes.append(TreeChange(**{**dict(one), "split": sizes}))
+        return tuple(changes)
 
     @property
     def margin(self) -> Margin | None:
@@ -543,10 +525,7 @@ def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
         return
     for level in sorted({int(tree.depths[index]) for tree in trees for index in tree.leaf_indices}):
         if levels[level] == 0:
-            yield (
-                f"budget.levels[{level}] must be greater than 0, for leaves stand on level {level}: "
-                "only a level above the leaves can be derived; got 0"
-            )
+            yield f"budget.levels[{level}] must be greater than 0, for leaves stand on it; got 0"
 
 
 @rule
@@ -559,35 +538,23 @@ def _margin(
 ) -> Iterator[str]:
     margins = hierarchy.margins
     if len(margins) > 1:
-        yield (
-            "hierarchy.margins must have one margin: numbers of three dimensions cannot always be rounded so "
-            f"that all add up; got {', '.join(margins)}"
-        )
+        yield f"hierarchy.margins must have one margin: three cannot be rounded; got {', '.join(margins)}"
     if budget is not None and set(budget.margins) != set(margins):
         yield (
             "budget.margins must have a share for each of hierarchy.margins and no other: "
             f"{', '.join(margins) or 'none'}; got {', '.join(budget.margins) or 'none'}"
         )
     if source is not None and source.margin is not None and (not margins or source.region is None):
-        yield (
-            "input.margin must be left out without hierarchy.margins and input.region: it is the column of "
-            "the margin's node in rows whose region stands in another"
-        )
+        yield "input.margin must be left out without hierarchy.margins and input.region: it goes with both"
     if hierarchy.cells and not margins:
         yield "hierarchy.cells must be left out without hierarchy.margins, whose nodes they are of"
     if not margins or mechanism is None:
         return
     if not mechanism.kind.takes_margin:
         able = kinds_with("takes_margin")
-        yield (
-            f"hierarchy.margins is for {able}; got {mechanism.name!r}: leave the margin out, or take one of "
-            "them"
-        )
+        yield f"hierarchy.margins is for {able}; got {mechanism.name!r}: leave it out, or take one of them"
     if privacy is not None and privacy.counts and "counts" in mechanism.kind.__dataclass_fields__:
-        yield (
-            f"privacy.counts must be false for {mechanism.name} beside hierarchy.margins: its counts are "
-            "shares of one node above each; got true"
-        )
+        yield f"privacy.counts must be false for {mechanism.name} beside hierarchy.margins; got true"
 
 
 # [input]: how dumps are laid out, and from which day on.
@@ -685,10 +652,7 @@ def _layouts(source: Input) -> Iterator[str]:
         if first <= earlier:
             yield f"{named} valid_from must be later than {earlier}, that of the entry before it; got {first}"
         if now == before:
-            yield (
-                f"{named} must change something: from {first} on dumps are laid out as before; "
-                "remove it, or give a key that changes"
-            )
+            yield f"{named} must change something: from {first} on dumps are laid out as before; remove it"
         columns.append((f"{named} timestamp, value, customer and region", now.columns))
     for named, of_layout in columns:
         if len(set(of_layout)) < len(of_layout):
@@ -713,20 +677,12 @@ def _metered(source: Input, stream: Stream | None = None) -> Iterator[str]:
     if source.schema_ != "metered":
         return
     if stream is not None and stream.unit == "roaming":
-        yield (
-            'input.schema must be "aggregated" for stream.unit "roaming": '
-            "of a metered customer in two leaves only one counts"
-        )
+        yield 'input.schema must be "aggregated" for stream.unit "roaming": of two leaves of a row one counts'
     if stream is not None and stream.leaves_per_period is not None:
-        yield (
-            'stream.leaves_per_period must be left out for input.schema "metered": rows may come and go in '
-            "any leaf, and the guarantee covers that"
-        )
+        yield 'stream.leaves_per_period must be left out for input.schema "metered", with rows in any leaf'
     if source.supplier_rounding:
-        yield (
-            'input.supplier_rounding must be left out for input.schema "metered", whose rows nobody summed: '
-            f"alpha is of each row; got {source.supplier_rounding}"
-        )
+        got = source.supplier_rounding
+        yield f'input.supplier_rounding must be left out for input.schema "metered"; got {got}'
 
 
 # [published] and the other zones.
@@ -863,10 +819,7 @@ def schedule_problems(schedule: Schedule, watch: Watch, stream: Stream) -> Itera
             f"got {schedule.cron!r}"
         )
     if stream.period == "day" and begins >= minutes_of(watch.late_after):
-        yield (
-            f"schedule.cron must begin before watch.late_after, {watch.late_after}, until which dumps are "
-            f"waited for; got {schedule.cron!r}"
-        )
+        yield f"schedule.cron must begin before watch.late_after, {watch.late_after}; got {schedule.cron!r}"
 
 
 # [[covariates]]: public series that explain part of the readings.
@@ -1006,10 +959,8 @@ def _abilities(
     """What a mechanism cannot do; and what is made for days as a whole goes with no hours."""
     name, by_hour, revises = mechanism.name, stream.period == "hour", bool(release and release.revise_days)
     if by_hour and not mechanism.kind.serves_hours:
-        yield (
-            f'stream.period "hour" is for mechanism.name {kinds_with("serves_hours")}; got {name!r}, which '
-            'is made for days as a whole: take one of these, or period "day"'
-        )
+        able = kinds_with("serves_hours")
+        yield f'stream.period "hour" is for mechanism.name {able}; got {name!r}: take one, or "day"'
     if covariates and not mechanism.kind.takes_covariates:
         able = kinds_with("takes_covariates")
         yield f"{COVARIATES} is for mechanism.name {able}; got {name!r}: leave it out"
@@ -1017,15 +968,10 @@ def _abilities(
         yield 'covariates is for stream.period "day"; leave it out, or publish by the day'
     got = release and release.revise_days
     if revises and not mechanism.kind.revises:
-        yield (
-            f"release.revise_days must be 0 or left out for mechanism.name {name!r}, whose estimates learn "
-            f"nothing from later days: it is for {kinds_with('revises')}; got {got}"
-        )
+        able = kinds_with("revises")
+        yield f"release.revise_days must be 0 or left out for mechanism {name!r}: it is for {able}; got {got}"
     if revises and by_hour:
-        yield (
-            'release.revise_days must be 0 or left out for stream.period "hour": each hour would estimate '
-            f"all hours of these days again; got {got}"
-        )
+        yield f'release.revise_days must be 0 or left out for stream.period "hour"; got {got}'
 
 
 OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates", "constraints")

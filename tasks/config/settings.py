@@ -22,29 +22,8 @@ from optstream.privacy import PrivacyModel
 from optstream.storage.store import Location
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Hour, day_of
 from optstream.stream.lattice import Margin
+from tasks.config import schema
 from tasks.config.fields import Section, located, resolve_ledger_url
-from tasks.config.schema import (
-    EVERY_HOUR,
-    Budget,
-    Constraints,
-    Contracts,
-    Covariates,
-    Features,
-    Hierarchy,
-    Input,
-    Ledger,
-    Mechanism,
-    Privacy,
-    Published,
-    Release,
-    Sampling,
-    Schedule,
-    Stream,
-    Trusted,
-    Watch,
-    guarantee_of,
-    period_lengths,
-)
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -105,23 +84,23 @@ class Settings(Section):
     which a population's file may say.
     """
 
-    stream: Stream
-    mechanism: SerializeAsAny[Mechanism]
-    privacy: Privacy
-    hierarchy: Hierarchy
-    budget: Budget
-    sampling: Sampling | None = None
-    features_: Features = Field({})
-    input: Input
-    published: Published
-    trusted: Trusted
-    ledger: Ledger
-    watch: Watch | None = None
-    release: Release | None = None
-    schedule: Schedule | None = None
-    contracts: Contracts | None = None
-    covariates: Covariates = ()
-    constraints: Constraints = ()
+    stream: schema.Stream
+    mechanism: SerializeAsAny[schema.Mechanism]
+    privacy: schema.Privacy
+    hierarchy: schema.Hierarchy
+    budget: schema.Budget
+    sampling: schema.Sampling | None = None
+    features_: schema.Features = Field({})
+    input: schema.Input
+    published: schema.Published
+    trusted: schema.Trusted
+    ledger: schema.Ledger
+    watch: schema.Watch | None = None
+    release: schema.Release | None = None
+    schedule: schema.Schedule | None = None
+    contracts: schema.Contracts | None = None
+    covariates: schema.Covariates = ()
+    constraints: schema.Constraints = ()
 
     parents: tuple[tuple[str, str | None], ...]
     node_facts: Mapping[str, NodeFacts] = {}
@@ -228,7 +207,7 @@ class Settings(Section):
     @cached_property
     def period_lengths(self) -> tuple[int, ...]:
         """Steps of every kind of period that the calendar has, rising."""
-        return tuple(sorted(period_lengths(self.calendar)))
+        return tuple(sorted(schema.period_lengths(self.calendar)))
 
     def publish_from(self, period: date) -> datetime | None:
         """Return the instant before which a period is not published; None where it may be at any time."""
@@ -252,17 +231,17 @@ class Settings(Section):
         return day_of(self.local_period(now))
 
     @property
-    def watching(self) -> Watch:
+    def watching(self) -> schema.Watch:
         """What alarms go by, with its defaults where the configuration has no such table."""
-        return self.watch or Watch()
+        return self.watch or schema.Watch()
 
     @property
-    def scheduling(self) -> Schedule:
+    def scheduling(self) -> schema.Schedule:
         """When nights run, with the defaults of what the configuration leaves out."""
-        own = self.schedule or Schedule()
+        own = self.schedule or schema.Schedule()
         if self.stream.period == "day" or "cron" in own.model_fields_set:
             return own
-        return own.model_copy(update={"cron": EVERY_HOUR})
+        return own.model_copy(update={"cron": schema.EVERY_HOUR})
 
     @property
     def revise_days(self) -> int:
@@ -279,7 +258,7 @@ class Settings(Section):
         """Whether each row of the input is one customer's."""
         return self.input.schema_ == "metered"
 
-    def input_of(self, day: date) -> Input:
+    def input_of(self, day: date) -> schema.Input:
         """Return how the dumps of a day are laid out: columns, the value's factor, what completes it."""
         return [layout for first, layout in self.input.layouts if first <= day_of(day)][-1]
 
@@ -302,7 +281,7 @@ class Settings(Section):
     @cached_property
     def model(self) -> PrivacyModel:
         """The privacy guarantee of the stream. Its alpha is of what is delivered."""
-        return guarantee_of(self.privacy, self.stream, self.input)
+        return schema.guarantee_of(self.privacy, self.stream, self.input)
 
     def model_of(self, revision: int) -> PrivacyModel:
         """Return the part of the guarantee that first releases, or all restatements together, are planned

@@ -200,13 +200,11 @@ def metrics_of(
 
 def _file_faults(files: Sequence[SourceFile]) -> pl.DataFrame:
     """The most telling fault of each (day, leaf) with files that cannot be read."""
-    order = list(FILE_FAULTS)
-    worst: dict[tuple[int, int], str] = {}
-    for file in sorted((one for one in files if one.broken), key=lambda one: order.index(str(one.broken))):
-        worst.setdefault((file.day, file.leaf), str(file.broken))
-    rows = [(*place, fault) for place, fault in worst.items()]
+    broken = [(file.day, file.leaf, file.broken) for file in files if file.broken]
     schema = {"day": pl.UInt32, "leaf": pl.UInt32, "file_fault": pl.String}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    faults = pl.DataFrame(broken, schema=schema, orient="row")
+    worst_first = faults.sort(pl.col("file_fault").cast(pl.Enum(list(FILE_FAULTS))))
+    return worst_first.unique(["day", "leaf"], keep="first")
 
 
 def _cell_counts(by_step: pl.DataFrame) -> pl.DataFrame:

@@ -126,7 +126,13 @@ def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
         says, about = says[rule], FAULTY_COLUMNS.get(rule, "")
     place = day.places.get((broken.region, rule))
     layout = settings.input_of(day.day)
-    where = place.file if place and place.file else _folder(settings, day.day, broken.region)
+    parts = parts_of(settings, day.day)
+    if place and place.file:
+        where = place.file
+    elif broken.region in parts:
+        where = place_of(broken.region, day.day)
+    else:
+        where = f"{place_of(parts[0], day.day)}, region {broken.region!r}"
     of_all = settings.input.region is not None and place and place.file
     if of_all and broken.column not in ("file_fault", "unknown_region"):
         where += f", region {broken.region!r:.80}"
@@ -143,8 +149,3 @@ def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
         lacks = "".join(f"lacks {name}, " for name in columns if name not in has)
         says = f"{rule}; it {lacks}has {', '.join(has)}; {remedy}"
     return f"{where}: {says}"
-
-
-def _folder(settings: Settings, day: date, region: str) -> str:
-    parts = parts_of(settings, day)
-    return place_of(region, day) if region in parts else f"{place_of(parts[0], day)}, region {region!r}"

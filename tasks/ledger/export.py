@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger
 from optstream.privacy import worst_window
-from optstream.privacy.model import Currency
 from optstream.privacy.spends import spend_from_document
 from optstream.storage.folders import sync_folder
 from tasks.config import Settings
@@ -109,8 +108,6 @@ SCHEMAS = {
 
 ROWS_AT_ONCE = 20_000
 
-Columns = dict[str, list[Any]]
-
 
 class Exported(Printed):
     """Where the files are, and how many rows each has, by table."""
@@ -130,11 +127,19 @@ def export(settings: Settings, ledger: Ledger, folder: Path, n_rows_at_once: int
         )
     if target.exists() or target.is_symlink():
         raise LedgerError(f"{folder} exists already; nothing was written: name another folder")
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
+    aside, n_rows = target.with_name(f".{target.name}.{os.getpid()}"), dict.fromkeys(SCHEMAS, 0)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     aside.mkdir(mode=0o700)
     try:
-        n_rows = _write_tables(ledger, aside, n_rows_at_once)
+        for table, batches in groupby(ledger.batches(n_rows_at_once), key=itemgetter(0)):
+            with open(aside / f"{table}.parquet", "xb", opener=private_opener) as file:
+                with pq.ParquetWriter(file, SCHEMAS[table], compression="zstd") as writer:
+                    for _, columns in batches:
+                        batch = pa.table(_prepared(table, columns), schema=SCHEMAS[table])
+                        writer.write_table(batch)
+                        n_rows[table] += batch.num_rows
+                file.flush()
+                os.fsync(file.fileno())
         sync_folder(aside)
         aside.rename(target)
         sync_folder(target.parent)
@@ -144,21 +149,7 @@ def export(settings: Settings, ledger: Ledger, folder: Path, n_rows_at_once: int
     return Exported(folder=target, n_rows=n_rows)
 
 
-def _write_tables(ledger: Ledger, folder: Path, n_rows_at_once: int) -> dict[str, int]:
-    n_rows = dict.fromkeys(SCHEMAS, 0)
-    for table, batches in groupby(ledger.batches(n_rows_at_once), key=itemgetter(0)):
-        with open(folder / f"{table}.parquet", "xb", opener=private_opener) as file:
-            with pq.ParquetWriter(file, SCHEMAS[table], compression="zstd") as writer:
-                for _, columns in batches:
-                    batch = pa.table(_prepared(table, columns), schema=SCHEMAS[table])
-                    writer.write_table(batch)
-                    n_rows[table] += batch.num_rows
-            file.flush()
-            os.fsync(file.fileno())
-    return n_rows
-
-
-def _prepared(table: str, columns: Columns) -> Columns:
+def _prepared(table: str, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """The ledger's rows with what is derived from their documents."""
     for name in {"drawing", "in_force"} & columns.keys():
         columns[name] = [bool(value) for value in columns[name]]
@@ -167,12 +158,8 @@ def _prepared(table: str, columns: Columns) -> Columns:
         columns["epsilon_float"] = [float(Fraction(epsilon)) for epsilon in columns["epsilon"]]
     if table == "spends":
         priced = [*map(_price, map(_shape, columns["document"]), columns.pop("window_length"))]
-        for place, name in enumerate(("kind", "level", "stage")):
+        for place, name in enumerate(DERIVED):
             columns[name] = [facts[place] for facts in priced]
-        for currency in ("epsilon", "rho"):
-            amounts = [facts[4] if facts[3] == currency else None for facts in priced]
-            columns[currency] = [None if one is None else str(one) for one in amounts]
-            columns[f"{currency}_float"] = [None if one is None else float(one) for one in amounts]
     return columns
 
 
@@ -183,10 +170,15 @@ def _shape(document: str) -> str:
     return json.dumps(known if known["kind"] == "capped" else known | {"first_step": 0})
 
 
+DERIVED = ("kind", "level", "stage", "epsilon", "epsilon_float", "rho", "rho_float")
+
+
 @lru_cache(maxsize=4096)
-def _price(document: str, window_length: int) -> tuple[str, int, str, Currency, Fraction | float]:
-    """Kind, level, stage, currency, and the most that any window is charged by the spend."""
+def _price(document: str, window_length: int) -> tuple[Any, ...]:
+    """Return the columns DERIVED: the amounts are the most that any window is charged by the spend."""
     known = json.loads(document)
     spend = spend_from_document(known)
     charged = worst_window([spend], window_length).epsilon
-    return known["kind"], known["level"], known["stage"], spend.currency, charged
+    own, other = (str(charged), float(charged)), (None, None)
+    amounts = (*own, *other) if spend.currency == "epsilon" else (*other, *own)
+    return known["kind"], known["level"], known["stage"], *amounts

@@ -26,24 +26,23 @@ NOT_DRAWN = (ReleaseState.RESERVED, ReleaseState.VOID)
 UNPUBLISHED = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
 Key = tuple[str, int]
 """Period and revision."""
+Releases = Mapping[Key, ReleaseOutline]
 
 
-def _measurements(settings: Settings, releases: dict[Key, ReleaseOutline]) -> Iterator[str]:
+def _measurements(settings: Settings, releases: Releases) -> Iterator[str]:
     """Every release that was drawn has its measurements, as recorded, and no others."""
     known = set[Path]()
-    for (period, revision), release in releases.items():
-        folder, place = (
-            settings.measurements_of(period_from(period), revision),
-            place_of(settings, period, revision),
-        )
+    for key, release in releases.items():
+        place = place_of(settings, key)
+        folder = settings.measurements_of(period_from(release.period), release.revision)
         known.add(folder)
         if release.state in NOT_DRAWN:
             continue
         try:
             data = read_verified(folder, release.measurements_hash)
             with suppress(ParameterError):  # of another format
-                spends = Measured.from_bytes(data).spends if revision else ()
-                if revision and not worst_window(spends, settings.model.window_length).epsilon:
+                spends = Measured.from_bytes(data).spends if release.revision else ()
+                if release.revision and not worst_window(spends, settings.model.window_length).epsilon:
                     yield (
                         f"{place} measured nothing and took the place of an earlier revision that did; "
                         "withdraw it, and restate the day when its windows have headroom"
@@ -64,12 +63,13 @@ def _measurements(settings: Settings, releases: dict[Key, ReleaseOutline]) -> It
             yield f"{folder}: belongs to no release of the ledger; move it away, or bring its ledger back"
 
 
-def place_of(settings: Settings, period: str, revision: int) -> str:
+def place_of(settings: Settings, key: Key) -> str:
     """How problems name a release."""
+    period, revision = key
     return f"stream {settings.stream.name!r}, {period} revision {revision}"
 
 
-def _lineage(settings: Settings, ledger: Ledger, releases: Mapping[Key, ReleaseOutline]) -> Iterator[str]:
+def _lineage(settings: Settings, ledger: Ledger, releases: Releases) -> Iterator[str]:
     """Find releases that an older copy of the lineage lacks; it may lack all (purged) and withdrawn days."""
     # the ledger first, in its own order: what it has as published, the lineage knows by now
     published = list(ledger.event_times(settings.stream.name, "published"))
@@ -180,9 +180,7 @@ def _compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
     yield from _lineage(settings, ledger, releases)
 
 
-def _published(
-    settings: Settings, catalogue: Catalogue | None, releases: dict[Key, ReleaseOutline]
-) -> Iterator[str]:
+def _published(settings: Settings, catalogue: Catalogue | None, releases: Releases) -> Iterator[str]:
     """What the ledger calls PUBLISHED is listed, or something later of its day is."""
     published = {key: release for key, release in releases.items() if release.state not in UNPUBLISHED}
     if catalogue is None:
@@ -194,23 +192,20 @@ def _published(
             )
         return
     entries = {entry.period.isoformat(): entry for entry in catalogue.entries}
-    for (period, revision), release in published.items():
-        entry = entries.get(period)
+    for key, release in published.items():
+        entry = entries.get(release.period)
         if entry is None and release.withdrawn is not None:
             continue  # a note: readers have nothing of it, as they should
-        if entry is None or entry.revision < revision:
+        if entry is None or entry.revision < release.revision:
             what = "nothing of that day" if entry is None else f"revision {entry.revision}"
             yield (
-                f"{place_of(settings, period, revision)} is {release.state}, and the published folder lists "
-                f"{what}; `optstream publish {period}` puts it back, or restore the folder from a copy"
+                f"{place_of(settings, key)} is {release.state}, and the published folder lists {what}; "
+                f"`optstream publish {release.period}` puts it back, or restore the folder from a copy"
             )
 
 
 def _listed(
-    settings: Settings,
-    catalogue: Catalogue,
-    releases: dict[Key, ReleaseOutline],
-    vintages: Mapping[Key, Sequence[Vintage]],
+    settings: Settings, catalogue: Catalogue, releases: Releases, vintages: Mapping[Key, Sequence[Vintage]]
 ) -> Iterator[str]:
     """What the catalogue lists is PUBLISHED in the ledger, with the same bytes under the same name."""
     if catalogue.stream != settings.stream.name:
@@ -220,16 +215,14 @@ def _listed(
         )
         return
     for entry in catalogue.entries:
-        release = releases.get((entry.period.isoformat(), entry.revision))
-        place = place_of(settings, entry.period.isoformat(), entry.revision)
+        release, known = releases.get(_key(entry)), vintages.get(_key(entry), ())
+        place = place_of(settings, _key(entry))
         if release is None:
             yield (
                 f"{place} is listed in catalogue.json and not in the ledger, so its cost is not charged; "
                 "bring back the ledger that the folder was written with"
             )
-        elif (
-            recorded := recorded_otherwise(entry, release, known := vintages.get(_key(entry), ()))
-        ) is not None:
+        elif (recorded := recorded_otherwise(entry, release, known)) is not None:
             yield (
                 f"{place} was recorded as {recorded}, and catalogue.json lists "
                 f"{entry.file.rpartition('/')[2]}; restore catalogue.json from a copy"
@@ -256,10 +249,7 @@ def _listed(
 
 
 def _other_trees(
-    settings: Settings,
-    catalogue: Catalogue,
-    releases: Mapping[Key, ReleaseOutline],
-    trees: Mapping[int, Entries],
+    settings: Settings, catalogue: Catalogue, releases: Releases, trees: Mapping[int, Entries]
 ) -> Iterator[str]:
     """Releases whose statement has another tree than the ledger has for their day."""
     if all(len(one) == 1 for one in trees.values()):
@@ -275,7 +265,7 @@ def _other_trees(
         known = trees.get(release.amendment)
         if stated is not None and known and stated != hash_at(known, release.first_step):
             yield (
-                f"{place_of(settings, *_key(entry))} states another hierarchy than the ledger has for that "
+                f"{place_of(settings, _key(entry))} states another hierarchy than the ledger has for that "
                 "day; bring back the ledger that it was released with"
             )
 

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from difflib import SequenceMatcher
 from enum import StrEnum
 from math import inf
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
@@ -72,13 +73,11 @@ class Kind(StrEnum):
     NOT_BEGUN = "not-begun", ALARM, "the stream is watched, and nothing was ever released"
     BLIND = "blind", ALARM, "the watch itself cannot look; what lasted before is taken to last"
 
-    def __new__(
-        cls, word: str, severity: Severity = ALARM, meaning: str = "", depends_on_readings: bool = False
-    ) -> "Kind":
+    def __new__(cls, word: str, *row: Any) -> "Kind":
         """Make a row."""
         kind = str.__new__(cls, word)
-        kind._value_, kind.severity, kind.meaning = word, severity, meaning
-        kind.depends_on_readings = depends_on_readings
+        kind._value_ = word
+        kind.severity, kind.meaning, kind.depends_on_readings, *_ = (*row, False)
         return kind
 
 

@@ -77,7 +77,7 @@ def heard(memory: Memory, channel: str) -> Memory:
     return after
 
 
-def read_told(settings: Settings) -> Memory:
+def read_memory(settings: Settings) -> Memory:
     """The memory; empty where the file is gone or spoilt, so that every channel is notified again."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         document = json.loads((settings.watch_folder / FILE).read_bytes())
@@ -95,7 +95,7 @@ def read_told(settings: Settings) -> Memory:
     return {}
 
 
-def write_told(settings: Settings, memory: Memory) -> None:
+def write_memory(settings: Settings, memory: Memory) -> None:
     """Keep it, in one step."""
     alarms = [
         known.alarm.model_dump(mode="json")

@@ -40,9 +40,9 @@ from tasks.ingest.sandbox import clock_before_ingest
 from tasks.ledger.open import find_ledger
 from tasks.operate.permissions import OTHERS, exposed, mode_of, quoted, writable
 from tasks.operate.purge import release_folders
-from tasks.release.constraints import clashes
 from tasks.release.draw import make_ready
 from tasks.release.lineage import told_releases
+from tasks.release.mechanism import clashes
 from tasks.release.outcomes import Printed
 from tasks.release.witness import behind
 from tasks.trusted.files import read_verified

@@ -9,8 +9,7 @@ from optstream.catalogue import withdraw as withdraw_published
 from optstream.errors import LedgerError
 from optstream.ledger import Key, ReleaseRecord, ReleaseState
 from tasks.operate.keys import signer_of
-from tasks.release.run import Run
-from tasks.release.stages import Ended, Requested, Status
+from tasks.release.run import Ended, Requested, Run, Status
 from tasks.release.witness import bear_witness, refuse_older
 from tasks.trusted.files import destroy_raw
 

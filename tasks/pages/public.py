@@ -14,28 +14,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from optstream.catalogue import (
-    PAGE,
-    Catalogue,
-    check_days,
-    digest_of,
-    error_columns,
-    read_catalogue,
-    replace_page,
-)
+from optstream.catalogue import Catalogue, check_days, digest_of, error_columns, metadata, read_catalogue
 from optstream.catalogue.about import About, called, put_about, put_hierarchy
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import day_entries
-from optstream.catalogue.layout import CARD, CARD_PAGE
-from optstream.catalogue.metadata import (
-    MARKER,
-    Dataset,
-    Deployment,
-    StatedTerms,
-    deployment_card,
-    put_metadata,
-    to_bytes,
-)
+from optstream.catalogue.layout import CARD, CARD_PAGE, PAGE
 from optstream.catalogue.publish import delete_answers
 from optstream.catalogue.read import read_columns, read_statement
 from optstream.errors import OptStreamError, PublicationError
@@ -44,22 +27,9 @@ from optstream.storage.store import Location
 from tasks.config import Settings
 from tasks.ledger.show import read_horizons
 from tasks.operate.keys import signer_of
+from tasks.pages import render
 from tasks.pages.calendar import STRETCHES_SHOWN, calendar, marks_of_facts
 from tasks.pages.published import NO_SUMMARIES, RECENT_DAYS, PublicFacts, public_facts, read_summaries
-from tasks.pages.render import (
-    Chart,
-    Z,
-    chart,
-    counted,
-    day_in_words,
-    line,
-    markdown,
-    page,
-    quantity_of,
-    shown,
-    span,
-    unit_of,
-)
 from tasks.pages.snapshot import snapshot_of
 from tasks.pages.stream import static_page
 from tasks.trusted.files import write_private
@@ -79,7 +49,7 @@ def day_in_markdown(folder: Location, day: date) -> str:
     rows = read_columns(place, entry, {"step", "node", "parent", value, error}, {error})
     statement = read_statement(place, entry)
     root = rows.filter(pl.col("parent").is_null()).sort("step")
-    half = Z * pl.col(error).cast(pl.Float64)
+    half = render.Z * pl.col(error).cast(pl.Float64)
     low = pl.col(value) - half
     curve = root.select(
         hour=pl.col("step") * statement.step_minutes / 60,
@@ -87,13 +57,13 @@ def day_in_markdown(folder: Location, day: date) -> str:
         low=low if statement.bands is None else low.clip(0),
         high=pl.col(value) + half,
     )
-    unit, subject = unit_of(value), f"{quantity_of(value)} of {root['node'][0]}"
+    unit, subject = render.unit_of(value), f"{render.quantity_of(value)} of {root['node'][0]}"
     subject = subject[:1].upper() + subject[1:]
-    title = f"{subject}, {day_in_words(day)}{f' ({unit})' if unit else ''}"
-    least, most = (shown(one) for one in (curve["value"].min(), curve["value"].max()))  # type: ignore[arg-type]
-    words = f"{subject}: from {least} to {most} {unit}, last {shown(curve['value'][-1])} {unit}"
+    title = f"{subject}, {render.day_in_words(day)}{f' ({unit})' if unit else ''}"
+    least, most = (render.shown(one) for one in (curve["value"].min(), curve["value"].max()))  # type: ignore[arg-type]
+    words = f"{subject}: from {least} to {most} {unit}, last {render.shown(curve['value'][-1])} {unit}"
     has_band = curve["low"].null_count() < curve.height
-    return markdown(
+    return render.markdown(
         "day",
         words=words.replace(" ,", ",").strip(),
         picture=_picture(curve, title, has_band),
@@ -194,15 +164,18 @@ def _write_public(settings: Settings, ledger: Ledger, now: datetime) -> PublicFa
         made.append(replace(facts, has_card=True))  # the card is put once the page is
         return public_page(made[-1])
 
-    replace_page(folder, make)
+    metadata.replace_page(folder, make)
     deployment = deployment_of(settings, ledger, made[-1].terms)
 
-    def card_page(dataset: Dataset) -> bytes:
-        card = deployment_card(dataset, deployment)["deployment"]
-        return page("deployment_card", is_static=True, has_script=False, card=card)
+    def card_page(dataset: metadata.Dataset) -> bytes:
+        card = metadata.deployment_card(dataset, deployment)["deployment"]
+        return render.page("deployment_card", is_static=True, has_script=False, card=card)
 
-    cards = {CARD: lambda dataset: to_bytes(deployment_card(dataset, deployment)), CARD_PAGE: card_page}
-    put_metadata(folder, about, signer, cards)
+    cards = {
+        CARD: lambda dataset: metadata.to_bytes(metadata.deployment_card(dataset, deployment)),
+        CARD_PAGE: card_page,
+    }
+    metadata.put_metadata(folder, about, signer, cards)
     return made[-1]
 
 
@@ -216,7 +189,7 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> tuple
         return public_page(replace(facts, has_card=place.is_file(CARD_PAGE)))
 
     if into is None:
-        replace_page(folder, make)
+        metadata.replace_page(folder, make)
     else:
         place = open_storage(folder)
         into.write_bytes(make(place, read_catalogue(place)))
@@ -228,15 +201,15 @@ def public_page(facts: PublicFacts) -> bytes:
     value, listed = facts.catalogue.value_column, facts.listed
     days = day_entries(facts.catalogue.entries)
     changed = [one for one in reversed(days) if one.revision or one.vintage or one.withdrawn]
-    return page(
+    return render.page(
         "public",
         is_static=True,
         facts=facts,
         digest=digest_of(facts.catalogue),
-        marker=MARKER,
+        marker=metadata.MARKER,
         value=value,
-        unit=unit_of(value),
-        quantity=quantity_of(value),
+        unit=render.unit_of(value),
+        quantity=render.quantity_of(value),
         listed=listed,
         newest=facts.newest,
         lost_shown=LOST_SHOWN,
@@ -245,7 +218,7 @@ def public_page(facts: PublicFacts) -> bytes:
         by_level=[n for _, n in sorted(Counter(node.level for node in facts.nodes).items())],
         shares=facts.level_shares,
         chart=published_chart(facts),
-        z=Z,
+        z=render.Z,
         coverage=_measured_coverage(),
         document=None if facts.statement is None else facts.statement.to_json(),
         changed=changed[:STRETCHES_SHOWN],
@@ -253,26 +226,26 @@ def public_page(facts: PublicFacts) -> bytes:
     )
 
 
-def published_chart(facts: PublicFacts) -> Chart | None:
+def published_chart(facts: PublicFacts) -> render.Chart | None:
     """Return each step of the last days and the means of all days; None where nothing can be drawn."""
     if facts.daily is None or facts.recent is None:
         return None
     value, name_of = facts.catalogue.value_column, partial(called, facts=facts.about.nodes)
     nodes = [node.name for node in facts.nodes[: facts.n_drawn]]
 
-    def drawn(label: str, figures: pl.DataFrame) -> Chart:
+    def drawn(label: str, figures: pl.DataFrame) -> render.Chart:
         own = figures.partition_by("node", maintain_order=True)
         lines = [
-            [line(name_of(node), each["value"].to_list(), error=each["error"].to_list())]
+            [render.line(name_of(node), each["value"].to_list(), error=each["error"].to_list())]
             for node, each in zip(nodes, own, strict=True)
         ]
-        return span(label, own[0]["at"].to_list(), lines)
+        return render.span(label, own[0]["at"].to_list(), lines)
 
-    return chart(
-        quantity_of(value),
-        unit_of(value),
+    return render.chart(
+        render.quantity_of(value),
+        render.unit_of(value),
         [
-            drawn(f"each step of the last {counted(facts.n_recent, 'day')}", facts.recent),
+            drawn(f"each step of the last {render.counted(facts.n_recent, 'day')}", facts.recent),
             drawn("daily means of all days", facts.daily),
         ],
         nodes=[name_of(node) for node in nodes],
@@ -287,9 +260,11 @@ def _measured_coverage() -> dict[str, Any]:
     return found
 
 
-def deployment_of(settings: Settings, ledger: Ledger, terms: tuple[StatedTerms, ...]) -> Deployment:
+def deployment_of(
+    settings: Settings, ledger: Ledger, terms: tuple[metadata.StatedTerms, ...]
+) -> metadata.Deployment:
     """Return what the ledger, or the configuration of a new stream, adds to a stream's card."""
     name = settings.stream.name
     guarantees = ledger.guarantees(name) or {0: settings.model}
     sharing = tuple(sorted(one.stream for one in ledger.siblings(name)))
-    return Deployment(tuple(guarantees[number] for number in sorted(guarantees)), sharing, terms)
+    return metadata.Deployment(tuple(guarantees[number] for number in sorted(guarantees)), sharing, terms)

@@ -36,7 +36,7 @@ from tasks.monitor.facts import (
     last_end,
     max_runtime,
 )
-from tasks.monitor.notify import read_told
+from tasks.monitor.notify import read_memory
 from tasks.monitor.view import StreamView, watch
 from tasks.operate.permissions import check_trusted
 from tasks.plan.dry_run import level_warnings
@@ -188,7 +188,7 @@ def snapshot_of(
         now,
         settings,
         view,
-        since={key: told.since for key, told in read_told(settings).items() if told.lasts},
+        since={key: one.since for key, one in read_memory(settings).items() if one.lasts},
         nights=nights,
         curves=curves,
         guarantees={} if ledger is None else ledger.guarantees(name),

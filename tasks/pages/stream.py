@@ -29,7 +29,6 @@ from tasks.pages.render import (
     Z,
     amount,
     chart,
-    decimal,
     line,
     page,
     quantity_of,
@@ -284,16 +283,12 @@ def _errors_by_level(snapshot: Snapshot, settings: Settings) -> Chart | None:
 
 
 class GuaranteeRow(NamedTuple):
-    """A guarantee; `steps` of windows that touch its days, None if counted otherwise."""
+    """A guarantee and its days; `steps` of windows that touch them, None if counted otherwise."""
 
     number: int
-    epsilon: str
-    window: int
-    alpha: str
+    model: PrivacyModel
     days: str
-    now: bool
     steps: range | None
-    limit: float
 
 
 def guarantee_rows(
@@ -309,18 +304,8 @@ def guarantee_rows(
         if own and number != newest and _counted_by(model) == _counted_by(guarantees[newest]):
             first, end = min(one.first_step for one in own.values()), max(one.end for one in own.values())
             steps = range(first - model.window_length + 1, end)
-        found.append(
-            GuaranteeRow(
-                number,
-                f"{amount(model.epsilon)}{f' at delta {float(model.delta):g}' if model.delta else ''}",
-                model.window_length,
-                decimal(model.alpha),
-                f"{min(own)} to {max(own)}" if own else "",
-                number == newest,
-                steps,
-                float(model.budget),
-            )
-        )
+        days = f"{min(own)} to {max(own)}" if own else ""
+        found.append(GuaranteeRow(number, model, days, steps))
     return found
 
 
@@ -347,6 +332,7 @@ def window_chart(
     ]
     for one in guarantees:
         if one.steps is not None:  # windows with days of an earlier guarantee keep it
-            kept = [one.limit if window.first_step in one.steps else None for window in windows]
+            limit = float(one.model.budget)
+            kept = [limit if window.first_step in one.steps else None for window in windows]
             lines.append(line(f"may be charged by guarantee {one.number}", kept, "limit"))
     return chart(summary.terms.model.currency, "", [span("windows", at, [lines])], zone=zone, least=0.0)

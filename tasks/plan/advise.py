@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import tomlkit
 from numpy.typing import NDArray
-from pydantic import Field, InstanceOf
+from pydantic import BaseModel, Field, InstanceOf
 
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.history.blocks import Blocks
@@ -32,8 +32,7 @@ from tasks.release.outcomes import Exact, Printed
 
 # Ways to release a stream that are worth comparing, each with its keys of the configuration.
 
-NUMBERS = (5, 10, 20)
-"""Of samples and coefficients, as far as a window has so many steps."""
+NUMBERS = (5, 10, 20)  # of samples and coefficients, as far as a window has so many steps
 ORDINARY_DAY = date(2025, 1, 15)
 
 
@@ -47,45 +46,39 @@ class Choice:
 
 
 def changed(settings: Settings, **tables: Any) -> Settings:
-    """Return the settings with other tables, without values cached of the old ones."""
+    """Return the settings with other tables, or keys of a table, without values cached of the old ones."""
     fields = {name: getattr(settings, name) for name in type(settings).model_fields}
-    return type(settings).model_construct(**fields | tables)
-
-
-def without_delta(settings: Settings) -> Settings:
-    """Return the settings under epsilon alone, which promises more than with a delta."""
-    return changed(settings, privacy=settings.privacy.model_copy(update={"delta": None}))
+    for name, own in tables.items():
+        is_part = isinstance(own, dict) and isinstance(fields[name], BaseModel)
+        fields[name] = fields[name].model_copy(update=own) if is_part else own
+    return type(settings).model_construct(**fields)
 
 
 def mechanism_choices(settings: Settings) -> Iterator[Choice]:
     """Return every mechanism under the configured tree; no delta is ever added, a weaker promise."""
     numbers = [number for number in NUMBERS if number <= settings.privacy.window]
+    delta = settings.privacy.delta
     for name, section in MECHANISMS.items():
         own = section(name=name)
         has_features, currency = "features" in section.tables, own.kind.currency
-        if own.kind.also_called or (currency == "rho" and settings.privacy.delta is None):
+        if own.kind.also_called or (currency == "rho" and delta is None):
             continue
         features = dict.fromkeys((has_features and bool(settings.features_), False))
         for number, featured in product(numbers if "sampling" in section.tables else (None,), features):
             label, keys = name, dict[str, dict[str, Any]](mechanism={"name": name})
-            tables: dict[str, Any] = {"mechanism": own, "sampling": None, "features_": {}}
+            tables: dict[str, Any] = {"mechanism": own, "sampling": None}
             if number is not None:
                 label += f", {number} samples"
                 keys["sampling"] = {"n_samples": number}
                 tables["sampling"] = Sampling(n_samples=number)
             if featured:
                 label += ", features"
-                tables["features_"] = settings.features_
-            elif has_features:
-                keys["features"] = {}
-            if (
-                currency == "epsilon"
-                and settings.privacy.delta is not None
-                and settings.budget.stream_share == 1
-            ):
+            else:
+                tables["features_"] = {}
+                keys |= {"features": {}} if has_features else {}
+            if currency == "epsilon" and delta is not None and settings.budget.stream_share == 1:
                 label += ", epsilon alone"
-                keys["privacy"] = {"delta": None}
-                tables["privacy"] = without_delta(settings).privacy
+                keys["privacy"] = tables["privacy"] = {"delta": None}
             yield Choice(label, keys, changed(settings, **tables))
 
 
@@ -120,13 +113,8 @@ def with_level_shares(choice: Choice, shares: tuple[Fraction, ...]) -> Choice:
         own["margins"] = {margin.name: levels.pop()}
         label = f"{choice.label}; levels {', '.join(levels)}, {margin.name} {shares[-1]}"
     budget = Budget.model_validate(own)
-    kept = choice.settings.budget.model_copy(update={"levels": budget.levels, "margins": budget.margins})
-    return Choice(label, {**choice.keys, "budget": own}, changed(choice.settings, budget=kept))
-
-
-def with_stream_share(settings: Settings, share: Fraction) -> Settings:
-    """Return the settings of the stream with another share of the population's epsilon."""
-    return changed(settings, budget=settings.budget.model_copy(update={"stream_share": share}))
+    kept = changed(choice.settings, budget={"levels": budget.levels, "margins": budget.margins})
+    return Choice(label, {**choice.keys, "budget": own}, kept)
 
 
 def model_level_shares(settings: Settings) -> tuple[Fraction, ...]:
@@ -151,8 +139,7 @@ def _with_key(choice: Choice, key: str, value: Any) -> Choice | None:
     if getattr(mechanism, key, value) is not None:
         return None
     keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), key: value}}
-    settings = changed(choice.settings, mechanism=mechanism.model_copy(update={key: value}))
-    return replace(choice, keys=keys, settings=settings)
+    return replace(choice, keys=keys, settings=changed(choice.settings, mechanism={key: value}))
 
 
 # Plans of one stream, judged by their expected errors: from public facts alone, by one prior for all.
@@ -161,8 +148,7 @@ def _with_key(choice: Choice, key: str, value: Any) -> Choice | None:
 # typical leaf, and series that are drawn from the prior.
 
 Values = NDArray[np.float64]
-JITTER = 1e-8
-"""Of a step's relative variance: smooth kernels have matrices that are singular in floats."""
+JITTER = 1e-8  # of a step's relative variance: smooth kernels have matrices that are singular in floats
 DRAWS, PERIODS, MOST_PERIODS = 3, 3, 48
 """Independent draws of series, each of at least so many periods, and at least two windows long."""
 NO_SCALE = (
@@ -202,14 +188,15 @@ class Judge:
         self.tree: AggregationTree = settings.tree_of(self.day)  # a margin is its last level
         # the mechanism whose prior expects, as configured or by general figures, without a margin
         section = own if own.kind.chooses_shares else HistoryInformed(name="HistoryInformed")
-        scaled = changed(without_delta(settings), mechanism=section.model_copy(update={"scale": known}))
+        section = section.model_copy(update={"scale": known})
+        scaled = changed(settings, mechanism=section, privacy={"delta": None})
         if settings.margin is not None:  # then the leaves are no cells, and the cells' level is gone
             shares = {"margins": {}, "levels": settings.level_shares[:-2]}
-            hierarchy = settings.hierarchy.model_copy(update={"margins": {}})
-            scaled = changed(scaled, hierarchy=hierarchy, budget=settings.budget.model_copy(update=shares))
-        self.figures = mechanism_for(scaled, self.day).pattern.figures  # type: ignore[union-attr]
+            scaled = changed(scaled, hierarchy={"margins": {}}, budget=shares)
+        figures = mechanism_for(scaled, self.day).pattern.figures(())  # type: ignore[union-attr]
+        self.prior = TemporalPrior.broad(figures.steps_per_day, figures.components)
         sizes = known * leaves_by_level(self.tree)
-        blind = np.minimum(misses_unmeasured(self.tree, self.figures), 1.0)
+        blind = np.minimum(misses_unmeasured(self.tree, figures), 1.0)
         # of each level, the size of a typical node, and the error if nothing were measured
         self.sizes = tuple(zip(sizes.tolist(), (blind * sizes).tolist(), strict=True))
 
@@ -223,7 +210,7 @@ class Judge:
         if self.settings.metered:  # its bounds are a customer's, and the series are leaves'
             high = np.inf
         draws = (
-            drawn_series(self.figures.prior, self.scale, *shape, counts=privacy.counts, seed=seed)
+            drawn_series(self.prior, self.scale, *shape, counts=privacy.counts, seed=seed)
             for seed in range(DRAWS)
         )
         return tuple(tuple(np.split(np.clip(one, low, high), n_periods, axis=1)) for one in draws)
@@ -238,22 +225,17 @@ class Judge:
             errors = np.sqrt(np.mean(squares, axis=0))
         else:
             errors = figures[:, 0]
-        expected = tuple(
-            Expected(error, size, unmeasured)
-            for error, (size, unmeasured) in zip(errors.tolist(), self.sizes, strict=True)
-        )
-        joint = {
-            spend.level for spend in mechanism.plan(n_steps, first_step) if isinstance(spend, JointSpend)
-        }
-        relative = [one.error / one.size for one in expected if one.size]
+        sized = zip(errors.tolist(), self.sizes, strict=True)
+        expected = tuple(Expected(error, *size) for error, size in sized)
+        spends = mechanism.plan(n_steps, first_step)
         return Judged(
             choice=choice,
             label=choice.label,
             mechanism=settings.mechanism.name,
             level_shares=settings.level_shares,
-            joint_levels=tuple(sorted(joint)),
+            joint_levels=tuple(sorted({one.level for one in spends if isinstance(one, JointSpend)})),
             expected=expected,
-            relative=float(np.exp(np.mean(np.log(relative)))),
+            relative=float(np.exp(np.mean([np.log(one.error / one.size) for one in expected if one.size]))),
             warnings=warnings_of(settings, mechanism, expected),
         )
 
@@ -407,42 +389,39 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
     written = [one.budget.stream_share for one in streams]
     overdrawn = sum(written, Fraction(0)) if sum(written) > 1 else None
     if overdrawn is not None:
-        streams = [with_stream_share(one, total / len(streams)) for one in streams]
+        streams = [changed(one, budget={"stream_share": total / len(streams)}) for one in streams]
     compared = [compare_plans(one, scale) for one, scale in zip(streams, scales, strict=True)]
 
     def at(one: Comparison, share: Fraction) -> Judged:
         choice = one.best.choice
-        return one.judge.judged(replace(choice, settings=with_stream_share(choice.settings, share)))
+        settings = changed(choice.settings, budget={"stream_share": share})
+        return one.judge.judged(replace(choice, settings=settings))
 
     def error(one: Comparison, share: Fraction) -> float:
         return at(one, share).relative
 
-    if len(streams) == 1:
-        found = [_advice(compared[0], compared[0].best, written[0], written[0])]
-    else:
+    shares: Sequence[Fraction] = written
+    if len(streams) > 1:
         shares = choose_stream_shares([partial(error, one) for one in compared], total)
-        found = [
-            _advice(one, at(one, share), own, share)
-            for one, own, share in zip(compared, written, shares, strict=True)
-        ]
+    found = []
+    for one, own, share in zip(compared, written, shares, strict=True):
+        proposed = at(one, share) if len(streams) > 1 else one.best
+        keys = {table: dict(entries) for table, entries in proposed.choice.keys.items()}
+        if share != own:
+            keys.setdefault("budget", {})["stream_share"] = str(share)
+        advice = StreamAdvice(
+            compared=one,
+            stream=one.settings.stream.name,
+            stream_share=share,
+            levels=one.levels,
+            proposed=proposed,
+            keys=keys,
+            gain=1.0 - proposed.relative / one.configured.relative,
+            configured=one.configured,
+            plans=one.plans,
+        )
+        found.append(advice)
     return AdviceDocument(stream_shares_exceed_epsilon=overdrawn, streams=tuple(found))
-
-
-def _advice(compared: Comparison, proposed: Judged, written: Fraction, share: Fraction) -> StreamAdvice:
-    keys = {table: dict(entries) for table, entries in proposed.choice.keys.items()}
-    if share != written:
-        keys.setdefault("budget", {})["stream_share"] = str(share)
-    return StreamAdvice(
-        compared=compared,
-        stream=compared.settings.stream.name,
-        stream_share=share,
-        levels=compared.levels,
-        proposed=proposed,
-        keys=keys,
-        gain=1.0 - proposed.relative / compared.configured.relative,
-        configured=compared.configured,
-        plans=compared.plans,
-    )
 
 
 # A configuration with the proposed keys in it, comments and all else as the operator wrote them.

@@ -25,8 +25,7 @@ from tasks.ingest import days_with_dumps
 from tasks.ledger.show import refused_changes
 from tasks.release.mechanism import Mechanism, mechanism_for
 from tasks.release.outcomes import Exact, Printed, RunDocument, as_float
-from tasks.release.run import Run, enrol, look_up, terms_of
-from tasks.release.stages import Ended, Requested
+from tasks.release.run import Ended, Requested, Run, enrol, look_up, terms_of
 
 
 class Span(Printed):

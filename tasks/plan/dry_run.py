@@ -28,10 +28,11 @@ from optstream.privacy.horizon import HorizonLoss
 from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.plan.long_spans import plan_horizons
-from tasks.release.constraints import clashes
-from tasks.release.mechanism import Mechanism, mechanism_for
+from tasks.release.mechanism import Mechanism, clashes, mechanism_for
 from tasks.release.outcomes import Exact, Printed, is_none, left_out
 from tasks.trusted.covariates import read_covariates
+
+# The documents. Noise, errors and sizes are in the unit of the readings.
 
 
 def _in_epsilon(amount: Fraction, currency: str = "epsilon") -> dict[str, Any]:
@@ -48,9 +49,7 @@ Price = Annotated[InstanceOf[Fraction], PlainSerializer(_price)]
 
 
 class Noise(Printed):
-    """One kind of noise. of: what it is added to. scale, deviation: in the unit of the readings. joint_over:
-    the most answers that share joint noise; 1 for other noise.
-    """
+    """The noise on `of`; joint_over: the most answers that share joint noise, 1 for other noise."""
 
     of: str
     scale: float
@@ -68,9 +67,7 @@ class Stage(Printed):
 
 @dataclass(frozen=True)
 class Band:
-    """Standard deviation of a published value, from noise alone, over a level's nodes and steps, in the unit
-    of the readings. typical: its root mean square.
-    """
+    """Standard deviation from noise alone over a level's nodes and steps; typical: root mean square."""
 
     typical: float
     least: float
@@ -79,10 +76,8 @@ class Band:
 
 @dataclass(frozen=True)
 class Expected:
-    """How far a published value is expected to be from the truth, root mean square over nodes and steps.
-
-    size: of a typical node of the level; None where no public scale is known. unmeasured: what the error
-    would be if nothing were measured, or 0 published; None likewise. In the unit of the readings.
+    """Root mean square error of a level, the size of a typical node, and the error if nothing were measured,
+    or 0 published; both None where no public scale is known.
     """
 
     error: float
@@ -91,10 +86,8 @@ class Expected:
 
 
 class Level(Printed):
-    """One level of the tree, or its margin. name: "level 1", or the margin's. No stages: derived.
-
-    epsilon: what its plan, repeated, costs any window. band: None where the draw decides the noise.
-    expected: None where nothing public tells.
+    """A level of the tree, or its margin; epsilon: what its plan, repeated, costs any window. No stages:
+    derived. band: None where the draw decides the noise; expected: None where nothing public tells.
     """
 
     level: int
@@ -131,12 +124,11 @@ def _horizons(found: Sequence[tuple[int, HorizonLoss]], info: Any) -> list[dict[
 class DryRun(Printed):
     """What releasing some days would cost, and how noisy it would be; amounts in the currency of `model`.
 
-    model: the whole stream's. share: of the privacy budget, which the stream plans with. kept_back: the share
-    of the budget that is left to restatements. epsilon: what the plan, repeated, costs any window.
-    fits: whether no window will ever be charged more than the privacy budget, `grant`. points_known: False
-    where the draw chooses them; then OptStream's bands are those of equally spaced ones, and others have
-    none. horizons: numbers of days, and what all readings of one customer in so many lose by this plan.
-    warnings: of covariates that cannot be read, and of levels that are as good as nothing.
+    share, kept_back: of the privacy budget, which the stream plans with, and which is left to restatements.
+    epsilon: what the plan, repeated, costs any window. fits: whether no window will ever be charged more than
+    the privacy budget, `grant`. points_known: False where the draw chooses them; then OptStream's bands are
+    those of equally spaced ones, and others have none. horizons: numbers of days, and what all readings of
+    one customer in so many lose by this plan.
     """
 
     model: InstanceOf[PrivacyModel] = Field(exclude=True)
@@ -165,15 +157,15 @@ class DryRun(Printed):
 
 def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
     """Price the release of these days; reads public covariates and one dump's footer, spends nothing."""
-    mechanism = mechanism_for(settings, days[0])
+    mechanism, model = mechanism_for(settings, days[0]), settings.model
     alike: dict[Any, list[date]] = {}
     for day in dict.fromkeys(days):
         residue = settings.calendar.first_step(day) % settings.privacy.window
         parts = tuple(feature.parts for feature in settings.features(day))
-        tree = settings.tree_of(day)
-        alike.setdefault((settings.calendar.n_steps(day), residue, parts, tree), []).append(day)
+        alike.setdefault((settings.calendar.n_steps(day), residue, parts, settings.tree_of(day)), []).append(
+            day
+        )
     periods = tuple(_period(settings, same) for same in alike.values())
-    model, epsilon = settings.model, mechanism.epsilon
     in_rho = model.currency == "rho"
     return DryRun(
         model=model,
@@ -181,9 +173,9 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         kept_back=settings.budget.restatement_share,
         stream=settings.stream.name,
         window_steps=model.window_length,
-        epsilon=epsilon,
+        epsilon=mechanism.epsilon,
         grant=model.budget,
-        fits=epsilon <= model.budget,
+        fits=mechanism.epsilon <= model.budget,
         points_known=mechanism.noise_is_known,
         periods=periods,
         horizons=plan_horizons(settings, days[0]),
@@ -195,7 +187,7 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         ),
         currency=model.currency,
         delta=model.delta if in_rho else None,
-        at_delta=model.to_epsilon(epsilon) if in_rho else None,
+        at_delta=model.to_epsilon(mechanism.epsilon) if in_rho else None,
     )
 
 
@@ -211,7 +203,14 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
     spends = mechanism.plan(n_steps, first_step)
     costs = {level: own.epsilon for level, own in mechanism.by_level.items()}
     bands = _bands(mechanism, n_steps, first_step)
-    expected = _expected(settings, mechanism, bands, n_steps, first_step)
+    if (figures := mechanism.expected_by_level()) is not None:
+        expected = [Expected(*row) if np.isfinite(row).all() else None for row in figures.tolist()]
+    elif bands is not None:
+        expected = [Expected(band.typical, None) for band in bands]
+    else:
+        still = np.full((len(mechanism.tree.leaves), n_steps), float(sum(settings.privacy.bounds)) / 2)
+        squares = squared_errors(mechanism, [still] * STILL_PERIODS, first_step)
+        expected = [Expected(error, None) for error in np.sqrt(squares).tolist()]
     levels = tuple(
         Level(
             level=level,
@@ -233,12 +232,10 @@ def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     joint_over, noise = 1, []
     if isinstance(spend, JointSpend):  # how many of its answers share noise at most
         joint_over = max(map(len, spend.groups), default=1)
-    if isinstance(spend, CappedSpend):
+    if isinstance(spend, CappedSpend) and not (isinstance(spend.cap, int) and spend.cap > 1):
         # a step that is given only a part of the weight gets more noise
-        scales = {
-            "answers" if isinstance(spend.cap, int) and spend.cap > 1 else "answers, least": spend.scale
-        }
-    elif isinstance(spend, StepSpend | JointSpend | GaussianSpend):
+        scales = {"answers, least": spend.scale}
+    elif isinstance(spend, CappedSpend | StepSpend | JointSpend | GaussianSpend):
         scales = {"answers": spend.scale}
     else:
         scales = mechanism.by_level[spend.level].period_scales(n_steps)
@@ -265,25 +262,8 @@ def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | 
     return [Band(*(math.sqrt(v) for v in (level.mean(), level.min(), level.max()))) for level in levels]
 
 
-# Expected errors of published values, next to their sizes; nothing is read.
-
-AS_GOOD_AS_NOTHING = 0.9
-"""Of the error of publishing 0, or the public scale, everywhere."""
+AS_GOOD_AS_NOTHING = 0.9  # of the error of publishing 0, or the public scale, everywhere
 STILL_PERIODS = 3
-
-
-def _expected(
-    settings: Settings, mechanism: Mechanism, bands: Sequence[Band] | None, n_steps: int, first_step: int
-) -> tuple[Expected | None, ...]:
-    """Return each level's expected error, root first, from noise or simulated periods; None if no scale."""
-    figures = mechanism.expected_by_level()
-    if figures is not None:
-        return tuple(Expected(*row) if np.isfinite(row).all() else None for row in figures.tolist())
-    if bands is not None:
-        return tuple(Expected(band.typical, None) for band in bands)
-    still = np.full((len(mechanism.tree.leaves), n_steps), float(sum(settings.privacy.bounds)) / 2)
-    squares = squared_errors(mechanism, [still] * STILL_PERIODS, first_step)
-    return tuple(Expected(float(np.sqrt(square)), None) for square in squares)
 
 
 def squared_errors(
@@ -306,8 +286,8 @@ def warnings_of(
     tree, (low, high) = mechanism.tree, settings.privacy.bounds
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
     found = []
-    left_out = "lower_bound" not in settings.privacy.model_fields_set
-    if low < 0 and left_out and not settings.privacy.counts:  # no count is less than 0
+    is_written = "lower_bound" in settings.privacy.model_fields_set
+    if low < 0 and not is_written and not settings.privacy.counts:  # no count is less than 0
         least = "the least sum of a leaf" if settings.metered else f'"{low}"'
         found.append(
             f"privacy.lower_bound is left out, so nothing below 0 is published, and readings may be {low}: "
@@ -339,10 +319,8 @@ def _with_shares(products: Sequence[DryRun]) -> list[dict[str, Any]]:
 
 
 class SharedBudget(Printed):
-    """The streams of one privacy budget; amounts in the budget's currency.
-
-    grant: the most that any window may lose. epsilon: what all plans, repeated without end, cost any window
-    at most (Lemma 1). fits: whether no window will ever be charged more than the privacy budget.
+    """The streams of one privacy budget, in its currency. epsilon: what all plans, repeated without end, cost
+    any window at most (Lemma 1). fits: whether that is never more than `grant`.
     """
 
     population: str
@@ -364,14 +342,14 @@ class DryRuns(Printed):
 
 def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) -> tuple[SharedBudget, ...]:
     """Price the release of days of several streams, an entry for each population; spends nothing."""
-    members: dict[str, dict[int, Settings]] = {}
-    for number, settings in enumerate(streams):
-        members.setdefault(settings.privacy.population, {})[number] = settings
+    members: dict[str, list[tuple[Settings, Sequence[date]]]] = {}
+    for settings, own_days in zip(streams, days, strict=True):
+        members.setdefault(settings.privacy.population, []).append((settings, own_days))
     for several in members.values():
-        check_population([*several.values()])
+        check_population([settings for settings, _ in several])
     found = []
     for population, several in members.items():
-        priced = tuple(dry_run(own, days[number]) for number, own in several.items())
+        priced = tuple(dry_run(*one) for one in several)
         currency, grant = priced[0].currency, priced[0].grant
         epsilon = sum((one.epsilon for one in priced), Fraction(0))
         shared = {"grant": grant, "epsilon": epsilon, "fits": epsilon <= grant, "products": priced}

@@ -10,12 +10,10 @@ from optstream.stream import day_of, period_from
 from tasks.config import Settings
 from tasks.config.schema import clock_of, minutes_of, schedule_problems
 from tasks.monitor.facts import last_ended, late_from
-from tasks.release.stages import Ended, Status
+from tasks.release.run import Ended, Status
 
-LOOK_EVERY = 30
-"""Minutes between the looks of a night."""
-PATIENT = (Status.WAITING, Status.BUSY)
-"""What may end well by itself, until the day is late."""
+LOOK_EVERY = 30  # minutes between the looks of a night
+PATIENT = (Status.WAITING, Status.BUSY)  # what may end well by itself, until the day is late
 
 
 class UnreleasedError(OptStreamError):

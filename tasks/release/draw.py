@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic, sleep
 
@@ -17,10 +16,9 @@ from optstream.privacy import Spend
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import Measured
 from optstream.stream.state import public_part, raw_bytes, with_raw
-from tasks.release.inputs import hand_over_inputs, keep_inputs
-from tasks.release.mechanism import Mechanism, mechanism_for
-from tasks.release.run import Run, renewed, void
-from tasks.release.stages import Charged, Drawn, Held, Reserved
+from tasks.release.lineage import record_of_owner
+from tasks.release.mechanism import mechanism_for
+from tasks.release.run import Charged, Drawn, Held, Reserved, Run, renewed, void
 from tasks.release.statement import told_of_draw
 from tasks.release.witness import bear_witness
 from tasks.trusted.covariates import read_covariates
@@ -35,7 +33,8 @@ from tasks.trusted.files import (
     whole_draw,
 )
 
-# Hold a day while it is drawn: its lease is renewed beside the draw, so that none ends by lasting long.
+PAUSE = timedelta(seconds=0.5)  # between two tries to record a draw
+Durable = tuple[str, tuple[Spend, ...]]  # the hash of durable measurements, and their spends
 
 
 @contextmanager
@@ -49,19 +48,16 @@ def held(run: Run, reservation: Reservation) -> Iterator[None]:
                 run.ledger.renew(reservation, run.clock(), run.lease)
             except LedgerUnavailableError:
                 continue
-            except LedgerError:  # taken over or over: whoever draws is told when it records
+            except LedgerError:  # taken over or over: recording the draw reports it
                 return
 
-    beside = threading.Thread(target=renew, name="lease", daemon=True)
-    beside.start()
+    renewing = threading.Thread(target=renew, name="lease", daemon=True)
+    renewing.start()
     try:
         yield
     finally:
         over.set()
-        beside.join()
-
-
-# Try out what a draw needs before it begins: what fails here has drawn nothing, and costs no day.
+        renewing.join()
 
 
 def make_ready(noise: NoiseSource) -> None:
@@ -79,73 +75,61 @@ def make_ready(noise: NoiseSource) -> None:
         ) from error
 
 
-PAUSE = timedelta(seconds=0.5)
-"""Between two tries to record a draw."""
-
-
 def draw(run: Run, day: Charged) -> Drawn:
     """Draw the measurements and make them durable. What can fail beforehand fails before the first sample; an
     exception between that and durable measurements makes the release VOID, for it might depend on the draw.
     """
     day = renewed(run, day)
-    # noise beside the raw values, and the state of its generator
+    # noise next to the raw values, and the state of its generator
     forbid_core_dumps()
     with deferred_stop() as stops:
         folder = run.settings.measurements_of(day.day, day.revision)
         file = DrawingFile(folder, day.reservation.fencing_token)
         if file.has_raised():
-            # Whoever drew before raised and could not say so: an exception might depend on the draw.
+            # an earlier owner raised and could not say so: an exception might depend on the draw
             void(run, day, "an earlier run raised after its first noise sample")
             raise LedgerError("void, and stays charged: an earlier run raised after its first noise sample")
         with held(run, day.reservation):
-            drawn = _drawn(run, day, file) if isinstance(day, Reserved) else _taken_up(run, day)
-            _record(run, day, file, drawn, stops)
-        with suppress(OSError):  # it is DRAWN and durable: what stays beside it costs no day
+            durable = _drawn(run, day, file) if isinstance(day, Reserved) else _taken_up(run, day)
+            _record(run, day, file, durable, stops)
+        with suppress(OSError):  # it is DRAWN and durable: files that stay next to it cost no day
             if not isinstance(day, Reserved):
                 file.destroy_orphans()
             file.settle()
     return Drawn(day.day, day.revision, day.lease)
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """What the ledger is told of durable measurements."""
-
-    digest: str
-    spends: tuple[Spend, ...]
-
-
-def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
+def _drawn(run: Run, day: Reserved, file: DrawingFile) -> Durable:
     """Draw, and make it durable."""
     make_ready(run.noise)
     settings, memory = run.settings, day.memory
-    mechanism = run.mechanism_of(day.day, day.revision)
-    plan = run.ledger.find(run.key(day.day, day.revision))
-    informed = _informed(run, day, mechanism)
+    mechanism = informed = run.mechanism_of(day.day, day.revision)
+    record = run.record(day.day, day.revision)
+    if known := read_covariates(settings, day.day).read:  # public, and changes neither spends nor noise
+        informed = mechanism_for(settings, day.day, day.revision, known)
     # Taken permanently: should this draw die, the next one starts without it, and no raw state serves twice.
     raw = take_raw(memory.folder, memory.digest)
-    is_kept = raw and mechanism.adaptive and not memory.closed
-    state = with_raw(memory.state, raw) if raw and is_kept else memory.state
+    goes_on = bool(raw and mechanism.adaptive and not memory.closed)
+    state = with_raw(memory.state, raw) if raw and goes_on else memory.state
     # what a mechanism learns before it draws may fail, and then nothing was drawn
     state = informed.prepared(state, day.period.first_step)
-    memory_bytes = len(json.dumps(public_part(state)))
     # bytes that surely hold the measurements, their spends, and the memory before and after them
+    memory_bytes = len(json.dumps(public_part(state)))
     cells = 32 * len(settings.tree_of(day.day).nodes) * day.period.n_steps
-    spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (plan.spends if plan else ()))
-    n_features = len(settings.features_)
-    size = 2**16 + 4 * spends + 4 * memory_bytes + (4 + 2 * n_features) * cells
+    spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (record.spends if record else ()))
+    size = 2**16 + 4 * spends + 4 * memory_bytes + (4 + 2 * len(settings.features_)) * cells
     file.preallocate(size, 2**12 + len(raw or b"") + cells)
     try:
-        told = told_of_draw(settings, day.day, day.revision, mechanism)
-        keep_inputs(settings, day.day, day.revision, day.reservation.fencing_token, day.inputs, told)
-        _begin(run, day, file, goes_on=bool(is_kept))
+        kept = record_of_owner(settings, day.day, day.revision, day.reservation.fencing_token)
+        kept.keep(day.inputs, told_of_draw(settings, day.day, day.revision, mechanism))
+        _begin(run, day, file, goes_on)
     except BaseException:
         with suppress(OSError):  # else it is taken for the draw of another run
             file.free()
         raise
     try:
         measured = mechanism.measure(day.period, noise=run.noise, state=state)
-        return _Drawn(file.fill(measured.to_bytes(), raw_bytes(measured.state)), measured.spends)
+        return file.fill(measured.to_bytes(), raw_bytes(measured.state)), measured.spends
     except BaseException as error:
         _give_up(run, day, file, f"{type(error).__name__} after the first noise sample")
         if is_failure(error) and _is_ours(run, day):
@@ -161,8 +145,14 @@ def _begin(run: Run, day: Reserved, file: DrawingFile, goes_on: bool) -> None:
     """Record in the ledger and with the witness that the first sample is next."""
     run.ledger.begin_draw(day.reservation, run.clock())
     try:
-        if goes_on:
-            _refuse_known_noise(run, day)
+        if goes_on:  # checked once the draw is begun: noise that became known is not gone on from
+            before = run.ledger.drawn_before(run.stream, day.period.first_step)
+            if before is None or before.compromised or before.measurements_hash != day.memory.digest:
+                raise LedgerError(
+                    "the noise of the period before became known, or that period was given up or is another, "
+                    "while this one was made ready; nothing was drawn: run it again, and its groups begin "
+                    "anew"
+                )
         file.destroy_orphans()
         # after the event that says so, before the first sample: a ledger that forgets it is noticed
         bear_witness(run.settings, run.ledger)
@@ -172,23 +162,7 @@ def _begin(run: Run, day: Reserved, file: DrawingFile, goes_on: bool) -> None:
         raise
 
 
-def _refuse_known_noise(run: Run, day: Reserved) -> None:
-    """Raise LedgerError for a taken-back or known period before; checked once the draw is begun."""
-    before = run.ledger.drawn_before(run.stream, day.period.first_step)
-    if before is None or before.compromised or before.measurements_hash != day.memory.digest:
-        raise LedgerError(
-            "the noise of the period before became known, or that period was given up or is another, while "
-            "this one was made ready; nothing was drawn: run it again, and its groups begin anew"
-        )
-
-
-def _informed(run: Run, day: Reserved, mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism with today's public covariates, which change neither its spends nor its noise."""
-    known = read_covariates(run.settings, day.day).read
-    return mechanism_for(run.settings, day.day, day.revision, known) if known else mechanism
-
-
-def _taken_up(run: Run, day: Charged) -> _Drawn:
+def _taken_up(run: Run, day: Charged) -> Durable:
     """Make the whole draw that a dead owner left this owner's. Raises LedgerError if it is gone."""
     settings, token = run.settings, day.reservation.fencing_token
     found = whole_draw(settings.measurements_of(day.day, day.revision))
@@ -198,18 +172,18 @@ def _taken_up(run: Run, day: Charged) -> _Drawn:
             "before the next run, which else takes that draw for lost"
         )
     measured = Measured.from_bytes(found.data)
-    hand_over_inputs(settings, day.day, day.revision, found.token, token)
+    record_of_owner(settings, day.day, day.revision, found.token).hand_over(token)
     take_up(found, token)
-    return _Drawn(found.digest, measured.spends)
+    return found.digest, measured.spends
 
 
-def _record(run: Run, day: Held, file: DrawingFile, drawn: _Drawn, stops: Sequence[int]) -> None:
-    """Tell the ledger of durable measurements, patiently; where it refuses them, they are destroyed."""
+def _record(run: Run, day: Held, file: DrawingFile, durable: Durable, stops: Sequence[int]) -> None:
+    """Record durable measurements in the ledger, patiently; where it refuses them, they are destroyed."""
     # the database may take long to refuse, which counts as well
     until = monotonic() + run.patience.total_seconds()
     while True:
         try:
-            run.ledger.record_drawn(day.reservation, drawn.digest, drawn.spends, run.clock())
+            run.ledger.record_drawn(day.reservation, *durable, run.clock())
             return
         except LedgerUnavailableError as error:
             if stops or monotonic() >= until:
@@ -220,37 +194,35 @@ def _record(run: Run, day: Held, file: DrawingFile, drawn: _Drawn, stops: Sequen
                 ) from error
             sleep(PAUSE.total_seconds())
         except LedgerError:
-            if not _may_be_the_release(run, day, drawn):
+            if not _may_be_the_release(run, day, durable[0]):
                 _give_up(run, day, file, "the ledger refused what was drawn")
             raise
 
 
-def _may_be_the_release(run: Run, day: Held, drawn: _Drawn) -> bool:
+def _may_be_the_release(run: Run, day: Held, digest: str) -> bool:
     """Whether the measurements may be the release: in the ledger, or whole for the next owner."""
-    reservation = day.reservation
     try:
-        record = run.ledger.find(run.key(day.day, day.revision))
+        record = run.record(day.day, day.revision)
     except LedgerError:
         return True  # not known: a file that nobody wants is destroyed by the next owner
-    if record is None or record.measurements_hash == drawn.digest:
+    if record is None or record.measurements_hash == digest:
         return record is not None
     is_open = record.state is ReleaseState.RESERVED and record.drawing
-    is_fenced_off = record.fencing_token != reservation.fencing_token
-    return is_open and is_fenced_off and record.redraws == reservation.redraws
+    is_fenced_off = record.fencing_token != day.reservation.fencing_token
+    return is_open and is_fenced_off and record.redraws == day.reservation.redraws
 
 
 def _give_up(run: Run, day: Held, file: DrawingFile, reason: str) -> None:
-    """Destroy what was drawn and make the day VOID, or leave word for the next run if the ledger is away."""
+    """Destroy the draw and make the day VOID, or leave word for the next run if the ledger is away."""
+    marked = False
     if not _is_ours(run, day):
         with suppress(OSError):
             file.discard()
         return
-    marked = True
-    try:
+    with suppress(OSError):
         file.mark_raised()
         file.discard()
-    except OSError:
-        marked = False
+        marked = True
     try:
         void(run, day, reason)
     except LedgerError as error:
@@ -268,9 +240,9 @@ def _give_up(run: Run, day: Held, file: DrawingFile, reason: str) -> None:
 
 
 def _is_ours(run: Run, day: Held) -> bool:
-    """Whether no other run has taken the day over, as far as the ledger can be asked."""
+    """Whether no other run has taken the day over, as far as the ledger answers."""
     try:
-        record = run.ledger.find(run.key(day.day, day.revision))
+        record = run.record(day.day, day.revision)
     except LedgerError:
         return True
     return record is not None and record.fencing_token == day.reservation.fencing_token

@@ -6,61 +6,60 @@ from dataclasses import replace
 
 import polars as pl
 
-from optstream.catalogue import StagedRelease, find_catalogue, read_staged, stage
+from optstream.catalogue import StagedRelease, find_catalogue, stage
 from optstream.errors import ContractError, LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
-from optstream.mechanisms import Release
-from optstream.mechanisms.base import Mechanism
-from optstream.stream import Measured
-from tasks.release.constraints import estimate_of
-from tasks.release.run import Run, renewed, void
-from tasks.release.stages import Drawn, Ended, Estimated, Staged, Status
-from tasks.release.statement import described, meant_otherwise, with_files
-from tasks.trusted.files import NAMED, read_verified, write_private
+from optstream.stream import Measured, period_from
+from tasks.release.mechanism import estimate_of
+from tasks.release.run import Drawn, Ended, Estimated, Run, Staged, Status, renewed, void
+from tasks.release.statement import Estimate, changed_since_draw, described, read_kept
+from tasks.trusted.files import NAMED, write_private
 from tasks.trusted.verdicts import RELEASE
 
 
 def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
     """Compute the release from its stored measurements; or take up what was staged of it before."""
     drawn = renewed(run, drawn)
-    settings, day, revision = run.settings, drawn.day, drawn.revision
-    record = run.ledger.find(run.key(day, revision))
+    day, revision = drawn.day, drawn.revision
+    record = run.record(day, revision)
     if record is None or record.state is not ReleaseState.DRAWN:
         state = record.state if record else "not in it"
         raise LedgerError(f"the ledger does not have this day as DRAWN, but {state}: nothing is published")
+
+    def estimated() -> Estimate:
+        """VOID if the measurements are gone or differ, and a person decides."""
+        try:
+            measured = run.measured(day, revision, record.measurements_hash)
+        except LedgerError as error:
+            void(run, drawn, "the stored measurements are gone or were altered")
+            raise LedgerError(f"void, and stays charged: {error}; it is never drawn again") from error
+        remedy = (
+            ": bring that back until the day is published, or `optstream withdraw --date "
+            f"{day} --reason WHY` gives it up"
+        )
+        return first_estimate(run, record, measured, remedy)
+
     if record.staged_hash:
         with suppress(LedgerError):
-            # Another version of the code would encode other bytes: what was staged is what is published.
-            kept = read_verified(settings.staging_of(day, revision), record.staged_hash)
-            staged, statement = read_staged(kept)
-            whole = with_files(run, day, staged, statement, lambda: _release(run, drawn, record)[1])
-            return Staged(day, revision, drawn.lease, whole, statement)
-        catalogue = find_catalogue(settings.published_folder)
+            # another version of the code would encode other bytes: the staged bytes are published
+            kept = read_kept(run, day, revision, record.staged_hash, lambda: estimated().release)
+            return Staged(day, revision, drawn.lease, *kept)
+        catalogue = find_catalogue(run.settings.published_folder)
         entry = catalogue.entry(day) if catalogue else None
         if entry is not None and entry.file_hash == record.staged_hash:
             # its run died between catalogue and ledger: readers have it, so it is not given up
             run.ledger.record_published(run.key(day, revision), run.clock(), drawn.reservation)
             return drawn.ended(Status.PUBLISHED, "was published already; its trusted files are lost")
-    mechanism, release = _release(run, drawn, record)
-    rows, statement, beside = described(settings, record, 0, mechanism, release)
-    return Estimated(day, revision, drawn.lease, rows, statement, beside=beside)
+    return Estimated(day, revision, drawn.lease, *described(run.settings, estimated()))
 
 
-def _release(run: Run, drawn: Drawn, record: ReleaseRecord) -> tuple[Mechanism, Release]:
-    """The release of the measurements as recorded; VOID if they are gone or differ, and a person decides."""
-    mechanism = run.mechanism_of(drawn.day, drawn.revision)
-    folder = run.settings.measurements_of(drawn.day, drawn.revision)
-    try:
-        data = read_verified(folder, record.measurements_hash)
-    except LedgerError as error:
-        void(run, drawn, "the stored measurements are gone or were altered")
-        raise LedgerError(f"void, and stays charged: {error}; it is never drawn again") from error
-    if otherwise := meant_otherwise(run.settings, drawn.day, record):
-        raise LedgerError(
-            f"{otherwise}: bring that back until the day is published, or `optstream withdraw --date "
-            f"{drawn.day} --reason WHY` gives it up"
-        )
-    return mechanism, estimate_of(run.settings, drawn.day, mechanism, Measured.from_bytes(data))
+def first_estimate(run: Run, record: ReleaseRecord, measured: Measured, remedy: str = "") -> Estimate:
+    """The first estimate of stored measurements; LedgerError where the configuration would falsify it."""
+    if otherwise := changed_since_draw(run.settings, record):
+        raise LedgerError(f"{otherwise}{remedy}")
+    day = period_from(record.period)
+    mechanism = run.mechanism_of(day, record.revision)
+    return Estimate(record, mechanism, estimate_of(run.settings, day, mechanism, measured))
 
 
 def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
@@ -96,17 +95,16 @@ def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
 
 
 def keep_staged(run: Run, day: Estimated) -> Staged:
-    """Keep the bytes to be published, and tell the ledger their hash."""
+    """Keep the bytes to be published, and record their hash in the ledger."""
     staged, key = keep_bytes(run, day), run.key(day.day, day.revision)
     run.ledger.record_staged(key, staged.file_hash, staged.name, run.clock(), day.reservation)
     return Staged(day.day, day.revision, day.lease, staged, day.statement)
 
 
 def keep_bytes(run: Run, day: Estimated) -> StagedRelease:
-    """Write the bytes to be published into the staging, durable: of the files beside the release, too."""
+    """Write the bytes to be published into the staging, durable, the other files first."""
     staged = replace(stage(day.rows, day.statement), beside=day.beside)
     folder = run.settings.staging_of(day.day, day.revision)
-    for digest, data in day.beside.items():
+    for digest, data in (*day.beside.items(), (staged.file_hash, staged.data)):
         write_private(folder / digest[:NAMED], data)
-    write_private(folder / staged.file_hash[:NAMED], staged.data)
     return staged

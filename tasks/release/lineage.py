@@ -1,9 +1,18 @@
-"""Where a release came from: one OpenLineage event a published day, kept in the trusted zone."""
+"""Where a release came from: keyed hashes of its input files (HMAC-SHA256 under a key of the trusted folder,
+since a plain hash of readings can be guessed), what is kept of its draw, and an OpenLineage event a day.
+"""
 
+import hashlib
+import hmac
+import json
 import os
-from collections.abc import Sequence
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import date, datetime
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -11,7 +20,8 @@ from uuid import NAMESPACE_URL, uuid5
 import attr
 import orjson
 from openlineage.client import OpenLineageClient
-from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, RunEvent, RunState
+from openlineage.client.event_v2 import Run as LineageRun
 from openlineage.client.facet_v2 import (
     DatasetFacet,
     RunFacet,
@@ -22,19 +32,154 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.transport.file import FileConfig, FileTransport
 
 from optstream.catalogue import ReleaseStatement, band_columns, error_columns
+from optstream.errors import DumpError, LedgerError, PublicationError
 from optstream.storage.folders import sync_folder
 from optstream.storage.store import Location, StoreUrl, name_below
 from tasks.config import Settings
-from tasks.config.fields import located
+from tasks.config.fields import located, step_minutes
+from tasks.ingest import Dump
 from tasks.ingest.arrivals import parts_of, place_of
-from tasks.release.inputs import FOLDER, UNKNOWN, Inputs, record_of_draw
-from tasks.release.run import Run as ReleaseRun
-from tasks.release.stages import PublishedError, Staged
-from tasks.trusted.files import exclusive_in
+from tasks.ingest.formats import identity_of, opened
+from tasks.release.run import PublishedError, Run, Staged
+from tasks.trusted.files import exclusive_in, make_private_folder, token_in, write_private
 
-# What the file of lineage events says: read without OpenLineage's client, whose import takes long.
+KEY_BYTES = 32
+CHUNK = 2**20
+THREADS = 4
+UNKNOWN = "unknown"  # in place of a hash that nobody could take
+
+Inputs = Mapping[str, str]  # the keyed hash of each input file, by its name below the input folder
+INPUTS, STATED = "inputs", "stated"
+"""Keys of what is kept of a draw; before there was anything stated, it was the inputs alone."""
+FOLDER = "input_folder"  # key of what is stated: the folder that the inputs lay in
+
+
+def input_key(settings: Settings) -> bytes:
+    """The key, made once at random and kept. Raises LedgerError if the file is there and is no key."""
+    path = settings.input_key_file
+    if not path.exists():
+        # whole or absent, and never over another: of two first runs the second takes the first one's
+        make_private_folder(path.parent)
+        aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+        write_private(aside, secrets.token_bytes(KEY_BYTES))
+        try:
+            with suppress(FileExistsError):
+                os.link(aside, path)
+        finally:
+            aside.unlink()
+        sync_folder(path.parent)
+    key = path.read_bytes()
+    if len(key) != KEY_BYTES:
+        raise LedgerError(
+            f"{path} must hold {KEY_BYTES} bytes, the key of the inputs' hashes; restore it from a backup, "
+            "or remove it: a new one is made, and older hashes can then no longer be checked"
+        )
+    return key
+
+
+def hashing(settings: Settings, dumps: Sequence[Dump]) -> Callable[..., Inputs | DumpError]:
+    """Look at the files before they are read; return what hashes each dump once read, if unchanged."""
+    key, folder = input_key(settings), settings.input_folder
+    before = {path: identity_of(path) for dump in dumps for files in dump.files for path in files}
+
+    def inputs_of(dump: Dump, is_sound: bool = True) -> Inputs | DumpError:
+        own = {name_below(path, folder): path for files in dump.files for path in files}
+        until = time.monotonic() + 60.0 * step_minutes(settings.input.time_limit)
+        inputs: Inputs = {}
+        if is_sound:
+            with ThreadPoolExecutor(THREADS, "hash inputs") as pool:
+                tags = pool.map(lambda path: _keyed_hash(key, path, until), own.values())
+                inputs = {name: tag for name, tag in zip(own, tags, strict=True) if tag is not None}
+        changed = [name for name, path in own.items() if identity_of(path) != before[path]]
+        if changed:
+            return DumpError(
+                f"{changed[0]} changed while it was read; write dumps under another name, move them into "
+                "place when they are whole, then run again"
+            )
+        if is_sound and len(inputs) < len(own):
+            return DumpError(
+                f"hashing the dump took longer than input.time_limit, {settings.input.time_limit}; "
+                "deliver it again in fewer bytes, or set a longer limit"
+            )
+        return inputs
+
+    return inputs_of
+
+
+def _keyed_hash(key: bytes, path: Location, until: float) -> str | None:
+    """The hash; None where it was not ready by then."""
+    digest = hmac.new(key, digestmod=hashlib.sha256)
+    try:
+        with opened(path) as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+                if time.monotonic() >= until:
+                    return None
+    except OSError:  # then it is unreadable for ingestion as well, which says so
+        return UNKNOWN
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class DrawRecord:
+    """What is kept of a day's draw, in a file that may be gone or edited."""
+
+    path: Path
+    day: date
+
+    def keep(self, inputs: Inputs, stated: Mapping[str, Any]) -> None:
+        """Store what a draw is made from, durable before its first sample, and what its statement says."""
+        document = {INPUTS: dict(sorted(inputs.items())), STATED: dict(stated)}
+        write_private(self.path, json.dumps(document, indent=1).encode())
+
+    def hand_over(self, token: int) -> None:
+        """Keep it under the token of another owner, who goes on from that draw."""
+        path = self.path.with_name(f"{token}.json")
+        if path != self.path and self.path.exists():
+            write_private(path, self.path.read_bytes())
+
+    def inputs(self) -> Inputs:
+        """The inputs of the draw; empty where the record does not say."""
+        try:
+            found = json.loads(self.path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        inputs = found.get(INPUTS, found) if isinstance(found, dict) else found
+        return {str(name): str(tag) for name, tag in inputs.items()} if isinstance(inputs, dict) else {}
+
+    def stated(self) -> Mapping[str, Any] | None:
+        """What a statement says of the draw; None where no record says. Raises PublicationError if edited."""
+        try:
+            stated = json.loads(self.path.read_bytes()).get(STATED)
+            if stated is None or isinstance(stated.get("mechanism", {}), dict):
+                return None if stated is None else {**stated}
+        except OSError:
+            return None
+        except (ValueError, AttributeError, RecursionError):
+            pass
+        raise self.edited()
+
+    def edited(self) -> PublicationError:
+        """That the record is not as it was stored, and what to do."""
+        return PublicationError(
+            f"{self.path} is not as it was stored when {self.day} was drawn: restore it from a backup, or "
+            f"give the day up with `optstream withdraw --date {self.day} --reason WHY`"
+        )
+
+
+def record_of_owner(settings: Settings, day: date, revision: int, token: int | None) -> DrawRecord:
+    """The record of the draw of the owner with this fencing token."""
+    return DrawRecord(settings.inputs_of(day, revision) / f"{token}.json", day)
+
+
+def record_of_draw(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> DrawRecord:
+    """The record of the draw of the measurements of this hash."""
+    token = token_in(settings.measurements_of(day, revision), measurements_hash)
+    return record_of_owner(settings, day, revision, token)
+
 
 EVENTS = "events.jsonl"
+PRODUCER = "urn:optstream"
 
 
 def told_releases(settings: Settings, days: Sequence[date] | None = None) -> frozenset[tuple[str, int]]:
@@ -51,9 +196,6 @@ def told_releases(settings: Settings, days: Sequence[date] | None = None) -> fro
                     statement = event["run"]["facets"]["optstream_privacy"]["statement"]
                     told.add((str(statement["period"]), int(statement["revision"])))
     return frozenset(told)
-
-
-PRODUCER = "urn:optstream"
 
 
 @attr.define
@@ -79,15 +221,10 @@ class KeyedInputFacet(DatasetFacet):
         return "urn:optstream:keyed-input-facet:1"
 
 
-def emit_lineage(run: ReleaseRun, published: Staged, file: str) -> None:
+def emit_lineage(run: Run, published: Staged, file: str) -> None:
     """Append the event of a published day to the events. Raises PublishedError if it cannot be written."""
-    folder, day, revision = run.settings.lineage_folder, published.day, published.revision
-    record = run.ledger.find(run.key(day, revision))
-    digest = record.measurements_hash if record else None
-    draw = record_of_draw(run.settings, day, revision, digest)
-    told = draw.stated() or {}
-    drawn_in = located(str(told.get(FOLDER, run.settings.input_folder)), run.settings.folder)
-    event = lineage_event(run.settings, day, published.statement, file, run.clock(), draw.inputs(), drawn_in)
+    folder = run.settings.lineage_folder
+    event = lineage_event(run, published, file)
     try:
         _append(folder, event)
     except (OSError, RuntimeError) as error:  # the client makes the one of the other
@@ -116,19 +253,15 @@ def _append(folder: Path, event: RunEvent) -> None:
         sync_folder(folder)
 
 
-def lineage_event(
-    settings: Settings,
-    day: date,
-    statement: ReleaseStatement,
-    published_file: str,
-    now: datetime,
-    drawn_from: Inputs,
-    drawn_in: Location,
-) -> RunEvent:
+def lineage_event(run: Run, published: Staged, file: str) -> RunEvent:
     """The event of a release, without row counts and plain hashes of dumps, which are about raw data."""
+    settings, day, statement = run.settings, published.day, published.statement
+    record = run.ledger.find(run.key(day, published.revision))
+    draw = record_of_draw(settings, day, published.revision, record.measurements_hash if record else None)
+    drawn_in = located(str((draw.stated() or {}).get(FOLDER, settings.input_folder)), settings.folder)
     places = [drawn_in / place_of(part, day) for part in parts_of(settings, day)]
     hashes: dict[str, dict[str, str]] = {}
-    for name, tag in drawn_from.items():
+    for name, tag in draw.inputs().items():
         hashes.setdefault(name.rpartition("/")[0], {})[name] = tag
 
     masked = column_lineage_dataset.Transformation(
@@ -140,7 +273,7 @@ def lineage_event(
     bands = band_columns(value) if statement.bands else ()
     columns = [*before, value, *error_columns(value), *bands, *after]
     output = OutputDataset(
-        *_dataset(settings.published_folder / published_file),
+        *_dataset(settings.published_folder / file),
         facets={
             "schema": schema_dataset.SchemaDatasetFacet(
                 fields=[schema_dataset.SchemaDatasetFacetFields(name=column) for column in columns]
@@ -150,31 +283,27 @@ def lineage_event(
             ),
         },
     )
-    document = statement.to_json()
+    inputs = [
+        (place, "optstream_inputs", KeyedInputFacet(hashes.get(name_below(place, drawn_in)) or UNKNOWN))
+        for place in places
+    ] + [
+        (
+            settings.folder / one.path,
+            "documentation",
+            documentation_dataset.DocumentationDatasetFacet(one.source),
+        )
+        for one in settings.covariates
+    ]
+    privacy = PrivacyRunFacet(statement.to_json(), _estimate_words(statement))
     return RunEvent(
         eventType=RunState.COMPLETE,
-        eventTime=now.isoformat(),
-        run=Run(
-            runId=str(uuid5(NAMESPACE_URL, f"{PRODUCER}:{statement.stream}:{published_file}")),
-            facets={"optstream_privacy": PrivacyRunFacet(document, _estimate_words(statement))},
+        eventTime=run.clock().isoformat(),
+        run=LineageRun(
+            runId=str(uuid5(NAMESPACE_URL, f"{PRODUCER}:{statement.stream}:{file}")),
+            facets={"optstream_privacy": privacy},
         ),
         job=Job(namespace="optstream", name=f"{statement.stream}.release"),
-        inputs=[
-            InputDataset(
-                *_dataset(place),
-                facets={
-                    "optstream_inputs": KeyedInputFacet(hashes.get(name_below(place, drawn_in)) or UNKNOWN)
-                },
-            )
-            for place in places
-        ]
-        + [
-            InputDataset(
-                *_dataset(settings.folder / one.path),
-                facets={"documentation": documentation_dataset.DocumentationDatasetFacet(one.source)},
-            )
-            for one in settings.covariates
-        ],
+        inputs=[InputDataset(*_dataset(place), facets={name: facet}) for place, name, facet in inputs],
         outputs=[output],
         producer=PRODUCER,
     )

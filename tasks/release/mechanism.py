@@ -1,23 +1,29 @@
-"""From the configuration to the mechanism of a day."""
+"""From the configuration to a day: its mechanism, its memory of earlier days, and its public facts."""
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from optstream.errors import LedgerError, ParameterError
-from optstream.ledger import Key, Ledger, ReleaseRecord
+import polars as pl
+
+from optstream.errors import ConfigurationError, LedgerError, OptStreamError, ParameterError
+from optstream.estimation.constraints import Fact, Kind, clash, keep
+from optstream.ledger import Key, Ledger
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.mechanisms import Hierarchical, OptStream, on_tree
+from optstream.mechanisms import Hierarchical, OptStream, Release, on_tree
 from optstream.privacy import Spend
 from optstream.stream import Measured, State, period_from
 from optstream.stream.calendar import ORIGIN
-from optstream.stream.changes import TreeMap
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings
+from tasks.config.schema import CONSTRAINTS
+from tasks.trusted.covariates import private_zones
 from tasks.trusted.files import read_verified
 
 Mechanism = OptStream | Hierarchical
@@ -28,7 +34,7 @@ def mechanism_for(
 ) -> Mechanism:
     """The mechanism that the configuration names, on its tree. Raises ParameterError or BudgetError."""
     model, kind, tree = settings.model_of(revision), settings.mechanism.kind, settings.tree_of(day)
-    bound = float(settings.least_units * settings.privacy.resolution)
+    bound, sampling = float(settings.least_units * settings.privacy.resolution), settings.sampling
     # a zone may have had other days than it has now, and a day of the archive is planned all the same: the
     # ledger charges what it is planned with, and refuses a window that has too little left
     lengths = tuple(sorted({*settings.period_lengths, settings.calendar.n_steps(day)}))
@@ -42,24 +48,19 @@ def mechanism_for(
         "declared_leaves": lambda: settings.stream.leaves_per_period,
         "period_lengths": lambda: lengths,
         "covariates": lambda: tuple(covariates),
-        "sampling": lambda: _sampling(settings),
         "features": lambda: settings.features(day),
         "days": lambda: PublicDays.from_calendar(settings.calendar, settings.mechanism.holidays_around(day)),
     }
+    if sampling is not None:
+        limit, n_samples = sampling.threshold, sampling.n_samples
+        offered["sampling"] = lambda: (
+            EquallySpaced(n_samples) if limit is None else L1Sampling(n_samples, limit)
+        )
     own = settings.mechanism.parameters
     asked = {field.name for field in fields(kind)} - own.keys() - settings.mechanism.fixed.keys()
-    given = {name: offer() for name, offer in offered.items() if name in asked}
-    pattern = kind(model, **given, **own)
+    pattern = kind(model, **{name: offer() for name, offer in offered.items() if name in asked}, **own)
     built: Mechanism = on_tree(pattern, tree, settings.level_shares, bound)
     return built
-
-
-def _sampling(settings: Settings) -> EquallySpaced | L1Sampling:
-    given = settings.sampling
-    assert given is not None  # the settings refuse a mechanism that samples without
-    if given.threshold is None:
-        return EquallySpaced(given.n_samples)
-    return L1Sampling(given.n_samples, given.threshold)
 
 
 # What a day may know of the days around it: spends from the ledger, memory from stored measurements.
@@ -79,38 +80,34 @@ class Memory:
 
 def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, revision: int) -> Memory:
     """The memory for the release of a day; a restatement has no raw state, which serves one draw."""
-    first_step = settings.calendar.first_step(day)
-    earlier = ledger.drawn_before(settings.stream.name, first_step)
     if revision and not mechanism.reads_spends:
         return Memory()
+    stream, first_step = settings.stream.name, settings.calendar.first_step(day)
     spends: tuple[Spend, ...] = ()
     if mechanism.reads_spends:
         steps = range(first_step, first_step + settings.calendar.n_steps(day))
-        spends = ledger.charged_near(Key(settings.stream.name, day.isoformat(), revision), steps)
+        spends = ledger.charged_near(Key(stream, day.isoformat(), revision), steps)
+    earlier = ledger.drawn_before(stream, first_step)
     if earlier is None:
         return Memory(mechanism.recall(spends))
-    folder = settings.measurements_of(period_from(earlier.period), earlier.revision)
+    before, hierarchy = period_from(earlier.period), settings.dated_hierarchy
+    folder, digest = settings.measurements_of(before, earlier.revision), earlier.measurements_hash
     if not (revision or mechanism.adaptive):
         # what another mechanism may have left is taken all the same, and so destroyed
-        return Memory(mechanism.recall(spends), folder, earlier.measurements_hash)
+        return Memory(mechanism.recall(spends), folder, digest)
     # nothing goes on from noise that others know; and what was remembered of other nodes, or in other units,
     # would be read as what it is not, or fail a draw after its first sample
-    known = earlier.compromised is not None
-    forgotten = known or earlier.amendment != ledger.guarantee_number(settings.stream.name)
-    between = _between(settings, earlier, day)
-    before = None if forgotten else _remembered(settings, ledger, folder, earlier)
-    if before is not None and between is not None:  # from the nodes of then to those of now
-        before = mechanism.carried_over(before, between, first_step)
-    state = mechanism.recall(spends, before)
-    if revision:
-        return Memory(state)
-    return Memory(state, folder, earlier.measurements_hash, closed=forgotten or between is not None)
-
-
-def _between(settings: Settings, earlier: ReleaseRecord, day: date) -> TreeMap | None:
-    """What became of the nodes since the period before; None where the hierarchy did not change."""
-    hierarchy, before = settings.dated_hierarchy, period_from(earlier.period)
-    return hierarchy.map_between(before, day) if hierarchy.changes_between(before, day) else None
+    forgotten = earlier.compromised is not None or earlier.amendment != ledger.guarantee_number(stream)
+    is_changed, remembered = bool(hierarchy.changes_between(before, day)), None
+    if not forgotten:
+        with suppress(LedgerError, ParameterError, OSError):  # gone, or of another format
+            state = Measured.from_bytes(read_verified(folder, digest)).state
+            if not rests_on_known_noise(settings, ledger, state, earlier.first_step):
+                remembered = state
+    if remembered is not None and is_changed:  # from the earlier nodes to the present ones
+        remembered = mechanism.carried_over(remembered, hierarchy.map_between(before, day), first_step)
+    recalled = mechanism.recall(spends, remembered)
+    return Memory(recalled) if revision else Memory(recalled, folder, digest, closed=forgotten or is_changed)
 
 
 def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None, first_step: int) -> bool:
@@ -123,10 +120,100 @@ def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None
     return any(one.compromised is not None and not one.revision for one in since)
 
 
-def _remembered(settings: Settings, ledger: Ledger, folder: Path, earlier: ReleaseRecord) -> State | None:
-    """What a period left in public; None if it is gone, of another format, or rests on known noise."""
-    with suppress(LedgerError, ParameterError, OSError):
-        state = Measured.from_bytes(read_verified(folder, earlier.measurements_hash)).state
-        known = rests_on_known_noise(settings, ledger, state, earlier.first_step)
-        return None if known else state
-    return None
+# Public facts of a day, `[[constraints]]`: read, refused where they clash, and kept by its estimate.
+
+LARGEST_TOTALS = 2**24  # bytes
+MOST_UNITS = 2**53
+"""Of a total, in units of the resolution: what is more has no answer, which would show after the draw."""
+MOST_NAMED = 12  # facts that one error names
+
+
+def facts_of(settings: Settings, day: date) -> tuple[Fact, ...]:
+    """Return the facts of a day, of nodes that its tree has; ConfigurationError where they clash."""
+    tree, found, unit = settings.tree_of(day), list[Fact](), settings.privacy.resolution
+    place = {node: number for number, node in enumerate(tree.nodes)}
+    for number, one in enumerate(settings.constraints, 1):
+        kind: Kind = "at_most" if one.at_most is not None else "most_change"
+        most, stated = one.at_most or one.most_change or 0, one.model_dump(mode="json", exclude_defaults=True)
+        if most == "up":
+            kind, most = "never_falls", 0
+        if kind == "at_most" and not isinstance(one.nodes, dict):
+            # lowered to whole units, as the lower bound is raised to them
+            most = math.floor(most / unit) * unit
+        sums = [(float(most), weights) for weights in one.sums_in(tree)]
+        if one.totals is not None:
+            kind, (stated, totals) = "totals", _totals(settings, number, one.totals, day)
+            sums = [(total, {node: 1.0}) for node, total in totals.items() if node in place]
+        for limit, weights in sums:
+            named = ", ".join(f"{'' if w == 1 else f'{w:g} '}{node!r:.80}" for node, w in weights.items())
+            words = f"{CONSTRAINTS} {number}, {kind} {limit:.15g} of {named}"
+            at = {place[node]: weight for node, weight in weights.items()}
+            found.append(Fact(words, at, kind, limit, stated))
+    bound = float(settings.least_units * unit)
+    clashing, at_bound = clash(found, tree, settings.calendar.n_steps(day), bound)
+    if clashing:
+        listed = [f"privacy.lower_bound {bound:g} of each leaf"] if at_bound else []
+        listed += [fact.words for fact in clashing]
+        more = f"; and {len(listed) - MOST_NAMED} more" if len(listed) > MOST_NAMED else ""
+        raise ConfigurationError(
+            f"the public facts of {day} clash, for no values keep these together: "
+            f"{'; '.join(listed[:MOST_NAMED])}{more}. Correct one of them, or leave one out"
+        )
+    return tuple(found)
+
+
+def clashes(settings: Settings, days: Sequence[date]) -> list[str]:
+    """Return what is wrong with the facts of some days."""
+    found = []
+    for day in days if settings.constraints else ():
+        try:
+            facts_of(settings, day)
+        except OptStreamError as error:
+            found.append(str(error))
+    return found
+
+
+def estimate_of(
+    settings: Settings, day: date, mechanism: Mechanism, measured: Measured, later: Sequence[Measured] = ()
+) -> Release:
+    """Return the estimate of a day that keeps its public facts; a new one where there are later days."""
+    release = mechanism.revise(measured, later) if later else mechanism.estimate(measured)
+    facts = facts_of(settings, day)
+    if not facts:
+        return release
+    free, unit = release.unbounded, settings.privacy.resolution
+    bound, tree = float(settings.least_units * unit), settings.tree_of(day)
+    kept = keep(facts, tree, mechanism.program(release), free, release.values, bound, float(unit))
+    optimality = release.optimality if kept.values is release.values else None
+    return replace(release, values=kept.values, optimality=optimality, kept=kept, before_bound=free)
+
+
+def _totals(settings: Settings, number: int, path: str, day: date) -> tuple[dict[str, str], dict[str, float]]:
+    """Return the hash of a file of totals, and those of a day; no error shows what is in the file."""
+    named, place = f"{CONSTRAINTS} {number}: totals {path!r:.80}", settings.folder / path
+    most = float(MOST_UNITS * settings.privacy.resolution)
+    try:
+        real, zones = place.resolve(strict=True), private_zones(settings, place)
+        if any(real.is_relative_to(zone.resolve()) for zone in zones.values()) or not real.is_file():
+            raise ValueError
+        with real.open("rb") as file:
+            data = file.read(LARGEST_TOTALS)
+        data.decode()  # packed data, which polars would unpack to any size, is no text
+        kinds = {"node": pl.String, "date": pl.String, "total": pl.Float64}
+        table = pl.read_csv(data, schema_overrides=kinds)
+        table = table.with_columns(pl.col("date").str.to_date("%Y-%m-%d"))
+        nodes = {node for _, tree in settings.dated_hierarchy.periods for node in tree.nodes}
+        is_known = table["node"].is_in(nodes) & table["date"].is_not_null() & (table["total"].abs() < most)
+        is_whole = len(data) < LARGEST_TOTALS and bool(is_known.fill_null(value=False).all())
+        if not is_whole or table["node", "date"].is_duplicated().any():
+            raise ValueError
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, RuntimeError, ValueError):
+        raise ConfigurationError(
+            f"{named} must be a file in no private folder, of less than {LARGEST_TOTALS // 2**20} MiB, with "
+            "columns node, date and total: in each line a node of the hierarchy, a date such as 2016-02-01 "
+            f"and a number of less than {most:.3g} in size, each node once a day; correct the file"
+        ) from None
+    of_day = table.filter(pl.col("date") == day)
+    return {"totals_sha256": sha256(data).hexdigest()}, dict(
+        zip(of_day["node"], of_day["total"], strict=True)
+    )

@@ -15,7 +15,7 @@ from optstream.privacy import PrivacyModel
 from optstream.privacy.model import Currency
 from optstream.stream import Calendar
 from tasks.config import Settings
-from tasks.release.stages import Ended, Status
+from tasks.release.run import Ended, Status
 
 Exact = Annotated[
     InstanceOf[Fraction] | float,

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, TypeVar
 from optstream.catalogue import Publication
 from optstream.errors import DumpError, LedgerError
 from optstream.ledger import ReleaseState
-from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
+from tasks.ingest import LateDumpError, discover, ingest
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
-from tasks.release.inputs import Inputs, hashing
-from tasks.release.lineage import emit_lineage
+from tasks.release.lineage import emit_lineage, hashing
 from tasks.release.revise import Due, Revised, StagedVintage
-from tasks.release.run import Run
-from tasks.release.stages import (
+from tasks.release.run import (
     Ahead,
     Charged,
     Drawn,
@@ -25,6 +23,7 @@ from tasks.release.stages import (
     Judged,
     Requested,
     Reserved,
+    Run,
     Stage,
     Staged,
     Status,
@@ -38,8 +37,7 @@ from tasks.trusted.files import forbid_core_dumps
 if TYPE_CHECKING:
     from tasks.ingest.validate import Judged as Verdict
 
-MOST_ROWS = 2**19
-"""Of days that wait to be judged together, in memory."""
+MOST_ROWS = 2**19  # of days that wait to be judged together, in memory
 Day = TypeVar("Day", bound=Stage)
 Next = TypeVar("Next", bound=Stage)
 
@@ -70,36 +68,34 @@ def ingest_dumps(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahe
     """Read and sum the raw readings of all days in one pass; nothing of them is printed or stored."""
     forbid_core_dumps()
 
-    def then(day: Found, result: tuple[IngestedDay, Inputs | DumpError]) -> Ingested:
-        ingested, inputs = result
-        if isinstance(inputs, DumpError):
-            raise inputs
-        return Ingested(day.day, day.revision, ingested, inputs)
-
-    def read(found: Sequence[Found]) -> list[tuple[IngestedDay, Inputs | DumpError]]:
+    def read(found: Sequence[Found]) -> list[Ingested | DumpError]:
         dumps = [day.dump for day in found]
         inputs_of = hashing(run.settings, dumps)
-        days_read = (run.read or ingest)(run.settings, dumps)
-        return [
-            (day, inputs_of(dump, day.period is not None)) for day, dump in zip(days_read, dumps, strict=True)
-        ]
+        done = list[Ingested | DumpError]()
+        for day, ingested in zip(found, (run.read or ingest)(run.settings, dumps), strict=True):
+            inputs = inputs_of(day.dump, ingested.period is not None)
+            if not isinstance(inputs, DumpError):
+                done.append(Ingested(day.day, day.revision, ingested, inputs))
+            else:
+                done.append(inputs)
+        return done
 
-    return together(days, Found, read, then)
+    return together(days, Found, read, lambda _, ingested: ingested)
 
 
 def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
     """Judge the contracts, before any budget is touched; verdicts are kept in the trusted zone."""
+
+    def judge(ingested: Sequence[Ingested]) -> "list[Verdict]":
+        from tasks.ingest.validate import validate  # seconds of imports: only where a day is judged
+
+        return validate(run.settings, [day.read for day in ingested], now=run.clock())
 
     def then(day: Ingested, verdict: "Verdict") -> Judged:
         if verdict.error:
             raise verdict.error
         assert verdict.period is not None  # as `Verdict` says
         return Judged(day.day, day.revision, verdict.period, day.inputs)
-
-    def judge(ingested: Sequence[Ingested]) -> "list[Verdict]":
-        from tasks.ingest.validate import validate  # seconds of imports: only where a day is judged
-
-        return validate(run.settings, [day.read for day in ingested], now=run.clock())
 
     return together(days, Ingested, judge, then)
 
@@ -134,7 +130,7 @@ def publish_releases(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
 
 
 def _recorded(run: Run, day: Staged, publication: Publication) -> Ended:
-    # the lineage first: a run that dies between the two is followed by one that tells both, the same event
+    # the lineage first: a run that dies between the two is followed by one that writes both, the same event
     try:
         emit_lineage(run, day, publication.entry.file)
     finally:
@@ -151,7 +147,7 @@ def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
         return release.renewed(run, day)
     except LedgerError:
         # an earlier attempt at this step may have published it; what is published has no lease
-        record = run.ledger.find(run.key(day.day, day.revision))
+        record = run.record(day.day, day.revision)
         if record is not None and record.state is ReleaseState.PUBLISHED:
             return day
         raise
@@ -160,12 +156,12 @@ def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
 def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
     """Estimate published days anew, the newest first, judge many together, and stage them."""
     estimate_anew = _by_the_newest(run, partial(revise.revise, run, revise.measurements_of(run)))
+    judge = partial(estimate.judge, run)
     staged, revised = list[StagedVintage | Ended](), list[Revised | StagedVintage | Ended]()
     for number, day in enumerate(reversed(days), start=1):
         revised += each([day], Due, estimate_anew)
         n_rows = sum(len(one.rows) for one in revised if isinstance(one, Revised))
         if n_rows >= MOST_ROWS or number == len(days):
-            judge = partial(estimate.judge, run)
             staged += together(revised, Revised, judge, lambda one, _: revise.keep_vintage(run, one))
             revised = []
     return staged[::-1]

@@ -1,18 +1,11 @@
-"""Put staged releases into the published folder, and say so in the ledger."""
+"""Put staged releases into the published folder, and record that in the ledger."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from hashlib import sha256
 
-from optstream.catalogue import (
-    Publication,
-    ReleaseStatement,
-    StagedRelease,
-    find_catalogue,
-    read_staged,
-    stage,
-)
+from optstream.catalogue import Publication, ReleaseStatement, StagedRelease, find_catalogue, stage
 from optstream.catalogue import publish as publish_releases
 from optstream.catalogue.backends import OtherBytes, Transaction, open_storage
 from optstream.catalogue.layout import (
@@ -27,19 +20,15 @@ from optstream.catalogue.layout import (
 from optstream.catalogue.publish import close_days, finish_closing, open_days
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
 from optstream.errors import LedgerError, OptStreamError, PublicationError
-from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
-from optstream.mechanisms import Release
-from optstream.stream import Measured, period_from
+from optstream.ledger import ReleaseRecord, ReleaseState
+from optstream.stream import period_from
 from tasks.operate.keys import signer_of
 from tasks.release import revise
-from tasks.release.constraints import estimate_of
-from tasks.release.mechanism import Mechanism
+from tasks.release.estimate import first_estimate
 from tasks.release.revise import StagedVintage, check_later
-from tasks.release.run import Run
-from tasks.release.stages import Ended, PublishedError, Requested, Staged, Status
-from tasks.release.statement import described, meant_otherwise, with_files
+from tasks.release.run import Ended, PublishedError, Requested, Run, Staged, Status
+from tasks.release.statement import Estimate, described, read_kept, with_files
 from tasks.release.witness import bear_witness, refuse_older
-from tasks.trusted.files import read_verified
 
 
 def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
@@ -82,15 +71,15 @@ def record_published(run: Run, day: Staged, publication: Publication) -> Ended:
     entry = publication.entry
     if isinstance(day, StagedVintage):
         run.ledger.record_vintage_published(day.reservation, day.number, run.clock())
-        told = f"revised estimate, vintage {day.number}, {entry.file_hash[:12]}; nothing was spent"
-        return day.ended(Status.PUBLISHED, told, entry.file)
+        said = f"revised estimate, vintage {day.number}, {entry.file_hash[:12]}; nothing was spent"
+        return day.ended(Status.PUBLISHED, said, entry.file)
     run.ledger.record_published(run.key(day.day, day.revision), run.clock(), day.reservation)
     return day.ended(Status.PUBLISHED, f"revision {day.revision}, release {entry.file_hash[:12]}", entry.file)
 
 
 def _check_may_be_listed(run: Run, day: Staged) -> None:
-    """Raise LedgerError unless the ledger has these bytes of the day, DRAWN or, told before, PUBLISHED."""
-    record = run.ledger.find(run.key(day.day, day.revision))
+    """Raise LedgerError unless the ledger has these bytes of the day, DRAWN or PUBLISHED."""
+    record = run.record(day.day, day.revision)
     state = record.state if record else "not in it"
     if record is None or record.withdrawn or state not in (ReleaseState.DRAWN, ReleaseState.PUBLISHED):
         found = "withdrawn" if record and record.withdrawn else state
@@ -125,15 +114,14 @@ StagedStatement = tuple[StagedRelease, ReleaseStatement]
 
 def publish_again(run: Run, asked: Requested, days: Collection[date] = ()) -> Ended:
     """Write what the ledger has as published of a day into the folder, where it is not there whole."""
-    day = asked.day
     refuse_older(run.settings, run.ledger)  # it may have forgotten that the day was withdrawn
-    record, number, digest = _recorded(run, day)
-    staged = _staged(run, day, record, number, digest)
-    publication = _published(run, day, staged, {day, *days})
+    staged = _staged(run, *_recorded(run, asked.day))
+    publication = _published(run, asked.day, staged, {asked.day, *days})
     file = publication.entry.file
     if not publication.changed:
         return asked.ended(Status.UNCHANGED, "it is there, whole; nothing changed", file)
-    return asked.ended(Status.PUBLISHED, f"published again, the same bytes: {digest[:12]}", file)
+    said = f"published again, the same bytes: {staged[0].file_hash[:12]}"
+    return asked.ended(Status.PUBLISHED, said, file)
 
 
 def days_published(run: Run) -> set[date]:
@@ -146,71 +134,56 @@ def days_published(run: Run) -> set[date]:
 def _recorded(run: Run, day: date) -> tuple[ReleaseRecord, int, str]:
     """The release that readers should have: its record, its vintage and the hash of its file."""
     period, first = day.isoformat(), run.settings.calendar.first_step(day)
-    begun_then = run.ledger.outlines(run.stream, range(first, first + 1))
-    known = [one for one in begun_then if one.period == period]
+    known = [one for one in run.ledger.outlines(run.stream, range(first, first + 1)) if one.period == period]
     out = [one.revision for one in known if one.state is ReleaseState.PUBLISHED]
     if not out:
         state = str(known[-1].state) if known else "not in the ledger"
         raise LedgerError(f"{day} is {state}, not published: `optstream run --date {period}` takes it up")
-    record = run.ledger.find(run.key(day, max(out)))
+    record = run.record(day, max(out))
     assert record is not None
     if record.withdrawn is not None:
         raise LedgerError(f"{day} was withdrawn ({record.withdrawn}): it is not published again")
     if record.compromised is not None:
         raise LedgerError(f"others know the noise of {day}: `optstream withdraw` it")
-    newest = _newest_vintage(run, record)
-    if newest is not None:
-        return record, newest.number, newest.staged_hash
-    return record, 0, record.staged_hash or ""
-
-
-def _newest_vintage(run: Run, record: ReleaseRecord) -> Vintage | None:
-    """The last new estimate that readers had: recorded as published, or listed by a run that died after."""
+    # the last new estimate that readers had: recorded as published, or listed by a run that died after
     catalogue = find_catalogue(run.settings.published_folder)
-    listed = {} if catalogue is None else {one.period.isoformat(): one.file_hash for one in catalogue.entries}
-    known = run.ledger.vintages_of(record.key)
-    out = [one for one in known if one.published or one.staged_hash == listed.get(record.period)]
-    return out[-1] if out else None
+    entry = catalogue.entry(day) if catalogue else None
+    listed = entry and entry.file_hash
+    vintages = run.ledger.vintages_of(record.key)
+    had = [(one.number, one.staged_hash) for one in vintages if one.published or one.staged_hash == listed]
+    return record, *(had[-1] if had else (0, record.staged_hash or ""))
 
 
-def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str) -> StagedStatement:
+def _staged(run: Run, record: ReleaseRecord, number: int, digest: str) -> StagedStatement:
     """The bytes with this hash, staged or computed again. Raises LedgerError if there are none."""
+    settings, day = run.settings, period_from(record.period)
+
+    def estimated() -> Estimate:
+        if number:
+            return revise.estimated_again(run, record, number)
+        return first_estimate(run, record, run.measured(day, record.revision, record.measurements_hash))
+
     with suppress(LedgerError, OSError):
-        kept, said = read_staged(read_verified(run.settings.staging_of(day, record.revision), digest))
-        return with_files(run, day, kept, said, lambda: _estimated(run, day, record, number)[1]), said
+        return read_kept(run, day, record.revision, digest, lambda: estimated().release)
     gone = (
         f"the staged file of {day} is gone, so bring trusted/staging or the published file back from a copy"
     )
     try:
-        mechanism, release, later = _estimated(run, day, record, number)
-        rows, statement, _ = described(run.settings, record, number, mechanism, release, later)
+        estimate = estimated()
+        rows, statement, _ = described(settings, estimate)
     except OptStreamError as error:
         raise LedgerError(f"{gone}: {error}") from error
     with suppress(PublicationError, OSError):  # another version or configuration may have stated it
-        data = open_storage(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
+        data = open_storage(settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
         statement = Manifest.from_bytes(data).stated
     with suppress(PublicationError):
         staged = stage(rows, statement)
         if staged.file_hash == digest:
-            return with_files(run, day, staged, statement, lambda: release), statement
+            return with_files(run, staged, statement, lambda: estimate.release), statement
     raise LedgerError(
         f"{gone}: computed again from the stored measurements it has other bytes than were published; "
         "this version or this configuration is another than at that time"
     )
-
-
-def _estimated(
-    run: Run, day: date, record: ReleaseRecord, number: int
-) -> tuple[Mechanism, Release, Sequence[date]]:
-    """The mechanism, its release of the stored measurements, and the later days of a new estimate."""
-    if number:
-        return revise.estimated_again(run, record, number)
-    folder = run.settings.measurements_of(day, record.revision)
-    measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
-    if otherwise := meant_otherwise(run.settings, day, record):
-        raise LedgerError(otherwise)
-    mechanism = run.mechanism_of(day, record.revision)
-    return mechanism, estimate_of(run.settings, day, mechanism, measured), ()
 
 
 def _published(run: Run, day: date, staged: StagedStatement, days: Collection[date]) -> Publication:

@@ -15,15 +15,23 @@ from optstream.privacy import Spend, worst_window
 from optstream.storage.store import StoreUrl
 from optstream.stream import Calendar, day_of, period_from
 from tasks.config import Settings
-from tasks.release.constraints import facts_of
 from tasks.release.lineage import told_releases
-from tasks.release.mechanism import recall
-from tasks.release.run import PUBLISHED_IN, Run, terms_of
-from tasks.release.stages import Judged, Lease, Reserved, Stage, TakenOver, Unreleased
+from tasks.release.mechanism import facts_of, recall
+from tasks.release.run import (
+    PUBLISHED_IN,
+    Judged,
+    Lease,
+    Reserved,
+    Run,
+    Stage,
+    TakenOver,
+    Unreleased,
+    terms_of,
+)
 from tasks.release.witness import bear_witness
 from tasks.trusted.files import fence_off, newest_token, whole_draw
 
-# Days whose steps have other numbers by the time zone data of today: refused before, told after.
+# Days whose steps have other numbers by the time zone data of today: refused before, reported after.
 #
 # Steps are counted in elapsed time, so which numbers a day has depends on every change of the clock before
 # it, as far as the machine's time zone data know. Where they learn of one after days were released, or
@@ -39,9 +47,9 @@ def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
     """Raise LedgerError if the ledger has other steps for a period in the windows of the day."""
     calendar, stream = settings.calendar, settings.stream.name
     first, end = calendar.first_step(asked.day), calendar.first_step(asked.day) + calendar.n_steps(asked.day)
-    reach = _reach(settings, ledger)
-    for name in _of_budget(ledger, stream):
-        for one in tuple(ledger.outlines(name, range(first - reach, end + reach))):
+    names, reach = _names_and_reach(settings, ledger)
+    for name in names:
+        for one in ledger.outlines(name, range(first - reach, end + reach)):
             is_asked = (name, one.period, one.revision) == (stream, asked.day.isoformat(), asked.revision)
             if not is_asked and _moved_by(calendar, one) != (0, 0):
                 raise LedgerError(
@@ -56,8 +64,8 @@ def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
 
 def told_of_renumbered(settings: Settings, ledger: Ledger) -> Iterator[str]:
     """Yield a line for each two neighbouring releases whose distance the calendar now contradicts."""
-    calendar, stream, reach = settings.calendar, settings.stream.name, _reach(settings, ledger)
-    names = _of_budget(ledger, stream)
+    calendar = settings.calendar
+    names, reach = _names_and_reach(settings, ledger)
     known = ((one, name, _moved_by(calendar, one)) for name in names for one in ledger.outlines(name))
     in_order = sorted(known, key=lambda release: (release[0].first_step, release[0].end))
     for (one, name, moved), (after, other, moved_after) in pairwise(in_order):
@@ -71,15 +79,12 @@ def told_of_renumbered(settings: Settings, ledger: Ledger) -> Iterator[str]:
             )
 
 
-def _of_budget(ledger: Ledger, stream: str) -> tuple[str, ...]:
-    """The streams of a stream's privacy budget, its own first."""
-    return (stream, *(terms.stream for terms in ledger.siblings(stream)))
-
-
-def _reach(settings: Settings, ledger: Ledger) -> int:
-    """The steps of the longest window that any guarantee of the stream had, and MARGIN."""
-    longest = max((one.window_length for one in ledger.guarantees(settings.stream.name).values()), default=0)
-    return longest + MARGIN.days * settings.calendar.slots
+def _names_and_reach(settings: Settings, ledger: Ledger) -> tuple[tuple[str, ...], int]:
+    """The streams of a budget, this one first; the steps of its longest window ever, and MARGIN."""
+    stream = settings.stream.name
+    names = (stream, *(terms.stream for terms in ledger.siblings(stream)))
+    longest = max((one.window_length for one in ledger.guarantees(stream).values()), default=0)
+    return names, longest + MARGIN.days * settings.calendar.slots
 
 
 def _moved_by(calendar: Calendar, release: ReleaseOutline) -> tuple[int, int] | None:
@@ -92,8 +97,7 @@ def _moved_by(calendar: Calendar, release: ReleaseOutline) -> tuple[int, int] | 
         return None
 
 
-SOON = timedelta(seconds=30)
-"""Longer than it takes to put a month's files and the catalogue that lists them."""
+SOON = timedelta(seconds=30)  # longer than it takes to put a month's files and the catalogue that lists them
 
 
 @dataclass(frozen=True)
@@ -117,12 +121,15 @@ def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
             f"{folder} belongs to stream {catalogue.stream!r} with column {catalogue.value_column!r}; "
             "give each stream a published folder of its own"
         )
+
+    def named_in(documents: Sequence[str]) -> set[str]:
+        return {str(json.loads(document).get(PUBLISHED_IN) or "") for document in documents} - {""}
+
     siblings = run.ledger.siblings(run.stream)
     streams = {run.stream, *(terms.stream for terms in siblings)}
-    current = {_published_in(terms.document) for terms in siblings}
-    others = [find_catalogue(other) for other in sorted(current - {""})]
-    named = {_published_in(document) for document in run.ledger.documents(run.stream)}
-    for earlier in sorted(named - current - {"", str(folder)}):
+    current = named_in([terms.document for terms in siblings])
+    others = [find_catalogue(other) for other in sorted(current)]
+    for earlier in sorted(named_in(run.ledger.documents(run.stream)) - current - {str(folder)}):
         # a folder that was given up may be gone, or of no catalogue any more: then it says nothing
         with suppress(OptStreamError, OSError):
             found = find_catalogue(earlier)
@@ -130,10 +137,6 @@ def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
             others.append(found if found and found.stream in streams else None)
     heads = frozenset(found.ledger_head for found in (catalogue, *others) if found)
     return Shown(catalogue, heads, told_releases(run.settings, days))
-
-
-def _published_in(document: str) -> str:
-    return str(json.loads(document).get(PUBLISHED_IN) or "")
 
 
 def _own_catalogue(run: Run) -> Catalogue | None:
@@ -145,14 +148,14 @@ def _own_catalogue(run: Run) -> Catalogue | None:
         return found
     found = place.change(find_catalogue)
     if found is None:
-        told = (
+        problem = (
             f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
             "lost. Restore catalogue.json from a copy, or have `optstream publish --from DAY --to DAY` list "
             "the days again; where a first publication was cut short, run its day again, or withdraw it"
         )
         if isinstance(folder, StoreUrl):
-            raise HeldError(told, run.clock() + SOON)
-        raise LedgerError(told)
+            raise HeldError(problem, run.clock() + SOON)
+        raise LedgerError(problem)
     return found
 
 
@@ -190,16 +193,16 @@ def take_over_whole(run: Run, fresh: Unreleased, shown: Callable[[], Shown]) -> 
     day, revision = fresh.day, fresh.revision
     if whole_draw(run.settings.measurements_of(day, revision)) is None:
         return fresh
-    record = run.ledger.find(run.key(day, revision))
+    record = run.record(day, revision)
     if record is None or not record.drawing or not _is_drawn(run, fresh, shown()):
         return fresh
     lease = _reserved(run, fresh, shown(), record.spends, True)
-    # called off or taken over meanwhile: then it is this owner's to draw, and is reserved anew
+    # called off or taken over meanwhile: then it is this owner's to draw, and is reserved again
     return TakenOver(day, revision, lease) if lease.reservation.is_drawn else fresh
 
 
 def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_drawn: bool) -> Lease:
-    settings, now = run.settings, run.clock()
+    now = run.clock()
     reservation = run.ledger.reserve(
         run.key(day.day, day.revision),
         plan,
@@ -207,8 +210,8 @@ def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_draw
         now,
         run.lease,
         catalogue_heads=shown.heads,
-        terms=terms_of(settings),
-        restatements_epsilon=settings.kept_for_restatements,
+        terms=terms_of(run.settings),
+        restatements_epsilon=run.settings.kept_for_restatements,
         is_drawn=is_drawn,
     )
     return Lease(reservation, now)
@@ -220,12 +223,12 @@ def _is_drawn(run: Run, stage: Stage, shown: Shown) -> bool:
     """
     settings, day, revision = run.settings, stage.day, stage.revision
     folder, staging = settings.measurements_of(day, revision), settings.staging_of(day, revision)
-    # files first: whoever wrote them had told the ledger before
+    # files first: their owner had written to the ledger before
     token, found = newest_token(folder), whole_draw(folder)
     is_staged = staging.is_dir() and any(staging.iterdir())
-    record = run.ledger.find(run.key(day, revision))
+    record = run.record(day, revision)
     if record is not None and record.state is not ReleaseState.RESERVED:
-        return False  # as the ledger will say
+        return False  # the ledger's refusal follows
     is_begun = record is not None and (record.drawing or record.redraws > 0)
     for is_known, place in (
         (token <= (record.fencing_token if record else 0) and (is_begun or found is None), folder),

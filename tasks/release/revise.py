@@ -1,27 +1,23 @@
 """New estimates of published days, from measurements that were charged already. Nothing is drawn here."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
+from hashlib import sha256
 from itertools import takewhile
 
-from optstream.catalogue import find_catalogue, finish_listing, read_staged
+from optstream.catalogue import find_catalogue, finish_listing
 from optstream.errors import HeldError, LedgerError, OptStreamError, PublicationError
 from optstream.history.filter import NEAR_DAYS
 from optstream.ledger import Key, ReleaseOutline, ReleaseRecord, ReleaseState, Vintage
-from optstream.mechanisms import Release
 from optstream.stream import Measured, day_of, period_from
-from tasks.release.constraints import estimate_of
 from tasks.release.estimate import keep_bytes
-from tasks.release.mechanism import Mechanism, rests_on_known_noise
-from tasks.release.run import Run
-from tasks.release.stages import Ended, Estimated, Lease, Stage, Staged, Status
-from tasks.release.statement import described, meant_otherwise, with_files
-from tasks.trusted.files import read_verified
+from tasks.release.mechanism import estimate_of, rests_on_known_noise
+from tasks.release.run import Ended, Estimated, Lease, Run, Stage, Staged, Status
+from tasks.release.statement import Estimate, changed_since_draw, described, read_kept
 
 # Which published days are due a new estimate, by what is measured of them and of the days after.
 #
@@ -29,16 +25,14 @@ from tasks.trusted.files import read_verified
 # hierarchy that is more than new codes, a restatement, a withdrawal, compromised noise, or a day that is
 # drawn and not published yet stops it there; a day that was never drawn is passed over.
 
-AFTER_ALL = 2**62
-"""A step after all others."""
+AFTER_ALL = 2**62  # a step after all others
 MARGIN = timedelta(days=31)
 """How far before the newest draw the newest published day may lie: held, void or failed days between."""
 
 LONGEST = timedelta(days=366)
 """For so long at most a day gets new estimates: the most that `release.revise_days` may be."""
 
-Days = Mapping[date, Sequence[ReleaseOutline]]
-"""The releases of each day, by revision; days rising."""
+Days = Mapping[date, Sequence[ReleaseOutline]]  # the releases of each day, by revision; days rising
 
 
 @dataclass(frozen=True)
@@ -92,8 +86,8 @@ def _days_at(run: Run, steps: range) -> Days:
 
 def _basis(day: date, digest: str | None, later: Sequence[tuple[date, str]]) -> str:
     """What identifies the measurements that an estimate is made of: the day's own, and those after it."""
-    told = json.dumps([[str(one), known] for one, known in ((day, digest or ""), *later)])
-    return hashlib.sha256(told.encode()).hexdigest()
+    text = json.dumps([[str(one), known] for one, known in ((day, digest or ""), *later)])
+    return sha256(text.encode()).hexdigest()
 
 
 def _smoothed(
@@ -102,9 +96,11 @@ def _smoothed(
     """The days after this one, with the hashes of their measurements, up to the first that stops it."""
     hierarchy = run.settings.dated_hierarchy
     never_drawn = (ReleaseState.RESERVED, ReleaseState.VOID)
-    after = ((one, found) for one, found in days.items() if one > day and day_of(one) <= until)
-    drawn = ((one, found) for one, found in after if len(found) > 1 or found[0].state not in never_drawn)
-    for one, found in takewhile(lambda entry: _is_as_published(entry[1], guarantee), drawn):
+    for one, found in days.items():
+        if one <= day or day_of(one) > until or (len(found) == 1 and found[0].state in never_drawn):
+            continue
+        if not _is_as_published(found, guarantee):
+            return
         if hierarchy.changes_between(day, one) and not hierarchy.map_between(day, one).is_renaming:
             return
         yield one, found[0].measurements_hash or ""
@@ -120,8 +116,8 @@ def _is_as_published(found: Sequence[ReleaseOutline], guarantee: int) -> bool:
 def check_later(run: Run, due: Due) -> None:
     """Raise LedgerError unless all days that the new estimate is made of are published as they were."""
     first_step = run.settings.calendar.first_step
-    steps = range(first_step(due.day), first_step(due.last) + 1)
-    now = set(_smoothed(run, _days_at(run, steps), due.day, run.ledger.guarantee_number(run.stream)))
+    days = _days_at(run, range(first_step(due.day), first_step(due.last) + 1))
+    now = set(_smoothed(run, days, due.day, run.ledger.guarantee_number(run.stream)))
     gone = [day for day, digest in due.later if (day, digest) not in now]
     if gone:
         raise LedgerError(
@@ -130,30 +126,11 @@ def check_later(run: Run, due: Due) -> None:
         )
 
 
-def due_once(run: Run, record: ReleaseRecord, basis: str) -> Due:
-    """The day as due for this basis; raises LedgerError if what it was made of was taken back or restated."""
-    day, calendar = period_from(record.period), run.settings.calendar
-    reach = calendar.steps_over(day_of(day), day_of(day) + LONGEST + MARGIN)
-    days = _days_at(run, range(calendar.first_step(day), reach.stop))
-    after = tuple(_smoothed(run, days, day, run.ledger.guarantee_number(run.stream)))
-    for length in range(len(after) + 1):
-        if _basis(day, record.measurements_hash, after[:length]) == basis:
-            return Due(day, record.revision, basis, after[:length])
-    raise LedgerError(f"a day that the new estimate of {day} was made of was taken back or restated since")
-
-
 # The new estimate of a day that is due one.
 
-MOST_KEPT = 32
-"""Days' measurements in memory, without what they remember of the days before."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """Gives a day's measurements by their hash: `whole`, or `alone`, without the days before."""
-
-    whole: Callable[[date, str | None], Measured]
-    alone: Callable[[date, str | None], Measured]
+MOST_KEPT = 32  # days' measurements in memory, without what they remember of the days before
+Stored = Callable[[date, str | None, bool], Measured]
+"""Gives a day's measurements by their hash, with what they remember of the days before or without."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +162,7 @@ def record_listed(run: Run) -> None:
             key = (revision, one.number, one.staged_hash)
             if entry is None or (entry.revision, entry.vintage, entry.file_hash) != key:
                 continue
-            # held by a live run, which tells by itself; or no more what readers have
+            # held by a live run, which records it; or readers have another one by now
             with suppress(LedgerError, PublicationError, OSError):
                 held = run.ledger.revise(Key(run.stream, period, revision), run.owner, run.clock(), run.lease)
                 finish_listing(run.settings.published_folder, one_day)
@@ -195,16 +172,20 @@ def record_listed(run: Run) -> None:
 def measurements_of(run: Run) -> Stored:
     """What gives a day's measurements as the ledger recorded them, each read once."""
 
-    def read(day: date, digest: str | None) -> Measured:
-        return Measured.from_bytes(read_verified(run.settings.measurements_of(day, 0), digest))
+    @lru_cache(maxsize=2)  # the newest, and one day's own where its measurements are published
+    def whole(day: date, digest: str | None) -> Measured:
+        return run.measured(day, 0, digest)
 
-    whole = lru_cache(maxsize=2)(read)  # the newest, and one day's own where its measurements are published
-    return Stored(whole, lru_cache(maxsize=MOST_KEPT)(lambda *day: replace(read(*day), state=None)))
+    @lru_cache(maxsize=MOST_KEPT)
+    def alone(day: date, digest: str | None) -> Measured:
+        return replace(run.measured(day, 0, digest), state=None)
+
+    return lambda day, digest, is_whole: whole(day, digest) if is_whole else alone(day, digest)
 
 
 def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ended:
     """Hold the day and estimate it anew; or take up what was staged of it before. Draws and costs nothing."""
-    settings, day, revision, now = run.settings, due.day, due.revision, run.clock()
+    day, revision, now = due.day, due.revision, run.clock()
     try:
         held = run.ledger.revise(run.key(day, revision), run.owner, now, run.lease)
     except HeldError:
@@ -213,85 +194,85 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
     same = bool(known) and known[-1].basis == due.basis
     if same and known[-1].published:
         return due.ended(Status.UNCHANGED, "estimated anew by another run")
-    record = run.ledger.find(run.key(day, revision))
-    rests_on = _rests_on(run, stored, due, record)
-    if isinstance(rests_on, str):
-        return due.ended(Status.UNCHANGED, rests_on)
-    assert record is not None  # it is held
-    lease, (mechanism, own, later) = Lease(held, now), rests_on
+    estimated = _new_estimate(run, stored, due, run.record(day, revision))
+    if isinstance(estimated, str):
+        return due.ended(Status.UNCHANGED, estimated)
+    lease, number = Lease(held, now), known[-1].number if known else 0
     if same:
         with suppress(LedgerError):
             # staged, and its run died: readers may have it already
-            kept = read_verified(settings.staging_of(day, revision), known[-1].staged_hash)
-            staged, said = read_staged(kept)
-            again = partial(estimate_of, settings, day, mechanism, own, later)
-            whole = with_files(run, day, staged, said, again)
-            return StagedVintage(day, revision, lease, whole, said, due, known[-1].number)
+            again = read_kept(run, day, revision, known[-1].staged_hash, lambda: estimated(number).release)
+            return StagedVintage(day, revision, lease, *again, due, number)
     # a function of the stored measurements and the configuration alone
-    release, number = estimate_of(settings, day, mechanism, own, later), known[-1].number + 1 if known else 1
-    rows, statement, beside = described(settings, record, number, mechanism, release, _days(due, later))
-    return Revised(day, revision, lease, rows, statement, due, number, beside=beside)
-
-
-def _days(due: Due, later: Sequence[Measured]) -> list[date]:
-    """The days of these measurements, which are the first of those that were asked for."""
-    return [day for day, _ in due.later[: len(later)]]
+    described_again = described(run.settings, estimated(number + 1))
+    return Revised(day, revision, lease, *described_again, due, number + 1)
 
 
 def changes_any(run: Run, waiting: Iterable[Due]) -> bool:
-    """Return whether a run would give one of these days a new estimate, or tell why it cannot."""
+    """Return whether a run would give one of these days a new estimate, or report why it cannot."""
     stored = measurements_of(run)
     try:
-        records = ((one, run.ledger.find(run.key(one.day, one.revision))) for one in waiting)
-        return any(not isinstance(_rests_on(run, stored, *one), str) for one in records)
-    except (OptStreamError, OSError):  # the run meets it too, and tells it
+        found = (_new_estimate(run, stored, one, run.record(one.day, one.revision)) for one in waiting)
+        return any(not isinstance(one, str) for one in found)
+    except (OptStreamError, OSError):  # the run meets it too, and reports it
         return True
 
 
 def keep_vintage(run: Run, day: Revised) -> StagedVintage:
-    """Keep the bytes to be published, and tell the ledger their hash."""
+    """Keep the bytes to be published, and record their hash in the ledger."""
     staged = keep_bytes(run, day)
     vintage = Vintage(day.number, day.due.basis, staged.file_hash, staged.name, published=False)
     run.ledger.record_vintage(day.reservation, vintage, run.clock())
     return StagedVintage(day.day, day.revision, day.lease, staged, day.statement, day.due, day.number)
 
 
-def _rests_on(
+def _new_estimate(
     run: Run, stored: Stored, due: Due, record: ReleaseRecord | None
-) -> tuple[Mechanism, Measured, Sequence[Measured]] | str:
-    """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
-    if record is not None and (otherwise := meant_otherwise(run.settings, due.day, record)):
+) -> Callable[[int], Estimate] | str:
+    """What computes the vintage of a number; or in words why the estimate stays."""
+    if record is None:
+        raise LedgerError(f"the ledger does not have {due.day}: its estimate stays")
+    settings = run.settings
+    if otherwise := changed_since_draw(settings, record):
         return f"its estimate stays: {otherwise}"
     mechanism = run.mechanism_of(due.day, due.revision)
     # a file of its measurements says what it remembers, too; and long after, nothing else does
     is_far = day_of(due.last) - day_of(due.day) > timedelta(days=NEAR_DAYS)
-    is_whole = run.settings.published.measurements or is_far or not due.later
-    stored_of = stored.whole if is_whole else stored.alone
-    own = stored_of(due.day, record.measurements_hash if record else None)
+    own = stored(
+        due.day, record.measurements_hash, settings.published.measurements or is_far or not due.later
+    )
     if not mechanism.measured(own):
         return "it was measured by another mechanism: its estimate stays"
-    after = (stored.alone(one, digest) for one, digest in due.later)
+    after = (stored(one, digest, False) for one, digest in due.later)
     later = list(takewhile(mechanism.measured, after))
     if due.later and not later:
         return "what came after was measured by another mechanism"
     if later:
-        later[-1] = stored.whole(*due.later[len(later) - 1])
+        later[-1] = stored(*due.later[len(later) - 1], True)
     for one in (own, *later[-1:]):
-        if rests_on_known_noise(run.settings, run.ledger, one.state, one.first_step):
+        if rests_on_known_noise(settings, run.ledger, one.state, one.first_step):
             return "what is remembered rests on noise that others know"
-    return mechanism, own, later
+    days = tuple(day for day, _ in due.later[: len(later)])
+
+    def estimated(vintage: int) -> Estimate:
+        release = estimate_of(settings, due.day, mechanism, own, later)
+        return Estimate(record, mechanism, release, vintage, days)
+
+    return estimated
 
 
-def estimated_again(
-    run: Run, record: ReleaseRecord, number: int
-) -> tuple[Mechanism, Release, Sequence[date]]:
-    """Return a published vintage, its mechanism and its later days; LedgerError where its inputs are gone."""
-    known = run.ledger.vintages_of(record.key)
-    (basis,) = (one.basis for one in known if one.number == number)
-    due = due_once(run, record, basis)
-    rests_on = _rests_on(run, measurements_of(run), due, record)
-    if isinstance(rests_on, str):
-        raise LedgerError(rests_on)
-    mechanism, own, later = rests_on
-    release = estimate_of(run.settings, due.day, mechanism, own, later)
-    return mechanism, release, _days(due, later)
+def estimated_again(run: Run, record: ReleaseRecord, number: int) -> Estimate:
+    """Return a published vintage; LedgerError where what it was made of is gone, taken back or restated."""
+    (basis,) = (one.basis for one in run.ledger.vintages_of(record.key) if one.number == number)
+    day, calendar = period_from(record.period), run.settings.calendar
+    reach = calendar.steps_over(day_of(day), day_of(day) + LONGEST + MARGIN)
+    days = _days_at(run, range(calendar.first_step(day), reach.stop))
+    after = tuple(_smoothed(run, days, day, run.ledger.guarantee_number(run.stream)))
+    for length in range(len(after) + 1):
+        if _basis(day, record.measurements_hash, after[:length]) == basis:
+            due = Due(day, record.revision, basis, after[:length])
+            estimated = _new_estimate(run, measurements_of(run), due, record)
+            if isinstance(estimated, str):
+                raise LedgerError(estimated)
+            return estimated(number)
+    raise LedgerError(f"a day that the new estimate of {day} was made of was taken back or restated since")

@@ -1,30 +1,275 @@
-"""A run and the days that it holds: who releases, under which guarantee, what the ledger knows, giving up."""
+"""A run, and the stages of a day's release, a frozen type for each: Requested, Unreleased, Found, Ingested,
+Judged, Reserved, Drawn, Estimated, Staged, Ended. A day that an earlier run drew joins as TakenOver or Drawn.
+"""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
 from functools import cached_property, lru_cache, partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from optstream.errors import LedgerError
-from optstream.ledger import Key, Ledger, ReleaseState, StreamTerms
+from optstream.catalogue import ReleaseStatement, StagedRelease
+from optstream.errors import BudgetError, ContractError, DumpError, HeldError, LedgerError, OptStreamError
+from optstream.ledger import Key, Ledger, ReleaseRecord, ReleaseState, Reservation, StreamTerms
 from optstream.noise import NoiseSource, secure_noise
+from optstream.stream import Measured, PrivatePeriod
 from tasks.config import Settings
-from tasks.ingest import Reader
-from tasks.release.mechanism import Mechanism, mechanism_for
-from tasks.release.stages import (
-    Drawn,
-    Ended,
-    Held,
-    Lease,
-    Requested,
-    Stage,
-    Status,
-    Unreleased,
-)
-from tasks.trusted.files import destroy_raw, fence_off
+from tasks.release.mechanism import Mechanism, Memory, mechanism_for
+from tasks.trusted.files import destroy_raw, fence_off, is_failure, read_verified, unexpected
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tasks.ingest import Dump, IngestedDay, Reader
+
+
+class Status(StrEnum):
+    """How a day ended."""
+
+    PUBLISHED = "published"
+    UNCHANGED = "published already"
+    WITHDRAWN = "withdrawn"
+    HELD = "held"
+    BUSY = "with another run"
+    WAITING = "waiting"
+    REFUSED = "refused"
+    VOID = "void"
+    FAILED = "failed"
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing is left to do now: the release is published, held until its hour, or taken back."""
+        return self in (Status.PUBLISHED, Status.UNCHANGED, Status.WITHDRAWN, Status.HELD)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a day ended, free of readings. free_at: when another run's lease ends."""
+
+    status: Status
+    message: str
+    file: str | None = None
+    free_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One revision of a day on its way. No repr of a stage shows a reading."""
+
+    day: date
+    revision: int
+
+    @property
+    def reservation(self) -> Reservation | None:
+        """What holds the day; None for one that this run does not hold."""
+        return None
+
+    def ended(
+        self, status: Status, message: str, file: str | None = None, free_at: datetime | None = None
+    ) -> "Ended":
+        """Return the same day, over, without its raw values."""
+        return Ended(self.day, self.revision, Outcome(status, message, file, free_at), self.reservation)
+
+
+@dataclass(frozen=True)
+class Requested(Stage):
+    """A day that somebody asks for: nothing is known of it yet."""
+
+    revision: int = 0
+
+
+@dataclass(frozen=True)
+class Unreleased(Stage):
+    """A revision that nobody has drawn: it needs the day's dump."""
+
+
+@dataclass(frozen=True)
+class Found(Stage):
+    """A day whose dump is complete."""
+
+    dump: "Dump"
+
+
+@dataclass(frozen=True)
+class Ingested(Stage):
+    """A day whose dump is read. inputs: keyed hashes of its files."""
+
+    read: "IngestedDay" = field(repr=False)
+    inputs: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Judged(Stage):
+    """A day that its contracts let pass."""
+
+    period: PrivatePeriod
+    inputs: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """That a run holds a day. since: when the lease was last taken."""
+
+    reservation: Reservation
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Held(Stage):
+    """A day that the ledger has given to this run."""
+
+    lease: Lease
+
+    @property
+    def reservation(self) -> Reservation:
+        return self.lease.reservation
+
+
+@dataclass(frozen=True)
+class Charged(Held):
+    """A day that is charged, and that the ledger does not have as DRAWN."""
+
+
+@dataclass(frozen=True)
+class Reserved(Charged):
+    """A day that may be drawn, once. memory: what it goes on from."""
+
+    period: PrivatePeriod
+    inputs: Mapping[str, str] = field(repr=False)
+    memory: Memory = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TakenOver(Charged):
+    """A day whose dead owner left the whole measurements: they are to be recorded, not drawn."""
+
+
+@dataclass(frozen=True)
+class Drawn(Held):
+    """A day that the ledger has as DRAWN, with durable measurements. Its raw values are gone."""
+
+
+@dataclass(frozen=True)
+class Estimated(Held):
+    """A release as rows that no contract judged yet. beside: the files that its statement names, by hash."""
+
+    rows: "pl.DataFrame" = field(repr=False)
+    statement: ReleaseStatement = field(repr=False)
+    beside: Mapping[str, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Staged(Held):
+    """A day's release as the bytes to be published, durable, whose hash the ledger has."""
+
+    staged: StagedRelease = field(repr=False)
+    statement: ReleaseStatement = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Ended(Stage):
+    """A day that is over. reservation: of a day that was held."""
+
+    outcome: Outcome
+    reservation: Reservation | None = None
+
+
+Ahead = TakenOver | Drawn | Ended  # what the steps that read and reserve pass on as it is
+
+
+# A step for several days: each is taken on by itself, and its errors become its end.
+
+At = TypeVar("At", bound=Stage)
+Passed = TypeVar("Passed", bound=Stage)
+Next = TypeVar("Next", bound=Stage)
+Result = TypeVar("Result")
+
+
+class PublishedError(OptStreamError):
+    """What failed came after readers had the day. file: what they have, in the published folder."""
+
+    def __init__(self, message: str, file: str) -> None:
+        super().__init__(message)
+        self.file = file
+
+
+def each(
+    days: Iterable[At | Passed], at: type[At], step: Callable[[At], Next]
+) -> list[Next | Passed | Ended]:
+    """Take the days at a stage one step on, and pass the others; one that fails ends, and stops no other."""
+    return [_one(day, step) if isinstance(day, at) else cast("Passed", day) for day in days]
+
+
+def together(
+    days: Sequence[At | Passed],
+    at: type[At],
+    step: Callable[[Sequence[At]], Sequence[Result | OptStreamError | None]],
+    then: Callable[[At, Result], Next],
+) -> list[Next | Passed | Ended]:
+    """Take the days at a stage one step on, all at once, or one by one should a library fail on them."""
+    results = iter(_results([day for day in days if isinstance(day, at)], step))
+
+    def take(day: At) -> Next:
+        result = next(results)
+        if isinstance(result, BaseException):
+            raise result
+        return then(day, cast("Result", result))
+
+    return [_one(day, take) if isinstance(day, at) else cast("Passed", day) for day in days]
+
+
+def _results(
+    days: Sequence[At], step: Callable[[Sequence[At]], Sequence[Result]]
+) -> list[Result | BaseException]:
+    try:
+        return [result for _, result in zip(days, step(days) if days else (), strict=True)]
+    except BaseException as error:  # what a library says may hold a reading: it is not passed on
+        if not is_failure(error):
+            raise
+        if len(days) == 1:
+            return [error]
+    return [result for day in days for result in _results([day], step)]
+
+
+def _one(day: At, step: Callable[[At], Next]) -> Next | Ended:
+    try:
+        return step(day)
+    except HeldError as error:
+        return day.ended(Status.BUSY, str(error), free_at=error.until)
+    except PublishedError as error:
+        return day.ended(Status.FAILED, str(error), error.file)
+    except OptStreamError as error:
+        refused = isinstance(error, (BudgetError, ContractError, DumpError))
+        return day.ended(Status.REFUSED if refused else Status.FAILED, str(error))
+    except BaseException as error:  # a library's message may hold a raw value: say only what and where
+        if not is_failure(error):
+            raise
+        return day.ended(Status.FAILED, unexpected(error))
+
+
+def and_after(ended: Sequence[Ended], work: Callable[[], Sequence[Ended]]) -> list[Ended]:
+    """The days that are over, and those that `work` ends after them; should it fail, the last once more."""
+    if not ended:
+        return [*work()]
+    after = list[Ended]()
+
+    def take(day: Ended) -> Ended:
+        after.extend(work())
+        return day
+
+    (last,) = each(ended[-1:], Ended, take)
+    if last is not ended[-1]:
+        what = (
+            "only what follows the days, new estimates or pages (`optstream report` writes them); the days "
+        )
+        after.append(last.ended(last.outcome.status, f"{what}are as told: {last.outcome.message}"))
+    return [*ended, *after]
+
+
+# Who releases, under which guarantee; and which days the run holds.
 
 PUBLISHED_IN = "published"
 """In the terms' document: where other streams of the privacy budget look for the head of this one."""
@@ -32,8 +277,7 @@ BY_THE_HOUR = ", by the hour"
 """In the terms' calendar: no stream goes over from days to hours, which would be released twice."""
 LEASE = timedelta(minutes=15)
 PATIENCE = timedelta(minutes=10)
-MOST_MECHANISMS = 32
-"""In memory: those of a month."""
+MOST_MECHANISMS = 32  # in memory: those of a month
 HeldDay = TypeVar("HeldDay", bound=Held)
 
 
@@ -50,7 +294,7 @@ class Run:
     clock: Callable[[], datetime]
     lease: timedelta = LEASE
     restate: bool = False
-    read: Reader | None = None
+    read: "Reader | None" = None
     patience: timedelta = PATIENCE
 
     @property
@@ -60,6 +304,14 @@ class Run:
     def key(self, day: date, revision: int) -> Key:
         """The ledger's key of a release."""
         return Key(self.stream, day.isoformat(), revision)
+
+    def record(self, day: date, revision: int) -> ReleaseRecord | None:
+        """The ledger's record of a release."""
+        return self.ledger.find(self.key(day, revision))
+
+    def measured(self, day: date, revision: int, digest: str | None) -> Measured:
+        """The stored measurements of this hash. Raises LedgerError if they are gone or differ."""
+        return Measured.from_bytes(read_verified(self.settings.measurements_of(day, revision), digest))
 
     @cached_property
     def mechanism_of(self) -> Callable[[date, int], Mechanism]:
@@ -75,13 +327,13 @@ def asking(settings: Settings, ledger: Ledger) -> Run:
 def terms_of(settings: Settings) -> StreamTerms:
     """The privacy guarantee under which the configured stream is released."""
     calendar, hashes = settings.calendar, settings.dated_hierarchy.hashes
+    hourly = BY_THE_HOUR if calendar.period == "hour" else ""
     return StreamTerms(
         stream=settings.stream.name,
         grant=settings.privacy.population,
         model=settings.model,
         hierarchy_hash=hashes[-1][1],
-        calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}"
-        + (BY_THE_HOUR if calendar.period == "hour" else ""),
+        calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}{hourly}",
         document=json.dumps({PUBLISHED_IN: str(settings.published_folder)}),
         trees=tuple((None if day is None else calendar.first_step(day), name) for day, name in hashes),
         budget_alpha=settings.privacy.budget_alpha,
@@ -108,8 +360,7 @@ def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
                 "read or spent; run it once it is over",
             )
         return Unreleased(asked.day, 0)
-    over = found.state in (ReleaseState.PUBLISHED, ReleaseState.VOID)
-    if over and run.restate:
+    if run.restate and found.state in (ReleaseState.PUBLISHED, ReleaseState.VOID):
         return Unreleased(asked.day, found.revision + 1)
     day = Unreleased(asked.day, found.revision)
     if found.withdrawn is not None:

@@ -18,11 +18,9 @@ from tasks.trusted.files import exclusive_in, write_private
 
 NAME = "ledger-heads.json"
 FORMAT = "optstream.witness/1"
-LARGEST = 2**20
-"""Bytes; thousands of streams."""
+LARGEST = 2**20  # bytes; thousands of streams
 
-Heads = Mapping[str, tuple[int, str]]
-"""By stream: how many events, and the hash of the last."""
+Heads = Mapping[str, tuple[int, str]]  # by stream: how many events, and the hash of the last
 Grants = Mapping[str, Heads]
 """By privacy budget: populations that share a trusted folder may have a ledger each."""
 

@@ -22,8 +22,7 @@ from tasks.pages.public import write_pages
 from tasks.release import pipeline as steps
 from tasks.release import revise
 from tasks.release.revise import due
-from tasks.release.run import Run, enrol, let_go
-from tasks.release.stages import Ahead, Drawn, Ended, Requested, Reserved, each
+from tasks.release.run import Ahead, Drawn, Ended, Requested, Reserved, Run, each, enrol, let_go
 from tests.faults.hook import Hook
 from tests.faults.points import acts
 from tests.faults.world import World

@@ -107,7 +107,7 @@ def until(what: str, look: Callable[[], Found | None], seconds: float) -> Found:
         found = look()
         if found:
             return found
-        time.sleep(0.25)
+        time.sleep(0.1)
     raise AssertionError(f"{what}: not in {seconds} s")
 
 
@@ -211,13 +211,18 @@ def serving(
             process.wait()
 
 
-def ask(url: str, password: str, path: str, document: Any) -> Any:
-    """Ask a server's API."""
+def fetch(url: str, password: str, document: Any = None) -> str:
+    """What a server answers to a user: by GET, or by POST to a document."""
     user = base64.b64encode(password.encode()).decode()
     headers = {"content-type": "application/json", "authorization": f"Basic {user}"}
-    request = Request(f"{url}/api/{path}", json.dumps(document).encode(), headers)
+    request = Request(url, None if document is None else json.dumps(document).encode(), headers)
     with build_opener(ProxyHandler({})).open(request, timeout=90) as answer:
-        return json.load(answer)
+        return str(answer.read().decode())
+
+
+def ask(url: str, password: str, path: str, document: Any) -> Any:
+    """Ask a server's API."""
+    return json.loads(fetch(f"{url}/api/{path}", password, document))
 
 
 def runs_of(url: str, password: str, flow: str, stream: str) -> list[dict[str, Any]]:

@@ -2,10 +2,10 @@
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,11 +20,9 @@ from tests.properties.damage import damaged, names, plain_values
 from tests.properties.footers import lying
 
 PERIODS = (date(2025, 1, 15), date(2025, 1, 16))
+COLUMNS = ["date", "step", "timestamp", "node", "parent", "level", "load_mw", "revision", "vintage"]
+TARGETS = ("/dev/zero", "/etc/passwd", "/", "fifo")
 Folder = Mapping[str, bytes]
-
-
-def _head(number: int, _known: str | None) -> str:
-    return f"head-{number}"
 
 
 @cache
@@ -33,7 +31,8 @@ def whole() -> Folder:
     with TemporaryDirectory() as folder:
         for number, period in enumerate(PERIODS):
             statement = _statement(period)
-            publish(folder, [(stage(_rows(period), statement), statement)], partial(_head, number))
+            head = f"head-{number}"
+            publish(folder, [(stage(_rows(period), statement), statement)], lambda _known, head=head: head)
         found = [path for path in Path(folder).rglob("*") if path.is_file() and path.name != ".lock"]
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
@@ -52,8 +51,7 @@ def folders(draw: st.DrawFn) -> Folder:
         elif deed == "damage":
             files[name] = draw(damaged(st.just(files[name])))
         elif deed == "link":
-            target = draw(st.sampled_from(["/dev/zero", "/etc/passwd", name.rsplit("/")[-1], "/", "fifo"]))
-            files[name] = b"link:" + target.encode()
+            files[name] = f"link:{draw(st.sampled_from([*TARGETS, name.rsplit('/')[-1]]))}".encode()
         elif name.endswith(".json"):
             files[name] = json.dumps(changed(draw, json.loads(files[name]))).encode()
         else:
@@ -69,8 +67,7 @@ def changed(draw: st.DrawFn, document: Any) -> Any:
         if not found:
             break
         container = found[draw(st.integers(0, len(found) - 1))]
-        keys = list(container) if isinstance(container, dict) else list(range(len(container)))
-        key = keys[draw(st.integers(0, len(keys) - 1))]
+        key = draw(st.sampled_from(list(container) if isinstance(container, dict) else range(len(container))))
         deed = draw(st.sampled_from(["replace", "replace", "replace", "remove", "rename"]))
         if deed == "remove":
             del container[key]
@@ -87,7 +84,7 @@ def _near(value: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from([0, 1, 2, -1, 2**31, True, "1/3", "9" * 4000, "1/0", [], {}])
 
 
-def _containers(document: Any) -> Any:
+def _containers(document: Any) -> Iterator[Any]:
     if isinstance(document, (dict, list)) and document:
         yield document
         for value in document.values() if isinstance(document, dict) else document:
@@ -98,8 +95,7 @@ def _containers(document: Any) -> Any:
 def _other_statement(draw: st.DrawFn, file: bytes) -> bytes:
     """The release with other words in its footer, and pages as they were."""
     body, footer = footers.split(file)
-    pairs = footer[5][1][1]
-    for pair in pairs:
+    for pair in footer[footers.KEY_VALUES][1][1]:
         if pair[1][1] == b"optstream.statement":
             statement = changed(draw, json.loads(pair[2][1]))
             pair[2] = (footers.BINARY, json.dumps(statement).encode())
@@ -113,10 +109,8 @@ def _rows(period: date) -> pl.DataFrame:
         for node, parent, level in (("FR", None, 0), ("84", "FR", 1))
         for step in range(4)
     ]
-    names = ["date", "step", "timestamp", "node", "parent", "level", "load_mw", "revision", "vintage"]
-    return pl.DataFrame(rows, schema=names, orient="row").with_columns(
-        pl.col("timestamp").cast(pl.Datetime("us", "UTC"))
-    )
+    frame = pl.DataFrame(rows, schema=COLUMNS, orient="row")
+    return frame.with_columns(pl.col("timestamp").cast(pl.Datetime("us", "UTC")))
 
 
 def _statement(period: date) -> ReleaseStatement:

@@ -41,14 +41,10 @@ FITTING: tuple[dict[str, Any], ...] = (
     {"factor": "0.001", "file_list": "_FILES"},
     {"factor": "1/3"},
 )
+DATES = ("2012-01-01", "2015-02-30", Verbatim("2015-02-03T00:00:00Z"), Verbatim("2015-02-30"))
 UNFIT: tuple[dict[str, Any], ...] = (
-    {"valid_from": "2012-01-01"},
-    {"valid_from": "2015-02-30"},
-    {"valid_from": Verbatim("2015-02-03T00:00:00Z")},
-    {"valid_from": Verbatim("2015-02-30")},
-    {"factor": "1e60"},
-    {"factor": "1e-60"},
-    {"factor": 0.001},
+    *({"valid_from": one} for one in DATES),
+    *({"factor": one} for one in ("1e60", "1e-60", 0.001)),
     {"marker": "../x"},
     {"marker": "a", "file_list": "b"},
     {"value": "timestamp", "timestamp": "timestamp"},
@@ -59,17 +55,19 @@ UNFIT: tuple[dict[str, Any], ...] = (
 VALUES = tuple(
     Verbatim(text)
     for text in (
-        "0x" + "f" * 5000,
-        "[" * 200 + "]" * 200,
-        "{a" + ".a" * 14 + " = " + "{a = " * 50 + "1" + "}" * 51,
-        "1e999",
-        "-0",
-        "1979-05-27T07:32:00Z",
-        "07:00:00",
-        "0xffffffffffffffffffffffffffffffffffff",
+        *("0x" + "f" * 5000, "[" * 200 + "]" * 200, "{a" + ".a" * 14 + " = " + "{a = " * 50 + "1" + "}" * 51),
+        *("1e999", "-0", "1979-05-27T07:32:00Z", "07:00:00", "0xffffffffffffffffffffffffffffffffffff"),
         "[" + '"1/1000003", ' * 200 + "]",
     )
 )
+ENTRIES = ("0", "1/2", "1", "1/3", "0.1", "07:00", "24:00", "20000", "-1", "1e-30")
+LIKELY = (
+    *("metered", "roaming", "fixed", "l1", "1min", "1h", "7min", "24h", "9999h", "UTC", "America"),
+    *("Asia/Kathmandu", "../../etc/passwd", "Europe/Paris\0", "1e-60", "1e60", "1/7", "aligned", "a:b"),
+    *("sqlite://", "sqlite:///:memory:", "sqlite:///a\0b", "postgresql://h:x/d", "mysql://h/d", "paper"),
+    *("_SUCCESS", "load_mw", "timestamp", "published/x", ".", "/", "x" * 300, "h.csv"),
+)
+PARAMETERS = (1, 2, 10, 48, 10**6, 0.5, "1/2", "50", "paper", "children", "fixed")
 
 
 def tables() -> st.SearchStrategy[bytes]:
@@ -91,12 +89,9 @@ def _mutated(draw: st.DrawFn) -> bytes:
 
 def _other_mechanism(draw: st.DrawFn, document: dict[str, Any]) -> None:
     name = draw(st.sampled_from(sorted(MECHANISMS)))
-    section = MECHANISMS[name]
-    document["mechanism"] = {"name": name}
-    for key in draw(st.lists(st.sampled_from(sorted(section.model_fields)), max_size=3, unique=True)):
-        if key != "name":
-            likely = st.sampled_from([1, 2, 10, 48, 10**6, 0.5, "1/2", "50", "paper", "children", "fixed"])
-            document["mechanism"][key] = draw(st.one_of(likely, plain_values()))
+    section, value = MECHANISMS[name], st.one_of(st.sampled_from(PARAMETERS), plain_values())
+    keys = draw(st.lists(st.sampled_from(sorted(section.model_fields)), max_size=3, unique=True))
+    document["mechanism"] = {"name": name} | {key: draw(value) for key in keys if key != "name"}
     if not section.tables:
         for key in ("sampling", "features"):
             document.pop(key)
@@ -130,9 +125,8 @@ def _mutate(draw: st.DrawFn, document: dict[str, Any]) -> None:
         return
     key = draw(st.sampled_from(sorted(table)))
     if deed == "value":
-        table[key] = draw(
-            st.one_of(_near(table[key]), _near(table[key]), plain_values(), st.sampled_from(VALUES))
-        )
+        near = _near(table[key])
+        table[key] = draw(st.one_of(near, near, plain_values(), st.sampled_from(VALUES)))
     elif deed == "remove":
         del table[key]
     elif deed == "add":
@@ -148,20 +142,8 @@ def _near(value: Any) -> st.SearchStrategy[Any]:
     if isinstance(value, int):
         return st.one_of(st.integers(0, 100), st.sampled_from([10**6, 10**6 + 1, -1, 0]))
     if isinstance(value, list):
-        entry = st.sampled_from(["0", "1/2", "1", "1/3", "0.1", "07:00", "24:00", "20000", "-1", "1e-30"])
-        return st.lists(st.one_of(entry, names()), max_size=70)
-    likely = ["metered", "roaming", "fixed", "l1", "1min", "1h", "7min", "24h", "9999h", "UTC", "America"]
-    likely += ["Asia/Kathmandu", "../../etc/passwd", "Europe/Paris\0", "1e-60", "1e60", "1/7", "aligned"]
-    likely += [
-        "sqlite://",
-        "sqlite:///:memory:",
-        "sqlite:///a\0b",
-        "postgresql://h:x/d",
-        "mysql://h/d",
-        "a:b",
-    ]
-    likely += ["_SUCCESS", "load_mw", "timestamp", "published/x", ".", "/", "x" * 300, "h.csv", "paper"]
-    return st.one_of(st.sampled_from(likely), names())
+        return st.lists(st.one_of(st.sampled_from(ENTRIES), names()), max_size=70)
+    return st.one_of(st.sampled_from(LIKELY), names())
 
 
 @st.composite
@@ -185,19 +167,15 @@ def _toml(document: dict[str, Any]) -> str:
 
 def _value(value: Any) -> str:
     match value:
-        case Verbatim():
-            return str(value)
         case bool():
             return str(value).lower()
-        case int() | float():
+        case Verbatim() | int() | float():
             return str(value)
         case list():
             return f"[{', '.join(map(_value, value))}]"
         case dict():
             return f"{{{', '.join(f'{quoted(key)} = {_value(entry)}' for key, entry in value.items())}}}"
-        case None:
-            return '""'
-    return quoted(str(value))
+    return '""' if value is None else quoted(str(value))
 
 
 def quoted(text: str) -> str:

@@ -9,45 +9,15 @@ CANARY_TEXT = "71234"
 """A reading that no error may show, and the digits by which it would be known."""
 
 NAMES = (
-    "..",
-    "../x",
-    "../../trusted",
-    "/etc",
-    "a/b",
-    "a\\b",
-    "a\0b",
-    "",
-    " ",
-    ".hidden",
-    "..%2Fx",
-    "%2e%2e",
-    "date=2025-01-15",
-    "region=84",
-    "a\nb",
-    "\u202e84",
-    "\ud83d",
-    "\udcff",
-    "é" * 101,
-    "x" * 5000,
-    "84 ",
-    "FR",
-    "CON",
-    "~",
-    "$HOME",
-    "{84}",
-    "*",
-    "?",
-    "[84]",
-    "'; drop table events; --",
-    "\x1b[31m",
-    "\ufeff84",
-    "84\u0301",
+    *("..", "../x", "../../trusted", "/etc", "a/b", "a\\b", ".hidden", "..%2Fx", "%2e%2e"),
+    *("date=2025-01-15", "region=84", "FR", "CON", "~", "$HOME", "{84}", "*", "?", "[84]"),
+    *("", " ", "84 ", "a\0b", "a\nb", "\u202e84", "\ud83d", "\udcff", "\x1b[31m", "\ufeff84", "84\u0301"),
+    *("é" * 101, "x" * 5000, "'; drop table events; --"),
 )
 """Path tricks, control characters, odd Unicode, great lengths."""
 
-NUMBERS = (
-    0, -1, 1, 2, 2**31 - 1, 2**31, 2**63 - 1, -(2**63), 10**12, 10**18, 2**62, 200, 10**4,
-)  # fmt: skip
+NUMBERS = (0, -1, 1, 2, 2**31 - 1, 2**31, 2**63 - 1, -(2**63), 10**12, 10**18, 2**62, 200, 10**4)
+TEXTS = ("1", "1/2", "0", "1/0", "1e64", "1e-64", "nan", "1e999999999", "9" * 64, "-1")
 
 
 def names() -> st.SearchStrategy[str]:
@@ -56,16 +26,8 @@ def names() -> st.SearchStrategy[str]:
 
 def plain_values(depth: int = 2) -> st.SearchStrategy[Any]:
     """What JSON and TOML both can hold."""
-    leaf = st.one_of(
-        st.none(),
-        st.booleans(),
-        st.sampled_from(NUMBERS),
-        st.integers(),
-        st.just(10**300),
-        st.floats(),
-        names(),
-        st.sampled_from(["1", "1/2", "0", "1/0", "1e64", "1e-64", "nan", "1e999999999", "9" * 64, "-1"]),
-    )
+    odd = st.sampled_from([None, True, False, 10**300, *NUMBERS, *TEXTS])
+    leaf = st.one_of(odd, st.integers(), st.floats(), names())
     if not depth:
         return leaf
     inner = plain_values(depth - 1)
@@ -83,16 +45,19 @@ def damaged(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
         return data
     at = draw(st.integers(0, len(data) - 1))
     if draw(st.booleans()):
-        at = len(data) - 1 - min(at, len(data) - 1) % min(len(data), 300)  # a footer stands at the end
-    if deed == "cut":
-        return data[:at] if draw(st.booleans()) else data[at:]
-    if deed == "flip":
-        hurt = bytearray(data)
-        for offset in draw(st.lists(st.integers(0, 64), min_size=1, max_size=6)):
-            hurt[(at + offset) % len(hurt)] ^= 1 << draw(st.integers(0, 7))
-        return bytes(hurt)
-    if deed == "splice":
-        return data[:at] + draw(st.binary(max_size=20)) + data[at:]
-    if deed == "remove":
-        return data[:at] + data[at + draw(st.integers(1, 40)) :]
-    return data[:at] + data[max(0, at - 40) :] if deed == "double" else b""
+        at = len(data) - 1 - at % min(len(data), 300)  # a footer stands at the end
+    match deed:
+        case "cut":
+            return data[:at] if draw(st.booleans()) else data[at:]
+        case "flip":
+            hurt = bytearray(data)
+            for offset in draw(st.lists(st.integers(0, 64), min_size=1, max_size=6)):
+                hurt[(at + offset) % len(hurt)] ^= 1 << draw(st.integers(0, 7))
+            return bytes(hurt)
+        case "splice":
+            return data[:at] + draw(st.binary(max_size=20)) + data[at:]
+        case "remove":
+            return data[:at] + data[at + draw(st.integers(1, 40)) :]
+        case "double":
+            return data[:at] + data[max(0, at - 40) :]
+    return b""

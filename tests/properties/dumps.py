@@ -1,6 +1,5 @@
 """Dumps of one day: files of two regions, sound, odd or hostile."""
 
-import io
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -10,11 +9,20 @@ from hypothesis import strategies as st
 from optstream.stream import Calendar
 from tests.properties.damage import CANARY, damaged, names
 from tests.properties.footers import lying
+from tests.properties.hierarchies import parquet_of
 
 FIRST_DAY = date(2025, 3, 28)
 """Two days before the clock goes forward."""
 CALENDAR = Calendar(30, "Europe/Paris")
 ODD_VALUES = (0.0, -1.0, 1e300, float("nan"), float("inf"), float("-inf"), None, CANARY, 2.0**53, -1e-320)
+TYPES = (
+    *(pl.Int8, pl.UInt64, pl.Int128, pl.UInt128, pl.Float32, pl.Decimal(38, 0), pl.Decimal(38, 37)),
+    *(pl.String, pl.Boolean, pl.Binary, pl.Date, pl.Time, pl.Duration("ns"), pl.Categorical, pl.Null),
+    *(pl.Datetime("ms"), pl.Datetime("ns", "Asia/Tokyo"), pl.Datetime("us"), pl.List(pl.Float64)),
+)
+FILES = ("part-1.parquet", "é.parquet", "*.parquet", "?.parquet", "part[0].parquet", ".parquet")
+TARGETS = ("/dev/zero", "../..", "loop.parquet", "part-9.parquet", "/etc/passwd")
+CODECS = ("zstd", "snappy", "gzip", "uncompressed", "lz4", "brotli")
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,7 @@ def cases(n_days: int, *, metered: bool) -> st.SearchStrategy[list[list[Delivere
 
 def sound(day: date, *, metered: bool) -> bytes:
     """The file that a region should deliver."""
-    return _written(_rows(day, metered))
+    return parquet_of(_rows(day, metered))
 
 
 def _rows(day: date, metered: bool) -> pl.DataFrame:
@@ -46,30 +54,24 @@ def _rows(day: date, metered: bool) -> pl.DataFrame:
 @st.composite
 def _day(draw: st.DrawFn, day: date, metered: bool) -> list[Delivered]:
     whole = sound(day, metered=metered)
+
+    def rarely(once_in: int = 10) -> bool:
+        return draw(st.integers(1, once_in)) == 1
+
     delivered = [Delivered("region=84", (("part-0.parquet", whole),))]
-    if draw(st.integers(0, 9)) == 0:
+    if rarely():
         return [*delivered, Delivered("region=11", (("part-0.parquet", whole),))]
     odd = _written_odd(day, metered)
     content = st.one_of(odd, damaged(odd), lying(st.just(whole)), lying(odd), damaged(st.just(whole)))
-    file_name = st.one_of(
-        st.just("part-0.parquet"),
-        st.sampled_from(
-            ["part-1.parquet", "é.parquet", "*.parquet", "?.parquet", "part[0].parquet", ".parquet"]
-        ),
-        names().map(lambda name: f"{name}.parquet"),
-    )
+    odd_name = names().map(lambda name: f"{name}.parquet")
+    file_name = st.one_of(st.just("part-0.parquet"), st.sampled_from(FILES), odd_name)
     files = draw(st.lists(st.tuples(file_name, content), max_size=3))
     files = files or [("part-0.parquet", draw(content))]
-    if draw(st.integers(0, 9)) == 0:
-        target = draw(
-            st.sampled_from(["/dev/zero", "../..", "loop.parquet", "part-9.parquet", "/etc/passwd"])
-        )
-        files.append(("loop.parquet", target))
-    marker = draw(st.integers(0, 19)) > 0
-    delivered.append(Delivered("region=11", tuple(files), marker))
-    if draw(st.integers(0, 9)) == 0:
-        unknown = "region=" + draw(names())
-        delivered.append(Delivered(unknown, (("part-0.parquet", whole),)))
+    if rarely():
+        files.append(("loop.parquet", draw(st.sampled_from(TARGETS))))
+    delivered.append(Delivered("region=11", tuple(files), marker=not rarely(20)))
+    if rarely():
+        delivered.append(Delivered(f"region={draw(names())}", (("part-0.parquet", whole),)))
     return delivered
 
 
@@ -78,14 +80,8 @@ def _written_odd(draw: st.DrawFn, day: date, metered: bool) -> bytes:
     rows = _rows(day, metered)
     for _ in range(draw(st.integers(0, 2))):
         rows = draw(st.sampled_from(CHANGES))(rows, draw)
-    return _written(rows, draw(st.sampled_from(["zstd", "snappy", "gzip", "uncompressed", "lz4", "brotli"])),
-                    draw(st.sampled_from([None, 1, 7])))  # fmt: skip
-
-
-def _written(rows: pl.DataFrame, compression: str = "zstd", group: int | None = None) -> bytes:
-    sink = io.BytesIO()
-    rows.write_parquet(sink, compression=compression, row_group_size=group)
-    return sink.getvalue()
+    group = draw(st.sampled_from([None, 1, 7]))
+    return parquet_of(rows, compression=draw(st.sampled_from(CODECS)), row_group_size=group)
 
 
 def _value(rows: pl.DataFrame, draw: st.DrawFn) -> pl.DataFrame:
@@ -95,11 +91,7 @@ def _value(rows: pl.DataFrame, draw: st.DrawFn) -> pl.DataFrame:
 
 
 def _type(rows: pl.DataFrame, draw: st.DrawFn) -> pl.DataFrame:
-    kinds = [pl.Int8, pl.UInt64, pl.Int128, pl.UInt128, pl.Float32, pl.Decimal(38, 0), pl.Decimal(38, 37)]
-    kinds += [pl.String, pl.Boolean, pl.Binary, pl.Date, pl.Time, pl.Duration("ns"), pl.Categorical, pl.Null]
-    kinds += [pl.Datetime("ms"), pl.Datetime("ns", "Asia/Tokyo"), pl.Datetime("us"), pl.List(pl.Float64)]
-    column = draw(st.sampled_from(rows.columns or ["load"]))
-    kind = draw(st.sampled_from(kinds))
+    column, kind = draw(st.sampled_from(rows.columns or ["load"])), draw(st.sampled_from(TYPES))
     if column not in rows.columns:
         return rows
     try:
@@ -122,14 +114,12 @@ def _columns(rows: pl.DataFrame, draw: st.DrawFn) -> pl.DataFrame:
     if deed == "rename" and column in rows.columns:
         name = draw(names()).encode("utf-8", "replace").decode()
         return rows if name in rows.columns else rows.rename({column: name})
-    if deed == "drop":
-        return rows.drop(column, strict=False)
-    return rows.with_columns(pl.lit(None).alias(column))
+    without = rows.drop(column, strict=False)
+    return without if deed == "drop" else without.with_columns(pl.lit(None).alias(column))
 
 
 def _height(rows: pl.DataFrame, draw: st.DrawFn) -> pl.DataFrame:
-    deed = draw(st.sampled_from(["head", "empty", "twice", "reverse", "shift", "other customer"]))
-    match deed:
+    match draw(st.sampled_from(["head", "empty", "twice", "reverse", "shift", "other customer"])):
         case "head":
             return rows.head(draw(st.integers(1, 47)))
         case "empty":

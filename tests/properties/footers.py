@@ -11,14 +11,12 @@ from tests.properties.damage import NUMBERS, names
 MAGIC = b"PAR1"
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 INTEGERS = (I16, I32, I64)
-VERSION, SCHEMA, N_ROWS, ROW_GROUPS = 1, 2, 3, 4
+N_ROWS, ROW_GROUPS, KEY_VALUES = 3, 4, 5
 """Fields of FileMetaData."""
-GROUP_COLUMNS, GROUP_BYTES, GROUP_ROWS = 1, 2, 3
+GROUP_COLUMNS, GROUP_ROWS = 1, 3
 """Fields of RowGroup."""
-COLUMN_METADATA = 3
-"""Field of ColumnChunk."""
-COLUMN_VALUES, COLUMN_UNCOMPRESSED, COLUMN_COMPRESSED, COLUMN_DATA_PAGE = 5, 6, 7, 9
-"""Fields of ColumnMetaData."""
+COLUMN_METADATA, COLUMN_VALUES = 3, 5
+"""Field of ColumnChunk, and of ColumnMetaData."""
 
 Struct = dict[int, tuple[int, Any]]
 
@@ -40,7 +38,8 @@ def places(content: Any, kind: int = STRUCT) -> Iterator[tuple[Any, Any, int]]:
     """Every number, text and list below: the container that holds it, its key there, and its kind."""
     if kind == STRUCT:
         for number, (inner, value) in content.items():
-            yield content, number, inner
+            if inner != STRUCT:
+                yield content, number, inner
             yield from places(value, inner)
     elif kind in (LIST, SET):
         inner, values = content
@@ -82,10 +81,7 @@ def _read(data: bytes, at: int, kind: int) -> tuple[Any, int]:
     number = 0
     while data[at]:
         inner, step, at = data[at] & 15, data[at] >> 4, at + 1
-        if step:
-            number += step
-        else:
-            number, at = _read(data, at, I16)
+        number, at = (number + step, at) if step else _read(data, at, I16)
         value, at = _read(data, at, inner)
         fields[number] = (inner, value)
     return fields, at + 1
@@ -93,12 +89,10 @@ def _read(data: bytes, at: int, kind: int) -> tuple[Any, int]:
 
 def _read_number(data: bytes, at: int) -> tuple[int, int]:
     number = shift = 0
-    while True:
-        byte, at = data[at], at + 1
-        number |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return number, at
+    while data[at] >= 128:
+        number |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+    return number | data[at] << shift, at + 1
 
 
 def _write(kind: int, value: Any) -> bytes:
@@ -114,12 +108,11 @@ def _write(kind: int, value: Any) -> bytes:
         return _write_number(len(value)) + value
     if kind in (LIST, SET):
         inner, values = value
-        head = bytes([len(values) << 4 | inner]) if len(values) < 15 else bytes([240 | inner])
+        head = bytes([min(len(values), 15) << 4 | inner])
         head += b"" if len(values) < 15 else _write_number(len(values))
-        one = {True: bytes([TRUE]), False: bytes([FALSE])}
-        return head + b"".join(
-            one[bool(entry)] if inner in (TRUE, FALSE) else _write(inner, entry) for entry in values
-        )
+        if inner in (TRUE, FALSE):
+            return head + bytes(TRUE if entry else FALSE for entry in values)
+        return head + b"".join(_write(inner, entry) for entry in values)
     written = b""
     for number, (inner, content) in sorted(value.items()):
         kept = (TRUE if content else FALSE) if inner in (TRUE, FALSE) else inner
@@ -145,17 +138,18 @@ def lying(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
     body, footer = split(draw(whole))
     footer = copy.deepcopy(footer)
     for _ in range(draw(st.integers(1, 3))):
-        found = [place for place in places(footer) if place[2] != STRUCT]
-        container, key, kind = found[draw(st.integers(0, len(found) - 1))]
+        container, key, kind = draw(st.sampled_from(list(places(footer))))
+        old = container[key][1] if isinstance(container, dict) else container[key]
         if kind in INTEGERS or kind == BYTE:
             number = draw(st.one_of(st.integers(0, 8), st.sampled_from(NUMBERS)))
-            put(container, key, kind, number & 255 if kind == BYTE else number)
+            new = number & 255 if kind == BYTE else number
         elif kind == BINARY:
-            put(container, key, kind, draw(TEXT))
+            new = draw(TEXT)
         elif kind == LIST:
-            inner, values = container[key][1] if isinstance(container, dict) else container[key]
-            repeated = values * draw(st.sampled_from([0, 2, 3, 50]))
-            put(container, key, kind, (inner, repeated))
-        elif isinstance(container, dict) and draw(st.booleans()):
-            del container[key]
+            new = old[0], old[1] * draw(st.sampled_from([0, 2, 3, 50]))
+        else:
+            if isinstance(container, dict) and draw(st.booleans()):
+                del container[key]
+            continue
+        put(container, key, kind, new)
     return join(body, footer)

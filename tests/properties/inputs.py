@@ -1,9 +1,9 @@
 """The inputs that others write, each with a grammar of cases, a way from bytes, seeds and a reader."""
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -52,25 +52,18 @@ def read_configuration(world: World, content: bytes) -> str | None:
 
     def read() -> None:
         settings = load_settings(path)
-        (
-            str(settings),
-            repr(settings.tree_of(date.min)),
-            settings.configuration_hash,
-            settings.describe_mechanism(date.min),
-        )
+        assert all((str(settings), repr(settings.tree_of(date.min)), settings.configuration_hash))
+        assert settings.describe_mechanism(date.min)
         terms_of(settings)
         for first, layout in settings.input.layouts:
             assert settings.input_of(first) == layout
             assert "/" not in layout.announcement
             assert layout.timestamp != layout.value
-        for folder in (
-            settings.input_folder,
-            settings.published_folder,
-            settings.measurements_of(FIRST_DAY, 0),
-        ):
+        measurements_file, staged = settings.measurements_of(FIRST_DAY, 0), settings.staging_of(FIRST_DAY, 0)
+        for folder in (settings.input_folder, settings.published_folder, measurements_file):
             assert "\0" not in str(folder)
-        assert settings.measurements_of(FIRST_DAY, 0).is_relative_to(settings.trusted_folder)
-        assert settings.staging_of(FIRST_DAY, 0).is_relative_to(settings.trusted_folder)
+        assert measurements_file.is_relative_to(settings.trusted_folder)
+        assert staged.is_relative_to(settings.trusted_folder)
         mechanism_for(settings, FIRST_DAY)
 
     return told(read)
@@ -93,19 +86,11 @@ def read_hierarchy(world: World, case: tuple[str, bytes]) -> str | None:
     return told(read)
 
 
-def read_dumps(world: World, case: tuple[str, Any]) -> list[str]:
+def read_dumps(world: World, case: tuple[str, Any], how: Callable[..., list[str]] = World.take) -> list[str]:
     schema, days = case
     world.empty()
     world.deliver(days)
-    return world.take(schema, [FIRST_DAY + timedelta(days=number) for number in range(len(days))])
-
-
-def read_dumps_plainly(world: World, case: tuple[str, Any]) -> list[str]:
-    """Found and read without contracts and ledger: only a whole dump becomes a period."""
-    schema, days = case
-    world.empty()
-    world.deliver(days)
-    return world.ingest(schema, [FIRST_DAY + timedelta(days=number) for number in range(len(days))])
+    return how(world, schema, [FIRST_DAY + timedelta(days=number) for number in range(len(days))])
 
 
 def read_folder(world: World, case: dict[str, bytes]) -> list[str | None]:
@@ -152,9 +137,8 @@ def _as_folder(data: bytes) -> dict[str, bytes]:
 
 
 def _hierarchy_seeds() -> list[bytes]:
-    sink = io.BytesIO()
-    pl.DataFrame({"node": ["FR", "84", "11"], "parent": ["", "FR", "FR"]}).write_parquet(sink)
-    return [b"\0node,parent\nFR,\n84,FR\n11,FR\n", b"\xff" + sink.getvalue()]
+    frame = pl.DataFrame({"node": ["FR", "84", "11"], "parent": ["", "FR", "FR"]})
+    return [b"\0node,parent\nFR,\n84,FR\n11,FR\n", b"\xff" + hierarchies.parquet_of(frame)]
 
 
 def _dump_seeds() -> list[bytes]:
@@ -166,34 +150,25 @@ def _folder_seeds() -> list[bytes]:
     return [bytes([number]) + files[name] for number, name in enumerate(sorted(files))]
 
 
+def _configuration_seeds() -> list[bytes]:
+    return [text.encode() for text in (EXAMPLE, EXAMPLE + CHANGES, *configurations.SHAPES)]
+
+
 def dumps_of(n_days: int) -> Input:
-    """Dumps of so many days a case: the contracts' library takes as long for many days as for one."""
-    return Input(
-        "dumps",
-        st.one_of(
-            st.tuples(st.just("aggregated"), dumps.cases(n_days, metered=False)),
-            st.tuples(st.just("metered"), dumps.cases(n_days, metered=True)),
-        ),
-        read_dumps,
-        _as_dump,
-        _dump_seeds,
-        size=n_days,
-        read_bytes=read_dumps_plainly,
-    )
+    """Dumps of so many days a case: the contracts' library takes as long for many days as for one.
+
+    Read quickly without contracts and ledger: only a whole dump becomes a period.
+    """
+    cases = [
+        st.tuples(st.just(schema), dumps.cases(n_days, metered=schema == "metered"))
+        for schema in ("aggregated", "metered")
+    ]
+    quick = partial(read_dumps, how=World.ingest)
+    return Input("dumps", st.one_of(cases), read_dumps, _as_dump, _dump_seeds, n_days, quick)
 
 
 INPUTS = (
-    Input(
-        "configuration",
-        configurations.tables(),
-        read_configuration,
-        bytes,
-        lambda: [
-            EXAMPLE.encode(),
-            (EXAMPLE + CHANGES).encode(),
-            *(shape.encode() for shape in configurations.SHAPES),
-        ],
-    ),
+    Input("configuration", configurations.tables(), read_configuration, bytes, _configuration_seeds),
     Input("hierarchy", hierarchies.files(), read_hierarchy, _as_hierarchy, _hierarchy_seeds),
     dumps_of(5),
     Input("catalogue", catalogues.folders(), read_folder, _as_folder, _folder_seeds),

@@ -1,6 +1,5 @@
 """Every reader of what others write has a bound on size, count and depth, and says which."""
 
-import io
 import json
 import os
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from tests.properties.catalogues import whole
 from tests.properties.configurations import quoted
 from tests.properties.damage import NAMES
 from tests.properties.dumps import FIRST_DAY, Delivered, sound
+from tests.properties.hierarchies import parquet_of
 
 HUGE = 10**12
 
@@ -72,34 +72,32 @@ def total_only(footer: footers.Struct) -> None:
     footer[footers.N_ROWS] = (footers.I64, HUGE)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [
-        ("[stream]", "a" + ".a" * 1000 + " = 1\n[stream]", "keys of at most 32 dotted parts"),
-        ("[stream]", '"a" . ' * 40 + "a = 1\n[stream]", "keys of at most 32 dotted parts"),
-        ("window = 48", "window = " + "4" * 5000, "is not TOML: an integer has too many digits"),
-        ('epsilon = "1"', "epsilon = 0x" + "f" * 5000, "privacy.epsilon must be a decimal string"),
-        ('epsilon = "1"', "epsilon = 0x" + "f" * 300, "privacy.epsilon must be a decimal string"),
-        ('name = "OptStream"', "name = 0x" + "f" * 5000, "mechanism.name must be"),
-        ('name = "french-load"', "name = " + "[" * 2000 + "]" * 2000, "nested too deeply"),
-        ('folder = "published"', 'folder = "a\\u0000b"', "published.folder is no path: it holds a NUL"),
-        ('folder = "trusted"', 'folder = "a\\u0000b"', "trusted.folder or published.folder is no path"),
-        ('["1/2", "1/2"]         # a share', str(["1/100"] * 65) + " #", "in [0, 1], at most 64, root first"),
-        ('"day" = []', "\n".join(f"f{n} = []" for n in range(101)), "features must be at most 100 tables"),
-        ('"day" = []', f'"day" = {["07:00"] * 1441}', "features.day must be a list of clock times"),
-        (*with_file("a\\u0000.csv"), "does not exist, or is not a file"),
-        (*with_file("x" * 5000 + ".csv"), "is no path that can be looked up"),
-    ],
-    ids=lambda text: f"{text:.30}",
-)  # fmt: skip
+REFUSED = (
+    ("[stream]", "a" + ".a" * 1000 + " = 1\n[stream]", "keys of at most 32 dotted parts"),
+    ("[stream]", '"a" . ' * 40 + "a = 1\n[stream]", "keys of at most 32 dotted parts"),
+    ("window = 48", "window = " + "4" * 5000, "is not TOML: an integer has too many digits"),
+    ('epsilon = "1"', "epsilon = 0x" + "f" * 5000, "privacy.epsilon must be a decimal string"),
+    ('epsilon = "1"', "epsilon = 0x" + "f" * 300, "privacy.epsilon must be a decimal string"),
+    ('name = "OptStream"', "name = 0x" + "f" * 5000, "mechanism.name must be"),
+    ('name = "french-load"', "name = " + "[" * 2000 + "]" * 2000, "nested too deeply"),
+    ('folder = "published"', 'folder = "a\\u0000b"', "published.folder is no path: it holds a NUL"),
+    ('folder = "trusted"', 'folder = "a\\u0000b"', "trusted.folder or published.folder is no path"),
+    ('["1/2", "1/2"]         # a share', str(["1/100"] * 65) + " #", "in [0, 1], at most 64, root first"),
+    ('"day" = []', "\n".join(f"f{n} = []" for n in range(101)), "features must be at most 100 tables"),
+    ('"day" = []', f'"day" = {["07:00"] * 1441}', "features.day must be a list of clock times"),
+    (*with_file("a\\u0000.csv"), "does not exist, or is not a file"),
+    (*with_file("x" * 5000 + ".csv"), "is no path that can be looked up"),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "told"), REFUSED, ids=lambda text: f"{text:.30}")
 def test_a_configuration_has_bounds(refusal, old, new, told):
     assert told in refusal(old, new)
 
 
 def test_a_hierarchy_file_that_claims_a_trillion_rows_is_refused_unread(refusal, tmp_path, monkeypatch):
-    sink = io.BytesIO()
-    pl.DataFrame({"node": ["FR", "84"], "parent": ["", "FR"]}).write_parquet(sink)
-    (tmp_path / "tree.parquet").write_bytes(claiming(sink.getvalue(), rows_everywhere(HUGE)))
+    whole_file = parquet_of(pl.DataFrame({"node": ["FR", "84"], "parent": ["", "FR"]}))
+    (tmp_path / "tree.parquet").write_bytes(claiming(whole_file, rows_everywhere(HUGE)))
     monkeypatch.setattr(pl, "read_parquet", None)
     assert "must claim at most 4,194,304 rows" in refusal(*with_file("tree.parquet"))
 
@@ -116,15 +114,9 @@ def test_a_hierarchy_file_that_claims_a_trillion_rows_is_refused_unread(refusal,
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_a_dump_that_claims_too_much_is_refused_unread(world, monkeypatch, schema, change, told):
     whole_file = sound(FIRST_DAY, metered=schema == "metered")
+    files = {"region=84": whole_file, "region=11": claiming(whole_file, change)}
     world.empty()
-    world.deliver(
-        [
-            [
-                Delivered("region=84", (("part-0.parquet", whole_file),)),
-                Delivered("region=11", (("part-0.parquet", claiming(whole_file, change)),)),
-            ]
-        ]
-    )
+    world.deliver([[Delivered(folder, (("part-0.parquet", file),)) for folder, file in files.items()]])
     (message,) = world.take(schema, [FIRST_DAY])
     assert told in message
     assert world.n_spends == 0
@@ -196,23 +188,23 @@ def test_a_release_that_claims_too_much_is_refused_unread(change, told):
 
 
 def test_a_release_of_lists_is_refused_unread():
-    sink = io.BytesIO()
-    pl.DataFrame({"step": [[1, 2, 3]]}).write_parquet(sink)
-    assert not claims_of(sink.getvalue()).is_flat
+    file = parquet_of(pl.DataFrame({"step": [[1, 2, 3]]}))
+    assert not claims_of(file).is_flat
     with pytest.raises(PublicationError, match="is not whole Parquet"):
-        decode(sink.getvalue())
+        decode(file)
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        b"[" * 10**5,
-        json.dumps(MEASURED | {"resolution": "1e999999999"}).encode(),
-        json.dumps(EXPONENT).encode(),
-        b"[]",
-        b"1",
-        b'{"format": "optstream.measured/2"}',
-        b'{"format": ' + b"9" * 5000 + b"}",
+        *(
+            b"[" * 10**5,
+            b"[]",
+            b"1",
+            b'{"format": "optstream.measured/2"}',
+            b'{"format": ' + b"9" * 5000 + b"}",
+        ),
+        *(json.dumps(one).encode() for one in (MEASURED | {"resolution": "1e999999999"}, EXPONENT)),
     ],
     ids=lambda content: f"{content!r:.30}",
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import polars as pl
 
-from optstream.catalogue import check_files
+from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.ledger import Key, open_ledger
 from optstream.mechanisms import mechanism_named
 from optstream.noise import secure_noise
@@ -30,8 +30,7 @@ from tasks.pages.public import write_pages
 from tasks.release import pipeline as chunk
 from tasks.release.lineage import EVENTS
 from tasks.release.publish import publish_again
-from tasks.release.run import Run, enrol
-from tasks.release.stages import Requested, each
+from tasks.release.run import Requested, Run, each, enrol
 from tasks.trusted.files import read_verified
 from tasks.trusted.verdicts import RAW, newest_results
 
@@ -82,8 +81,8 @@ def estimate_and_stage(run, days):
 
 READING = (chunk.look_up_days, chunk.discover_dumps, chunk.ingest_dumps, chunk.validate_days)
 RELEASING = (chunk.reserve_budget, chunk.draw_measurements, estimate_and_stage, chunk.publish_releases)
-STEPS = READING + RELEASING
-"""The steps of a first release, in order."""
+STEPS = READING + RELEASING  # the steps of a first release, in order
+RESERVED, DRAWN, STAGED = STEPS[:5], STEPS[:6], STEPS[:7]  # the steps up to a state of the ledger
 
 KEPT: dict[tuple, tempfile.TemporaryDirectory] = {}
 """What `Installation.once` made in this process, by what there was before."""
@@ -152,6 +151,22 @@ class Installation:
             for step in steps:
                 done[number] = step(run, done[number])
         return {work.day: work for group in done for work in group}
+
+    def outcome(self, day, **changes):
+        """How a day ended that was released as `release` does it."""
+        return self.release(day, **changes)[day].outcome
+
+    def status(self, day, **changes):
+        return self.outcome(day, **changes).status
+
+    def statuses(self, *days, **changes):
+        """The distinct ways in which these days ended."""
+        return {work.outcome.status for work in self.release(*days, **changes).values()}
+
+    def cut_short(self, *days, steps=DRAWN, **changes):
+        """A run dies after these steps, and its lease ends."""
+        self.release(*days, steps=steps, **changes)
+        self.later(hours=1)
 
     def through(self, steps, *days, **changes):
         """One run that takes all of these days through these steps: the run, and what became of the days."""
@@ -258,6 +273,19 @@ class Installation:
     def lineage(self):
         """The events of the lineage, in their order."""
         return [json.loads(line) for line in (self.settings.lineage_folder / EVENTS).read_text().splitlines()]
+
+    def rows(self):
+        """What readers have, checked."""
+        return read_published(self.settings.published_folder, verify=True)
+
+    def entry(self, day):
+        """A day's entry in the catalogue."""
+        return read_catalogue(self.settings.published_folder).entry(day)
+
+    def statement(self, day):
+        """What the manifest of a day states, as JSON."""
+        manifest = self.folder / "published" / self.entry(day).manifest
+        return json.loads(manifest.read_text())["statement"]
 
     def raw_files(self):
         """Raw state that goes on from one day to the next."""

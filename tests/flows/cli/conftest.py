@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.flows.command import invoke
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 
 @pytest.fixture
@@ -15,3 +16,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "optstream.toml"
     file.write_text(file.read_text().replace('restatement_share = "1/10"', 'restatement_share = "0"'))
     return tmp_path
+
+
+@pytest.fixture
+def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
+    """The small stream of two regions, in the current folder, without dumps."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "optstream.toml").write_text(CONFIGURATION)
+    return Installation(tmp_path)

@@ -2,6 +2,7 @@
 
 import json
 from datetime import date
+from importlib.machinery import ModuleSpec
 
 import pytest
 
@@ -105,47 +106,30 @@ def test_a_missing_configuration_is_one_line(here, words, monkeypatch, capsys):
 def test_another_distributions_package_is_named(monkeypatch, tmp_path):
     check_packages()
     (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks/__init__.py").write_text("")
-
-    def elsewhere(name):
-        from importlib.machinery import ModuleSpec
-
-        return ModuleSpec(name, None, origin=str(tmp_path / name / "__init__.py"))
-
-    monkeypatch.setattr(main, "find_spec", elsewhere)
+    file = tmp_path / "tasks/__init__.py"
+    file.write_text("")
+    monkeypatch.setattr(main, "find_spec", lambda name: ModuleSpec(name, None, origin=str(file)))
     with pytest.raises(ConfigurationError, match="'tasks' comes from another distribution"):
         check_packages()
 
 
-def test_files_and_folders_each_once(tmp_path):
+def test_files_and_folders_each_once_and_no_empty_folder(tmp_path):
+    with pytest.raises(ConfigurationError, match="has no configuration"):
+        configurations_of([tmp_path])
     for name in ("b.toml", "a.toml", "notes.txt"):
         (tmp_path / name).touch()
     found = configurations_of([tmp_path / "b.toml", tmp_path])
     assert [file.name for file in found] == ["b.toml", "a.toml"]
 
 
-def test_an_empty_folder_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match="has no configuration"):
-        configurations_of([tmp_path])
-
-
-def test_one_that_cannot_be_read_is_shown_beside_others(tmp_path):
+def test_a_file_that_cannot_be_read_is_named_next_to_others_and_refused_alone(tmp_path):
     good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
-    good.write_text(CONFIGURATION)
     bad.write_text("[")
-    streams, broken = read_streams([bad, good])
-    assert ([one.file for one in streams], list(broken)) == ([good], [bad])
-
-
-def test_what_cannot_be_read_is_refused_where_it_is_alone(tmp_path):
-    (tmp_path / "bad.toml").write_text("[")
     with pytest.raises(ConfigurationError, match=r"bad\.toml"):
         invoke("ui", "--config", str(tmp_path))
-
-
-def test_two_streams_of_one_name_are_refused(tmp_path):
-    files = [tmp_path / "a.toml", tmp_path / "b.toml"]
-    for file in files:
-        file.write_text(CONFIGURATION)
+    good.write_text(CONFIGURATION)
+    streams, broken = read_streams([bad, good])
+    assert ([one.file for one in streams], list(broken)) == ([good], [bad])
+    bad.write_text(CONFIGURATION)
     with pytest.raises(WordsError, match="are both of stream two-regions: name one"):
-        read_streams(files)
+        read_streams([good, bad])

@@ -1,12 +1,11 @@
 """`optstream serve` and a real server: nights run by cron, a killed one goes on, alarms come by schedule."""
 
-import base64
 import os
 import signal
 import time
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
@@ -14,6 +13,7 @@ from tests.browser import visit
 from tests.flows.served import (
     descendants,
     events_of,
+    fetch,
     gone,
     kill_all,
     optstream,
@@ -25,6 +25,7 @@ from tests.flows.served import (
     until,
 )
 
+pytestmark = pytest.mark.nightly
 HEARTBEAT = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
 SILENT_SECONDS = 3 * 30
 SLACK_SECONDS = 60
@@ -67,7 +68,6 @@ def again(killed, nights, api):
         yield served
 
 
-@pytest.mark.nightly
 def test_a_cron_makes_a_run_that_publishes_the_day(nights, api):
     day = nights.settings.watching.first_day + timedelta(days=2)
     nights.says("watch of nights: next at ")
@@ -85,32 +85,24 @@ def test_a_cron_makes_a_run_that_publishes_the_day(nights, api):
     print(f"\nscheduled run: published {taken:.0f} s after its minute")
 
 
-@pytest.mark.nightly
 def test_a_second_serve_is_refused_and_says_who_runs(nights, api):
     done = optstream("serve", "-c", str(nights.settings.file))
     assert done.returncode == 2
     assert f"another `optstream serve` has its server here (process {nights.process.pid})" in done.stderr
 
 
-@pytest.mark.nightly
 def test_the_operators_pages_are_beside_prefect(nights, api):
     address = nights.says("operators' pages: ")
-    user = base64.b64encode(nights.password.encode()).decode()
 
     def shown():
-        request = Request(f"{address}streams/nights", headers={"authorization": f"Basic {user}"})
-        try:
-            with build_opener(ProxyHandler({})).open(request, timeout=30) as answer:
-                return answer.read().decode()
-        except OSError:
-            return None
+        with suppress(OSError):
+            return fetch(f"{address}streams/nights", nights.password)
 
     text = until("the stream's page is there", shown, 300)
     assert f"/streams/nights/days/{nights.settings.watching.first_day}" in text
     assert "no Prefect server is named" not in text
 
 
-@pytest.mark.nightly
 def test_who_logs_in_sees_no_error_before_or_after(chromium, nights, api):
     wanted = f"{api}/flows?page=1"
     with visit(chromium, allowed=(f"{api}/", "data:")) as seen:
@@ -139,7 +131,6 @@ def test_who_logs_in_sees_no_error_before_or_after(chromium, nights, api):
         assert seen.refused == [], "it leads to no other server"
 
 
-@pytest.mark.nightly
 def test_a_renamed_region_and_a_skipped_day_are_alarms_of_the_scheduled_watch(nights, api):
     skipped = nights.settings.watching.first_day
     renamed = skipped + timedelta(days=1)
@@ -161,7 +152,6 @@ def test_a_renamed_region_and_a_skipped_day_are_alarms_of_the_scheduled_watch(ni
     assert nights.state_of(skipped) is None
 
 
-@pytest.mark.nightly
 def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_later_one(
     nights, killed, api, request
 ):
@@ -195,7 +185,6 @@ def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_late
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-@pytest.mark.nightly
 def test_no_run_that_ended_well_was_taken_for_dead(nights, killed, api):
     """The control: by now most runs of the nights have been over for longer than the silence allowed."""
     runs = runs_of(api, nights.password, "optstream-nightly", "nights")
@@ -207,26 +196,6 @@ def test_no_run_that_ended_well_was_taken_for_dead(nights, killed, api):
     assert dead
 
 
-@pytest.mark.parametrize(
-    ("number", "code"),
-    [
-        (signal.SIGKILL, -signal.SIGKILL),
-        pytest.param(signal.SIGTERM, 0, marks=pytest.mark.nightly),
-    ],
-)
-@pytest.mark.slow
-def test_a_serve_that_ends_while_it_starts_leaves_no_server(tmp_path, number, code):
-    settings = stream_of(tmp_path / "here", "early")
-    with serving(settings) as served:
-        lock = settings.serve_folder / "server.lock"
-        until("it holds its lock", lambda: lock.exists() and lock.read_text(), 120)
-        server = until("its server starts", lambda: served.children().get("server"), 120)
-        served.process.send_signal(number)
-        assert served.process.wait(60) == code
-        until("its server is gone", lambda: gone([server]), 60)
-    assert "dashboard" not in served.output.read_text()
-
-
 GROWS = """
 from flows.cli import main
 from flows.orchestration import serve
@@ -235,7 +204,6 @@ main.main()
 """
 
 
-@pytest.mark.nightly
 def test_server_and_worker_that_have_grown_begin_again_between_two_runs(tmp_path):
     settings = stream_of(tmp_path / "here", "grows")
     with serving(settings, program=("-c", GROWS)) as served:
@@ -255,7 +223,6 @@ def test_server_and_worker_that_have_grown_begin_again_between_two_runs(tmp_path
         assert served.events_of(day).count("drawn") == 1
 
 
-@pytest.mark.nightly
 def test_a_polite_stop_ends_the_worker_and_leaves_the_server(nights, again):
     again.says("Ctrl-C or SIGTERM ends it")
     family = [again.process.pid, *descendants(again.process.pid)]
@@ -265,7 +232,6 @@ def test_a_polite_stop_ends_the_worker_and_leaves_the_server(nights, again):
     assert nights.process.poll() is None
 
 
-@pytest.mark.nightly
 def test_it_ends_with_its_server_and_the_server_s_files_are_its_owner_s_alone(nights):
     home = nights.settings.serve_folder
     files = [path for path in home.iterdir() if path.is_file()]

@@ -1,7 +1,9 @@
-"""`init` and `simulate` as their users meet them."""
+"""`init`, `simulate` and `advise` as their users meet them."""
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -9,10 +11,11 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream import read_published
-from optstream.errors import DumpError, OptStreamError, ParameterError
+from optstream.errors import ConfigurationError, DumpError, OptStreamError, ParameterError
 from tasks.config import load_settings
 from tests.flows.command import invoke
 from tests.tasks.config.test_refusals import KINDS, Kind
+from tests.tasks.two_regions import CONFIGURATION
 
 pytestmark = pytest.mark.slow
 
@@ -28,8 +31,13 @@ def text(perimeter="Bretagne", loads=range(3000, 3048)):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def empty(tmp_path, monkeypatch):
+    """An empty folder that is current."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def here(empty, tmp_path):
     (tmp_path / "rte").mkdir()
     (tmp_path / "rte/a.xls").write_bytes(text())
     (tmp_path / "rte/b.xls").write_bytes(text("PACA", [*range(3000, 3047), "ND"]))
@@ -59,18 +67,15 @@ def test_nothing_is_written_if_one_file_is_refused(here):
     assert not (here / "optstream.toml").exists()
 
 
-def test_a_folder_of_other_files_is_refused(here):
-    (here / "csv").mkdir()
-    (here / "csv/load.csv").write_text("a,b\n")
-    with pytest.raises(OptStreamError, match="csv holds none of RTE's yearly files"):
-        invoke("init", "csv")
-
-
 @pytest.mark.parametrize("name", ["c.xlsx", "c.csv", "c", "deeper/c.xls", "pipe.xls"])
 def test_no_file_of_rte_is_passed_over(here, name):
     (here / "rte" / name).parent.mkdir(exist_ok=True)
     os.mkfifo(here / "rte" / name) if name == "pipe.xls" else (here / "rte" / name).write_bytes(text())
     with pytest.raises(OptStreamError, match="is none of RTE's yearly files"):
+        invoke("init", "rte")
+    for file in (here / "rte").glob("?.xls"):
+        file.unlink()
+    with pytest.raises(OptStreamError, match="none of RTE's yearly files"):
         invoke("init", "rte")
     assert not (here / "dumps").exists()
 
@@ -91,13 +96,7 @@ def test_simulate_writes_each_day_in_its_layout(here):
     assert 1 < rows["gw"].mean() < 20
 
 
-@pytest.fixture
-def in_its_folder(tmp_path, monkeypatch):
-    """An empty folder that is current."""
-    monkeypatch.chdir(tmp_path)
-
-
-def test_a_kind_without_an_example_writes_nothing(in_its_folder, tmp_path):
+def test_a_kind_without_an_example_writes_nothing(empty, tmp_path):
     with pytest.raises(ParameterError, match="mechanism of the example must be"):
         invoke("init", "--mechanism", "Kalman")
     assert list(tmp_path.iterdir()) == []
@@ -115,7 +114,7 @@ BY_DAY = {Kind("HistoryInformed", counts=True), Kind("HistoryInformed", hourly=T
 @pytest.mark.parametrize(
     "kind", [pytest.param(one, marks=[pytest.mark.nightly] * (one not in BY_DAY)) for one in KINDS], ids=named
 )
-def test_every_example_runs_by_the_command_line(in_its_folder, kind):
+def test_every_example_runs_by_the_command_line(empty, kind):
     """Every mechanism, readings of loads and of counts, rows a step and rows a customer, from `init` on."""
     given = ["--mechanism", kind.mechanism]
     given += ["--counts"] * kind.counts + ["--metered"] * kind.metered + ["--hourly"] * kind.hourly
@@ -138,7 +137,7 @@ def test_every_example_runs_by_the_command_line(in_its_folder, kind):
     assert ("visits_low" in rows.columns) == (kind.counts and kind.mechanism == "HistoryInformed")
 
 
-def test_hours_around_a_day_without_whole_hours_are_released_and_watched(in_its_folder):
+def test_hours_around_a_day_without_whole_hours_are_released_and_watched(empty):
     invoke("init", "--mechanism", "PeGaSus", "--hourly")
     file = Path("optstream.toml")
     file.write_text(file.read_text().replace("Europe/Paris", "America/Caracas"))
@@ -154,3 +153,85 @@ def test_hours_around_a_day_without_whole_hours_are_released_and_watched(in_its_
         found = json.loads(invoke("status", "--json").output)
         assert len(found["days"]) == 48
         assert [alarm["kind"] for alarm in found["alarms"]] == []
+
+
+HOURLY = CONFIGURATION.replace('step = "30min"', 'step = "1h"').replace("window = 48", "window = 24")
+COARSE = HOURLY.replace('alpha = "1"', 'alpha = "100"  # kW of the largest customer')
+
+WATCHED = """
+import sys
+from pathlib import Path
+places = [str(Path.cwd() / name) for name in ("dumps", "trusted", "published")]
+
+def look(event, arguments):
+    if event in ("open", "os.listdir", "os.scandir", "os.mkdir", "sqlite3.connect"):
+        if any(str(arguments[0]).startswith(place) for place in places):
+            raise AssertionError(f"{event} {arguments[0]}")
+
+sys.addaudithook(look)
+from flows.cli.main import app
+app(["advise", "--config", str(Path.cwd() / "optstream.toml"), "--scale", "5000"], standalone_mode=False)
+try:
+    open(Path.cwd() / "dumps" / "region=84")
+except AssertionError:
+    print("the watch works")
+"""
+
+
+@pytest.mark.parametrize("there", [True, pytest.param(False, marks=pytest.mark.nightly)])
+def test_no_folder_is_opened_and_no_ledger(tmp_path, there):
+    """With dumps that nobody may open, and with none at all; the same is said."""
+    if there:
+        (tmp_path / "dumps" / "region=84").mkdir(parents=True)
+        (tmp_path / "trusted").mkdir()
+    (tmp_path / "optstream.toml").write_text(COARSE)
+    ended = subprocess.run(
+        [sys.executable, "-c", WATCHED], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    assert "least expected error first" in ended.stdout
+    assert "the watch works" in ended.stdout
+    assert sorted(one.name for one in (tmp_path / "trusted").glob("*")) == []
+
+
+def test_a_proposal_is_written_and_accepted(tmp_path):
+    file, proposed = tmp_path / "optstream.toml", tmp_path / "proposed.toml"
+    file.write_text(COARSE)
+    words = ("advise", "--config", str(file), "--scale", "5000", "--write", str(proposed))
+    result = invoke(*words)
+    assert result.exit_code == 0, result.output
+    assert "best" in result.stdout
+    assert "as configured" in result.stdout
+    assert "is expected to err" in result.stdout
+    text = proposed.read_text()
+    assert "# kW of the largest customer" in text
+    assert load_settings(proposed).mechanism.name == "HistoryInformed"
+    priced = invoke("run", "--dry-run", "--date", "2025-01-15", "--config", str(proposed))
+    assert priced.exit_code == 0, priced.output
+    # and of the proposal itself nothing better is proposed
+    again = invoke("advise", "--config", str(proposed), "--json")
+    (stream,) = json.loads(again.stdout)["streams"]
+    assert stream["keys"] == {}
+    with pytest.raises(ConfigurationError, match="exists already"):
+        invoke(*words)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--scale", "0"], "--scale must be a finite number greater than 0"),
+        (["--scale", "1", "--scale", "2"], "--scale is given once"),
+        (["--scale", "5", "--write", "a.toml", "--write", "b.toml"], "--write is given once for each of 1"),
+        ([], "--scale, from public knowledge"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_compared(tmp_path, options, message):
+    (tmp_path / "optstream.toml").write_text(COARSE)
+    words = ("advise", "--config", str(tmp_path / "optstream.toml"), *options)
+    if not options:
+        with pytest.raises(ConfigurationError, match=message):
+            invoke(*words)
+        return
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())

@@ -2,16 +2,23 @@
 
 import json
 import logging
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from optstream.catalogue import check_files, read_published
+from flows.orchestration import release
+from flows.orchestration.backfill import backfill, release_month
+from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import Key, open_ledger
+from optstream.noise import secure_noise
 from tasks.config import load_settings
-from tests.faults.world import configured, deliver
+from tasks.release.run import Requested, Run, enrol
+from tests.faults.world import STREAM, configured, deliver
 from tests.flows.command import invoke
 from tests.tasks.two_regions import STEPS
 
@@ -39,9 +46,6 @@ def published(here):
 
 def names_of_runs():
     """The newest first."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.sorting import FlowRunSort
-
     with get_client(sync_client=True) as client:
         return [run.name for run in client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=3)]
 
@@ -95,12 +99,6 @@ def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here, logged):
 @pytest.mark.nightly
 def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
     """One day was drawn by a run that let it go: it is published from what that run drew."""
-    from datetime import UTC, datetime
-
-    from optstream.noise import secure_noise
-    from tasks.release.run import Run, enrol
-    from tasks.release.stages import Requested
-
     settings = load_settings(here / "optstream.toml")
     past = datetime.now(UTC) - timedelta(hours=1)
     run = Run(settings, open_ledger(settings.ledger_url), secure_noise(), "gone", lambda: past)
@@ -132,8 +130,6 @@ def test_a_cluster_needs_a_shared_ledger_and_a_server(here, monkeypatch):
 
 def test_a_worker_that_sees_another_trusted_folder_releases_nothing(here):
     """Drawn days would seem to have lost their measurements there."""
-    from flows.orchestration.backfill import release_month
-
     mark = here / "trusted/.backfill-elsewhere"
     with pytest.raises(ConfigurationError, match="mount the same one"):
         release_month.fn(str(here / "optstream.toml"), "two-regions", [str(LAST)], 1.0, str(mark))
@@ -142,8 +138,73 @@ def test_a_worker_that_sees_another_trusted_folder_releases_nothing(here):
 
 def test_a_span_that_ends_before_it_begins_is_an_error_of_our_own(here):
     """The flow is called by schedulers too: no exception of the command line."""
-    from flows.orchestration.backfill import backfill
-
     with pytest.raises(ParameterError, match="the last day, 2016-06-01, comes before the first, 2016-06-02"):
         backfill.fn(str(here / "optstream.toml"), "2016-06-02", "2016-06-01")
     assert not (here / "trusted").exists()
+
+
+DAYS = [FIRST + timedelta(days=number) for number in range(5)]
+
+
+@pytest.fixture
+def informed(tmp_path, monkeypatch):
+    """Five days of two months, of HistoryInformed; the last two are given new estimates."""
+    monkeypatch.chdir(tmp_path)
+    text = configured(mechanism="HistoryInformed")
+    (tmp_path / "optstream.toml").write_text(text + "[release]\nrevise_days = 2\n")
+    deliver(load_settings(tmp_path / "optstream.toml"), DAYS)
+    return tmp_path
+
+
+def vintages(here):
+    return [entry.vintage for entry in read_catalogue(here / "published").entries]
+
+
+@pytest.mark.usefixtures("prefect_api")
+@pytest.mark.nightly
+def test_a_backfill_sharpens_all_its_days_at_its_end_and_a_night_after_it_the_last_again(
+    informed, monkeypatch
+):
+    monkeypatch.setattr(release, "REVISED_AT_ONCE", 2)
+    filled = invoke("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[3]))
+    assert filled.exit_code == 0, filled.output
+    assert vintages(informed) == [1, 1, 1, 0]
+    assert filled.output.count("revise, ") == 2
+    night = invoke("run", "--date", str(DAYS[4]))
+    assert night.exit_code == 0, night.output
+    assert vintages(informed) == [1, 1, 2, 1, 0]
+    before = (informed / "published/catalogue.json").read_bytes()
+    assert invoke("run", "--date", str(DAYS[4])).exit_code == 0
+    assert (informed / "published/catalogue.json").read_bytes() == before
+    read_published(informed / "published", verify=True)
+    assert check_files(informed / "published") == []
+    ledger = open_ledger(load_settings(informed / "optstream.toml").ledger_url)
+    assert ledger.verify() == []
+    assert len(ledger.vintages(STREAM)) == 4
+    assert invoke("ledger", "verify").exit_code == 0
+
+
+def test_a_backfill_that_died_before_its_new_estimates_makes_them_the_next_time(informed, monkeypatch):
+    span = ("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[2]))
+    with temporary_settings({PREFECT_API_URL: None}):
+        with monkeypatch.context() as dying:
+            dying.setattr(release, "revised", lambda run, asked: [])
+            assert invoke(*span).exit_code == 0
+        assert vintages(informed) == [0, 0, 0]
+        again = invoke(*span)
+        assert again.exit_code == 0, again.output
+        assert "nothing to do" not in again.output
+        assert vintages(informed) == [1, 1, 0]
+        assert "nothing to do" in invoke(*span).output
+
+
+@pytest.mark.usefixtures("prefect_api")
+@pytest.mark.nightly
+def test_a_new_estimate_that_fails_is_said_and_costs_no_day(informed):
+    assert invoke("run", "--date", str(DAYS[0])).exit_code == 0
+    for path in (informed / f"trusted/measurements/{STREAM}/{DAYS[0]}-r0").iterdir():
+        path.unlink()
+    failed = invoke("run", "--date", str(DAYS[1]))
+    assert failed.exit_code == 1
+    assert "is gone" in failed.output.replace("\n", " ")
+    assert read_published(informed / "published", verify=True)["date"].n_unique() == 2

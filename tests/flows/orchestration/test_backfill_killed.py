@@ -5,10 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date, timedelta
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from flows.orchestration.backfill import MARK, _marked, begin_worker
 from tasks.config import load_settings
 from tests.faults.world import configured, deliver
+from tests.flows.served import CHECKOUT, PROGRAM, kill_all, until
 
 FIRST = date(2016, 5, 20)
 DAYS = [FIRST + timedelta(days=number) for number in range(24)]
@@ -28,9 +28,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def settings(tmp_path):
-    ledger = "sqlite:///trusted/ledger.sqlite"
-    text = configured(ledger)
-    (tmp_path / "optstream.toml").write_text(text)
+    (tmp_path / "optstream.toml").write_text(configured())
     return load_settings(tmp_path / "optstream.toml")
 
 
@@ -38,20 +36,15 @@ def session_of(leader):
     """The command lines of the live processes of a session, by their ids."""
     found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
+        with suppress(FileNotFoundError, ProcessLookupError):
             state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
             if int(session) == leader and state != "Z":
                 found[int(stat.parent.name)] = (stat.parent / "cmdline").read_text().replace("\0", " ")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
     return found
 
 
-def waited(until):
-    deadline = time.monotonic() + LONGEST_WAIT
-    while not until() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return until()
+def no_process_of(process):
+    until("no process lives on", lambda: not session_of(process.pid), LONGEST_WAIT)
 
 
 @contextmanager
@@ -59,26 +52,27 @@ def two_busy_workers(settings, request, server):
     """A backfill of two months whose workers both have a reader of dumps; nothing of it lives on."""
     deliver(settings, DAYS)
     variables = {"PREFECT_API_URL": request.getfixturevalue("prefect_api")} if server else {}
-    command = ["-m", "flows.cli.main", "backfill", "--from", str(DAYS[0]), "--to", str(DAYS[-1])]
+    words = ["backfill", "--from", str(DAYS[0]), "--to", str(DAYS[-1]), "--workers", "2"]
     process = subprocess.Popen(
-        [sys.executable, *command, "--workers", "2", "--config", str(settings.file)],
-        cwd=Path(__file__).parents[3],
+        [sys.executable, *PROGRAM, *words, "--config", str(settings.file)],
+        cwd=CHECKOUT,
         env={**os.environ, **variables},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests may run in the background
     )
+
+    def readers():
+        return sum("tasks.ingest.sandbox" in line for line in session_of(process.pid).values())
+
     try:
-        assert waited(
-            lambda: sum("tasks.ingest.sandbox" in line for line in session_of(process.pid).values()) == 2
-        )
+        until("both workers read", lambda: readers() == 2, LONGEST_WAIT)
         yield process
     finally:
         process.kill()
         process.wait()
-        for pid in session_of(process.pid):
-            os.kill(pid, 9)
+        kill_all([*session_of(process.pid)])
 
 
 @pytest.mark.parametrize(("server", "database"), [(False, ""), (True, ""), (False, "postgresql_url")])
@@ -91,7 +85,7 @@ def test_no_process_lives_on(settings, request, server, database):
     with two_busy_workers(settings, request, server) as process:
         process.kill()
         process.wait()
-        assert waited(lambda: not session_of(process.pid)), session_of(process.pid)
+        no_process_of(process)
         left = list(settings.trusted_folder.glob(f"{MARK}*"))
         with _marked(settings) as mark:
             assert list(settings.trusted_folder.glob(f"{MARK}*")) == [mark]
@@ -105,7 +99,7 @@ def test_ctrl_c_ends_it(settings, request, server):
     with two_busy_workers(settings, request, server) as process:
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(LONGEST_WAIT) == 130
-        assert waited(lambda: not session_of(process.pid)), session_of(process.pid)
+        no_process_of(process)
         assert not list(settings.trusted_folder.glob(f"{MARK}*"))
 
 

@@ -18,7 +18,7 @@ from optstream.ledger import ReleaseState, open_ledger
 from tasks.config import load_settings
 from tasks.ledger.verify import verify
 from tasks.release import statement
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.faults.world import configured, deliver
 
 FIRST, LAST = date(2016, 5, 22), date(2016, 6, 2)
@@ -68,27 +68,29 @@ class Killer(threading.Thread):
             time.sleep(0.01)
 
 
+def assert_charged_once(settings):
+    ledger = open_ledger(settings.ledger_url)
+    first_releases = settings.model.epsilon * (1 - settings.budget.restatement_share)
+    assert 0 <= first_releases - ledger.worst("people").epsilon <= first_releases / 10**6
+    assert list(verify(settings, ledger).problems) == []
+    return ledger.releases("two-regions")
+
+
 @pytest.mark.nightly
 def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
-    told = []
-    progress = SimpleNamespace(months=told.extend, step=lambda label: nullcontext())
+    progress = SimpleNamespace(months=lambda days: None, step=lambda label: nullcontext())
     killer = Killer(settings)
     killer.start()
     dask = cluster.scheduler_address
     works = run_backfill(settings, FIRST, LAST, progress, dask=dask, lease_minutes=0.05)
     killer.join()
-    assert killer.killed is not None
-    assert killer.killed != os.getpid()
+    assert killer.killed not in (None, os.getpid())
     assert {work.day: work.outcome.status for work in works} == dict.fromkeys(DAYS, Status.PUBLISHED)
     assert sorted(set(read_published(settings.published_folder, verify=True)["date"])) == DAYS
     assert check_files(settings.published_folder) == []
-    ledger = open_ledger(settings.ledger_url)
-    records = ledger.releases("two-regions")
+    records = assert_charged_once(settings)
     assert [record.state for record in records] == [ReleaseState.PUBLISHED] * len(DAYS)
     assert sum(record.redraws for record in records) <= 1
-    first_releases = settings.model.epsilon * (1 - settings.budget.restatement_share)
-    assert 0 <= first_releases - ledger.worst("people").epsilon <= first_releases / 10**6
-    assert list(verify(settings, ledger).problems) == []
 
 
 def kill_in_estimate(mark):
@@ -115,9 +117,5 @@ def test_a_night_whose_worker_is_killed_is_drawn_and_charged_once(settings, clus
     works = run_backfill(settings, FIRST, FIRST, dask=dask, lease_minutes=0.05)
     assert mark.exists()
     assert [work.outcome.status for work in works] == [Status.PUBLISHED]
-    ledger = open_ledger(settings.ledger_url)
-    (record,) = ledger.releases("two-regions")
+    (record,) = assert_charged_once(settings)
     assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 0)
-    first_releases = settings.model.epsilon * (1 - settings.budget.restatement_share)
-    assert 0 <= first_releases - ledger.worst("people").epsilon <= first_releases / 10**6
-    assert list(verify(settings, ledger).problems) == []

@@ -12,7 +12,7 @@ from optstream.catalogue import check_files
 from optstream.ledger import ReleaseState
 from tasks.release import estimate
 from tasks.release import pipeline as steps
-from tasks.release.stages import Requested, Status
+from tasks.release.run import Requested, Status
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, Installation
 
 pytestmark = pytest.mark.slow

@@ -1,36 +1,63 @@
-"""A night of hours is one run; one of several streams has a run for each."""
+"""Nights: runs of hours and of several streams, what a server has of them, and lost connections."""
 
+import subprocess
+import sys
+from contextlib import closing, suppress
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
+import yaml
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowFilter, FlowRunFilter
+from sqlalchemy import Engine, create_engine, event, text
 
-from flows.orchestration.environment import tags_of
-from flows.orchestration.nightly import night_document, nightly, nights
+from flows.orchestration import release
+from flows.orchestration.environment import HEARTBEAT, tags_of
+from flows.orchestration.nightly import (
+    MISSED_HEARTBEATS,
+    night_document,
+    nightly,
+    nights,
+    register,
+    zombie_document,
+)
 from flows.orchestration.release import in_one_run, in_prefect, with_prefect
 from optstream.catalogue import find_catalogue
+from optstream.errors import OptStreamError
+from optstream.ledger import open_ledger
+from tasks.config import load_settings
+from tasks.config.templates import EXAMPLE
 from tasks.monitor.facts import last_ended
-from tasks.plan.nightly import UnreleasedError
-from tests.flows.served import stream_of_hours
+from tasks.plan.nightly import UnreleasedError, looks_of
+from tests.flows.served import CHECKOUT, stream_of_hours, without_prefect
 from tests.tasks.products import two_products
 
 
-def runs(client, **wanted):
-    """The flow runs of a filter."""
-    return client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(wanted))
+def runs(**filters):
+    """Flow runs, and task runs below them, by a filter for flow runs, and one for flows."""
+    flows = FlowFilter.model_validate({"name": {"any_": filters.pop("flows", ["optstream-nightly"])}})
+    named = FlowRunFilter.model_validate(filters)
+    with get_client(sync_client=True) as client:
+        return (
+            client.read_flow_runs(flow_filter=flows, flow_run_filter=named),
+            client.read_task_runs(flow_run_filter=named),
+        )
+
+
+def tagged(stream, *flows):
+    found, _ = runs(tags={"all_": list(tags_of(stream))}, flows=flows or ["optstream-nightly"])
+    return len(found)
 
 
 def test_an_hours_run_has_no_runs_and_no_tasks_below_it(tmp_path, prefect_api):
     settings, _ = stream_of_hours(tmp_path / "one-run")
     state = nightly(str(settings.file), return_state=True)
     assert state.message.endswith(" published")
-    with get_client(sync_client=True) as client:
-        assert runs(client, tags={"all_": list(tags_of("one-run"))}) == []
-        (run,) = runs(client, name={"any_": ["one-run night"]})
-        own = FlowRunFilter.model_validate({"id": {"any_": [run.id]}})
-        assert client.read_task_runs(flow_run_filter=own) == []
+    assert tagged("one-run", "optstream-backfill", "optstream-release", "optstream-nightly") == 0
+    (_,), tasks = runs(name={"any_": ["one-run night"]})
+    assert tasks == []
 
 
 def test_one_night_releases_the_hours_of_several_streams(tmp_path, prefect_api):
@@ -67,17 +94,9 @@ def products(tmp_path):
     return both
 
 
-def runs_of(stream, flow="optstream-nightly"):
-    with get_client(sync_client=True) as client:
-        return client.read_flow_runs(
-            flow_filter=FlowFilter.model_validate({"name": {"any_": [flow]}}),
-            flow_run_filter=FlowRunFilter.model_validate({"tags": {"all_": list(tags_of(stream))}}),
-        )
-
-
 def test_one_night_releases_all_and_one_that_fails_stops_no_other(products, prefect_api):
     files = [str(products[name].folder / "optstream.toml") for name in NAMES]
-    before = {name: len(runs_of(name)) for name in NAMES}
+    before = {name: tagged(name) for name in NAMES}
     products["electricity"].configure('method = "equally_spaced"', 'method = "none"')
     with pytest.raises(UnreleasedError, match="optstream: the configuration"):
         nights(files)
@@ -89,7 +108,7 @@ def test_one_night_releases_all_and_one_that_fails_stops_no_other(products, pref
     assert [one.state.value for one in ledger.outlines("electricity")] == ["PUBLISHED"]
     assert ledger.worst("people").epsilon <= 1
     # each night is a flow run of its stream; that which could not be read had no name
-    assert {name: len(runs_of(name)) - before[name] for name in NAMES} == {"electricity": 1, "gas": 2}
+    assert {name: tagged(name) - before[name] for name in NAMES} == {"electricity": 1, "gas": 2}
 
 
 def test_a_server_is_told_of_one_night(products):
@@ -106,3 +125,136 @@ def test_a_server_is_told_of_one_night(products):
     found = {one["cron"] for one in night["schedules"]}
     assert found > {one["cron"] for one in own[0]["schedules"]}
     assert any(cron.startswith("15 ") for cron in found)
+
+
+KEPT = {"entrypoint", "description", "tags", "parameters", "work_pool_name", "path"}
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """The example's."""
+    (tmp_path / "optstream.toml").write_text(EXAMPLE)
+    return load_settings(tmp_path / "optstream.toml")
+
+
+def test_the_files_say_what_serve_registers(settings):
+    document = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())
+    assert document["pull"] == []
+    assert document["deployments"] == [night_document([settings], config="{{ $OPTSTREAM_CONFIG }}")]
+    automations = yaml.safe_load((CHECKOUT / "automations.yaml").read_text())["automations"]
+    assert automations == [zombie_document()]
+
+
+def test_silence_is_several_heartbeats_long(settings):
+    for seconds in (30, 60, 300):
+        document = night_document([settings], heartbeat=seconds)
+        assert document["work_pool"]["job_variables"]["env"][HEARTBEAT] == str(seconds)
+        assert zombie_document(seconds)["trigger"]["within"] == MISSED_HEARTBEATS * seconds
+    assert MISSED_HEARTBEATS >= 2
+
+
+def test_no_parameter_or_variable_is_a_secret(settings, monkeypatch):
+    monkeypatch.setenv("OPTSTREAM_LEDGER_URL", "postgresql://user:secret@host/ledger")
+    loaded = load_settings(settings.file)
+    assert "secret" not in str(night_document([loaded]))
+
+
+@pytest.mark.nightly
+def test_a_server_takes_both_the_same(settings, prefect_api):
+    """The file through Prefect's own command, then the same through the code, on a real server."""
+    call = partial(prefect, api=prefect_api, home=settings.folder)
+    call("work-pool", "create", "--type", "process", "optstream-french-load")
+    assert "optstream-nightly/french-load" in call("--no-prompt", "deploy", "--all")
+    call("automation", "create", "--from-file", "automations.yaml")
+    by_file = known()
+    register(night_document([settings]))
+    assert known() == by_file
+    assert len(by_file["schedules"]) == len(looks_of(settings))
+    assert by_file["limit"] == (1, "CANCEL_NEW")
+
+    # a changed configuration replaces what was there, whole
+    text = EXAMPLE.replace("# [schedule]", "[schedule]").replace(
+        '# cron = "0 3 * * *"', 'cron = "*/5 2-4 * * *"'
+    )
+    settings.file.write_text(text)
+    changed = load_settings(settings.file)
+    register(night_document([changed]), 30)
+    assert known()["schedules"] == [("*/5 2-4 * * *", "Europe/Paris", True)]
+    assert known()["automations"] == [(True, 90.0)]
+
+
+def prefect(*words, api, home):
+    own = {"PREFECT_API_URL": api, "PREFECT_HOME": str(home / "prefect"), "PYTHONPATH": str(CHECKOUT)}
+    own |= {"OPTSTREAM_CONFIG": str(home / "optstream.toml"), "COLUMNS": "200"}
+    command = [sys.executable, "-m", "prefect", *words]
+    environment = without_prefect() | own
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def known():
+    """What the server knows of the stream, without ids and times."""
+    with get_client(sync_client=True) as client:
+        one = client.read_deployment_by_name("optstream-nightly/french-load")
+        automations = client.read_automations_by_name(zombie_document()["name"])
+    schedules = [(each.schedule.cron, each.schedule.timezone, each.active) for each in one.schedules]
+    return {
+        **one.model_dump(include=KEPT, mode="json"),
+        "limit": (one.global_concurrency_limit.limit, one.concurrency_options.collision_strategy.value),
+        "schedules": sorted(schedules),
+        "variables": one.job_variables,
+        "pull_steps": one.pull_steps or [],
+        "automations": [(each.enabled, each.trigger.within.total_seconds()) for each in automations],
+    }
+
+
+N_HOURS = 3
+
+
+def look(settings):
+    """Look once; return how many hours the ledger has as published, and how many it has."""
+    with suppress(OptStreamError):  # an hour is left
+        nightly.fn(str(settings.file))
+    with closing(open_ledger(load_settings(settings.file).ledger_url)) as ledger:
+        found = [one.state.value for one in ledger.outlines(settings.stream.name)]
+    return found.count("PUBLISHED"), len(found)
+
+
+@pytest.mark.server
+@pytest.mark.nightly
+def test_a_connection_that_is_cut_at_any_commit_costs_one_hour_at_most(
+    tmp_path, postgresql_cluster, monkeypatch, prefect_api
+):
+    monkeypatch.setattr(release, "PAUSES", (0.1, 0.1))
+    count, cut_at = [0], [0]
+    elsewhere = postgresql_cluster.new_url().replace("postgresql:", "postgresql+psycopg:")
+    other = create_engine(elsewhere)
+
+    def committing(connection):
+        if connection.engine is other or not connection.get_execution_options().get("ledger_writes"):
+            return
+        count[0] += 1
+        if count[0] == cut_at[0]:
+            own = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+            with other.connect() as apart:
+                apart.execute(text(f"SELECT pg_terminate_backend({own}, 5000)"))
+
+    event.listen(Engine, "commit", committing)
+    try:
+        monkeypatch.setenv("OPTSTREAM_LEDGER_URL", postgresql_cluster.new_url())
+        settings, _ = stream_of_hours(tmp_path / "whole", N_HOURS)
+        whole = look(settings)
+        n_commits = count[0]
+        assert whole[0] == whole[1] >= N_HOURS
+        for number in range(1, n_commits + 1, max(1, n_commits // 12)):
+            monkeypatch.setenv("OPTSTREAM_LEDGER_URL", postgresql_cluster.new_url())
+            settings, _ = stream_of_hours(tmp_path / f"cut-{number}", N_HOURS)
+            count[0], cut_at[0] = 0, number
+            published, _ = look(settings)
+            assert published >= whole[0] - 1, number
+            cut_at[0] = 0
+            assert look(settings)[0] >= whole[0] - 1, number
+    finally:
+        event.remove(Engine, "commit", committing)
+        other.dispose()

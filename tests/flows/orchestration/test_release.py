@@ -18,7 +18,7 @@ from optstream.ledger import Key, ReleaseState, Reservation
 from optstream.stream import PrivatePeriod
 from tasks.release import pipeline as steps
 from tasks.release import publish, run
-from tasks.release.stages import Estimated, Lease, Requested, Status
+from tasks.release.run import Estimated, Lease, Requested, Status
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
@@ -144,7 +144,7 @@ def test_days_that_are_drawn_one_by_one_are_judged_and_published_together(
 def test_estimates_wait_for_each_other_while_their_leases_and_memory_last(installation, monkeypatch):
     began = installation.now
     lease = Lease(Reservation(Key("stream", str(DAYS[0])), 1), began)
-    waiting = [Estimated(DAYS[0], 0, lease, pl.DataFrame({"value": [0, 1]}), None)]
+    waiting = [Estimated(DAYS[0], 0, lease, pl.DataFrame({"value": [0, 1]}), None, {})]
     run, minute = installation.run(lease=timedelta(minutes=3)), timedelta(minutes=1)
     at = replace(run, clock=lambda: began + minute / 2)
     assert steps.may_wait(run, [])

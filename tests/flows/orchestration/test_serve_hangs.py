@@ -26,6 +26,7 @@ from tests.flows.served import (
     CHECKOUT,
     ask,
     descendants,
+    gone,
     runs_of,
     serving,
     stream_of,
@@ -163,6 +164,26 @@ def test_serve_ends_with_a_reason_while_its_watch_goes_on(tmp_path, what):
     said = served.output.read_text().splitlines()[-1]
     assert said.startswith("error: the Prefect server ")
     assert "start `optstream serve` again" in said
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGKILL, -signal.SIGKILL),
+        pytest.param(signal.SIGTERM, 0, marks=pytest.mark.nightly),
+    ],
+)
+@pytest.mark.slow
+def test_a_serve_that_ends_while_it_starts_leaves_no_server(tmp_path, number, code):
+    settings = stream_of(tmp_path / "here", "early")
+    with serving(settings) as served:
+        lock = settings.serve_folder / "server.lock"
+        until("it holds its lock", lambda: lock.exists() and lock.read_text(), 120)
+        server = until("its server starts", lambda: served.children().get("server"), 120)
+        served.process.send_signal(number)
+        assert served.process.wait(60) == code
+        until("its server is gone", lambda: gone([server]), 60)
+    assert "dashboard" not in served.output.read_text()
 
 
 NO_API = r"PREFECT_API_URL must be .* http://127\.0\.0\.1:4200/api"

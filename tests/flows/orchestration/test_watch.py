@@ -10,26 +10,27 @@ from datetime import UTC, datetime, timedelta
 from email import message_from_string
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.request import Request, urlopen
 
 import pytest
 from prefect.blocks.abstract import NotificationBlock
+from prefect.blocks.notifications import CustomWebhookNotificationBlock
 
 from flows.orchestration.release import released
 from flows.orchestration.serve import watching
-from flows.orchestration.watch import Block, _look_and_send, _send
+from flows.orchestration.watch import AppriseUrl, Block, _look_and_send, _send, watch_here
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
+from tasks.monitor import facts
 from tasks.monitor.alarms import Kind, alarm
 from tasks.monitor.facts import last_end, last_ended, note_end
 from tasks.monitor.notify import Notification
-from tasks.release.run import Run, enrol
-from tasks.release.stages import Requested
+from tasks.release.run import Requested, Run, enrol
 from tasks.trusted.files import exclusive_in
 from tests.faults.world import configured, deliver
+from tests.flows.conftest import API_URL
 from tests.flows.listeners import mail_server, webhook
-from tests.flows.served import descendants, optstream, until
+from tests.flows.served import ask, descendants, optstream, until
 from tests.tasks.two_regions import CONFIGURATION
 
 STREAM = "two-regions"
@@ -42,18 +43,18 @@ main()
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, prefect_api):
+def settings(tmp_path, monkeypatch, prefect_api):
     """Three days up to yesterday, watched, with a dump each; midnight of UTC is when a day is late."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
-    text = configured()
-    (tmp_path / "optstream.toml").write_text(text)
-    settings = load_settings(tmp_path / "optstream.toml")
-    days = last_three(settings)
+    text, file = configured(), tmp_path / "optstream.toml"
+    file.write_text(text)
+    days = last_three(load_settings(file))
     watching = f'[watch]\nfirst_day = {days[0]}\nlate_after = "00:00"\n'
-    (tmp_path / "optstream.toml").write_text(text + watching + 'notify = ["custom-webhook/watch-test"]\n')
+    file.write_text(text + watching + 'notify = ["custom-webhook/watch-test"]\n')
+    settings = load_settings(file)
     deliver(settings, days)
-    return tmp_path
+    return settings
 
 
 def last_three(settings):
@@ -64,8 +65,6 @@ def last_three(settings):
 @pytest.fixture
 def told(prefect_api):
     """A webhook, and the block by which the watch finds it."""
-    from prefect.blocks.notifications import CustomWebhookNotificationBlock
-
     with webhook() as heard:
         CustomWebhookNotificationBlock(
             name="optstream",
@@ -75,9 +74,14 @@ def told(prefect_api):
         yield heard
 
 
-def watch(settings):
-    from flows.orchestration.watch import watch_here
+@pytest.fixture
+def missing(settings):
+    """The stream of which the last day is missing."""
+    release(settings, *last_three(settings)[:2])
+    return settings
 
+
+def watch(settings):
     return watch_here(load_settings(settings.file))
 
 
@@ -88,27 +92,21 @@ def release(settings, *days):
     return released(run, [Requested(day) for day in days])
 
 
-def events_of(api, prefix, since, n_events, seconds=20):
+def events_of(prefix, since, n_events):
     """The events whose names begin so, once there are so many since then: they are sent aside."""
     query = {"filter": {"event": {"prefix": [prefix]}, "occurred": {"since": since.isoformat()}}, "limit": 50}
-    request = Request(
-        f"{api}/events/filter", json.dumps(query).encode(), {"content-type": "application/json"}
-    )
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with urlopen(request) as answer:
-            found = json.load(answer)["events"]
-        if len(found) >= n_events:
-            break
-        time.sleep(0.2)
-    return found
+
+    def found():
+        events = ask(API_URL.removesuffix("/api"), "", "events/filter", query)["events"]
+        return events if len(events) >= n_events else None
+
+    return until(f"{n_events} events", found, 20)
 
 
 @pytest.mark.nightly
-def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(here, told, prefect_api):
-    settings = load_settings(here / "optstream.toml")
+def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(settings, told):
     first, skipped, renamed = last_three(settings)
-    dumps = here / "dumps"
+    here, dumps = settings.folder, settings.folder / "dumps"
     (dumps / "region=FR-AURA").mkdir()
     (dumps / f"region=84/date={renamed}").rename(dumps / f"region=FR-AURA/date={renamed}")
     works = release(settings, first, renamed)
@@ -119,24 +117,16 @@ def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(here, to
     ((message,), (at,)) = (told.messages, told.at)
     print(f"\ntime to alarm, renamed region and skipped day: {at - started:.2f} s from the watch's start")
     found = {(alarm.kind.value, alarm.day, alarm.node, alarm.suggestion) for alarm in watched.alarms}
-    assert found == {
-        ("missing", skipped, None, None),
-        ("unknown-region", renamed, "FR-AURA", "84"),
-    }
+    assert found == {("missing", skipped, None, None), ("unknown-region", renamed, "FR-AURA", "84")}
     assert message["subject"] == f"optstream {STREAM}: 2 alarms"
-    assert "region=FR-AURA" in message["body"]
-    assert "region=84" in message["body"]
-    assert f"missing: {skipped}" in message["body"]
+    for words in ("region=FR-AURA", "region=84", f"missing: {skipped}"):
+        assert words in message["body"]
     assert str(here) not in message["body"]
-    emitted = events_of(prefect_api, "optstream.alarm.", since, 2)
-    assert sorted(event["event"] for event in emitted) == [
-        "optstream.alarm.missing",
-        "optstream.alarm.unknown-region",
-    ]
-    for event in emitted:
-        assert event["resource"]["prefect.resource.id"] == f"optstream.stream.{STREAM}"
-    (renaming,) = (event for event in emitted if event["event"].endswith("region"))
-    assert renaming["payload"]["suggestion"] == "84"
+    emitted = {event["event"]: event for event in events_of("optstream.alarm.", since, 2)}
+    assert sorted(emitted) == ["optstream.alarm.missing", "optstream.alarm.unknown-region"]
+    resources = {event["resource"]["prefect.resource.id"] for event in emitted.values()}
+    assert resources == {f"optstream.stream.{STREAM}"}
+    assert emitted["optstream.alarm.unknown-region"]["payload"]["suggestion"] == "84"
 
     # an hour later nothing is new, and nobody is told again
     assert watch(settings).sent == {}
@@ -146,73 +136,59 @@ def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(here, to
     (dumps / f"region=FR-AURA/date={renamed}").rename(dumps / f"region=84/date={renamed}")
     release(settings, skipped, renamed)
     assert watch(settings).alarms == ()
-    assert told.messages[1]["subject"] == f"optstream {STREAM}: 2 over"
-    assert len(told.messages) == 2
-    assert len(events_of(prefect_api, "optstream.resolved.", since, 2)) == 2
+    assert [one["subject"] for one in told.messages[1:]] == [f"optstream {STREAM}: 2 over"]
+    assert len(events_of("optstream.resolved.", since, 2)) == 2
 
 
 @pytest.mark.nightly
 def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_address_is_no_secret_lost(
-    here, told
+    missing, told
 ):
-    settings = load_settings(here / "optstream.toml")
-    release(settings, *last_three(settings)[:2])
     told.status = 500
-    watched = watch(settings)
+    watched = watch(missing)
     (why,) = watched.failed
     assert "custom-webhook/watch-test (HTTPStatusError)" in why
     assert "secret-token" not in why
-    assert list(watched.sent) == ["events"]
-    assert told.messages == []
+    assert (list(watched.sent), told.messages) == (["events"], [])
     told.status = 200
-    assert list(watch(settings).sent) == ["custom-webhook/watch-test"]
+    assert list(watch(missing).sent) == ["custom-webhook/watch-test"]
     assert len(told.messages) == 1
 
 
 @pytest.mark.nightly
-def test_an_alarm_arrives_by_mail_through_apprise(here, prefect_api):
-    from flows.orchestration.watch import AppriseUrl
-
-    settings = load_settings(here / "optstream.toml")
-    release(settings, *last_three(settings)[:2])
+def test_an_alarm_arrives_by_mail_through_apprise(missing):
     with mail_server() as mail:
         url = f"mailto://127.0.0.1:{mail.port}?from=optstream@example.org&to=night@example.org&mode=insecure"
         AppriseUrl(url=url).save("watch-mail", overwrite=True)
-        text = (here / "optstream.toml").read_text()
         slug = "apprise-url/watch-mail"
-        (here / "optstream.toml").write_text(text.replace("custom-webhook/watch-test", slug))
-        assert list(watch(settings).sent) == ["events", slug]
-    (mail_text,) = mail.messages
-    mail = message_from_string(mail_text)
+        missing.file.write_text(missing.file.read_text().replace("custom-webhook/watch-test", slug))
+        assert list(watch(missing).sent) == ["events", slug]
+    (text,) = mail.messages
+    mail = message_from_string(text)
     assert mail["subject"] == f"optstream {STREAM}: 1 alarm"
     parts = [part.get_payload(decode=True).decode() for part in mail.walk() if not part.is_multipart()]
     assert any("missing" in part for part in parts)
 
 
 @pytest.mark.nightly
-def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
-    settings = load_settings(here / "optstream.toml")
-    release(settings, *last_three(settings)[:2])
-    watch(settings)
-    ledger = here / "trusted/ledger.sqlite"
-    ledger.rename(here / "trusted/away")
-    blind = watch(settings)
-    assert [alarm.kind.value for alarm in blind.alarms] == ["missing", "blind"]
-    assert told.messages[1]["subject"] == f"optstream {STREAM}: 1 alarm"
-    (here / "trusted/away").rename(ledger)
-    watch(settings)
-    assert told.messages[2]["subject"] == f"optstream {STREAM}: 1 over"
+def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(missing, told):
+    watch(missing)
+    ledger, away = (missing.trusted_folder / name for name in ("ledger.sqlite", "away"))
+    ledger.rename(away)
+    assert [alarm.kind.value for alarm in watch(missing).alarms] == ["missing", "blind"]
+    away.rename(ledger)
+    watch(missing)
+    subjects = [one["subject"].rpartition(": ")[2] for one in told.messages]
+    assert subjects == ["1 alarm", "1 alarm", "1 over"]
 
 
-def test_what_depends_on_readings_reaches_no_channel(here, told, monkeypatch):
+def test_what_depends_on_readings_reaches_no_channel(settings, told, monkeypatch):
     """Operators see it in `status` and on their page; events, notifications and artifacts leave the zone."""
-    from tasks.monitor import facts
-    from tasks.monitor.facts import Suspect, Verdicts
+    from tasks.monitor.facts import Verdicts
 
-    settings = load_settings(here / "optstream.toml")
     days = last_three(settings)
     release(settings, *days)
-    clamped = {"84": Suspect(1.0, 0.0, 0.0)}
+    clamped = {"84": facts.Suspect(1.0, 0.0, 0.0)}
     verdicts = Verdicts(frozenset(), dict.fromkeys(days, clamped), {})
     monkeypatch.setattr(facts, "read_verdicts", lambda _settings, _days: verdicts)
     watched = watch(settings)
@@ -223,9 +199,8 @@ def test_what_depends_on_readings_reaches_no_channel(here, told, monkeypatch):
     assert "clamped" not in kept
 
 
-def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(here, told):
+def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(settings, told):
     """A file of the trusted folder that nests too deep for Python's reader: no OptStreamError."""
-    settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings))
     settings.audits_folder.mkdir(parents=True)
     (settings.audits_folder / "spoilt.json").write_text("[" * 100_000)
@@ -234,26 +209,24 @@ def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(h
 
 
 @pytest.mark.nightly
-def test_who_cannot_note_who_was_told_tells_all_the_same(here, told):
+def test_who_cannot_note_who_was_told_tells_all_the_same(missing, told):
     """As on a full disk: better twice than never."""
-    settings = load_settings(here / "optstream.toml")
-    release(settings, *last_three(settings)[:2])
-    (settings.watch_folder / "told.json").mkdir(parents=True)
+    folder = missing.watch_folder
+    (folder / "told.json").mkdir(parents=True)
     for times in (1, 2):
-        (why,) = watch(settings).failed
+        (why,) = watch(missing).failed
         assert "told.json (Is a directory)" in why
         assert len(told.messages) == times
-    (settings.watch_folder / "told.json").rmdir()
-    (settings.watch_folder / ".lock").unlink()
-    (settings.watch_folder / ".lock").mkdir()  # nor can it have the lock
-    assert "custom-webhook/watch-test" in watch(settings).sent
-    assert watch(settings).sent == {}
+    (folder / "told.json").rmdir()
+    (folder / ".lock").unlink()
+    (folder / ".lock").mkdir()  # nor can it have the lock
+    assert "custom-webhook/watch-test" in watch(missing).sent
+    assert watch(missing).sent == {}
 
 
 @pytest.mark.nightly
-def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(here, told):
+def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(settings, told):
     """By a cron of every minute, in processes as `serve` starts them; the first one is made up for."""
-    settings = load_settings(here / "optstream.toml")
     text = settings.file.read_text()
     settings.file.write_text(f'{text}[schedule]\ncron = "* * * * *"\nwatch_cron = "* * * * *"\n')
     settings = load_settings(settings.file)
@@ -279,18 +252,16 @@ def watches_of(settings):
     return found
 
 
-def test_a_server_that_is_stopped_keeps_no_watch_from_looking(here, told, monkeypatch):
+def test_a_server_that_is_stopped_keeps_no_watch_from_looking(missing, told):
     """It notes what it found, says that no server answers, and the next watch tells."""
-    settings = load_settings(here / "optstream.toml")
-    release(settings, *last_three(settings)[:2])
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
-        done = optstream("watch", cwd=here, program=("-c", HASTY), PREFECT_API_URL=address)
+        done = optstream("watch", cwd=missing.folder, program=("-c", HASTY), PREFECT_API_URL=address)
     assert done.returncode == 2
     assert "alarm: missing:" in done.stdout
     assert "error: no server answers at PREFECT_API_URL" in done.stderr
-    assert last_end(settings, "watch") is not None
-    assert set(watch(settings).sent) == {"events", "custom-webhook/watch-test"}
+    assert last_end(missing, "watch") is not None
+    assert set(watch(missing).sent) == {"events", "custom-webhook/watch-test"}
 
 
 def test_a_block_whose_notify_is_a_coroutine_is_heard(monkeypatch):

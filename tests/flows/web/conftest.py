@@ -1,6 +1,7 @@
 """The application as a browser meets it: a server of the tests' own on loopback, over snapshots by hand."""
 
 import base64
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,6 +69,22 @@ def opened(chromium, looks, path="/", **size):
         seen.page.set_extra_http_headers(AUTHORIZED)
         seen.page.goto(origin + path)
         yield seen
+
+
+def assert_readable(seen, name, *, wide=False):
+    """Unfold and judge the page that is open; return what `LOOKS` found. wide: whether parts may scroll."""
+    for details in seen.page.locator("details").all():
+        details.evaluate("e => { e.open = true }")
+    looks, sideways = seen.page.evaluate(LOOKS), seen.page.evaluate(SIDEWAYS)
+    if into := os.environ.get("OPTSTREAM_PICTURES"):
+        seen.page.screenshot(path=f"{into}/{name}.png", full_page=True)
+    assert (seen.errors, seen.refused) == ([], [])
+    for fault in ("faint", "nameless", "headless", "wide", "tiny", "twice"):
+        assert looks[fault] == [], fault
+    assert not looks["overflow"]
+    assert wide or sideways == []
+    assert looks["landmarks"] == [1, 1, 1, 1]
+    return looks
 
 
 class Shown(Looks):

@@ -1,57 +1,152 @@
-"""The operators' pages in Chromium: each width and scheme, by keyboard, by axe-core, without a server."""
+"""Every page in a real browser: each width and scheme, by keyboard, by axe-core; nothing is fetched."""
 
-import os
+import re
+from dataclasses import replace
+from pathlib import Path
 from urllib.parse import quote
 
+import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
 
 from flows.web.app import application
+from tasks.monitor.alarms import Kind, alarm
+from tasks.monitor.days import State
+from tasks.pages.public import public_page, published_chart
 from tasks.pages.render import _environment
+from tasks.pages.stream import static_page
+from tasks.trusted.verdicts import ResultFile
 from tests.browser import BUT_CONTRAST, visit
 from tests.by_night import few
-from tests.flows.web.conftest import AUTHORIZED, LOOKS, SECRET, SIDEWAYS, SIZES, Shown, opened, served
-from tests.tasks.pages.snapshots import AT, alarm
+from tests.flows.web.conftest import (
+    AUTHORIZED,
+    LOOKS,
+    SECRET,
+    SIZES,
+    Shown,
+    assert_readable,
+    opened,
+    served,
+)
+from tests.tasks.pages.conftest import HOSTILE, NAMES, facts_of, forty_days
+from tests.tasks.pages.snapshots import AT, FIRST
+from tests.tasks.pages.snapshots import alarm as an_alarm
 
+__all__ = ["forty_days"]
 REACHED_BY_TAB = LOOKS.replace("a[href], summary", "a[href]:not([tabindex='-1']), summary")
-PAGES = [
+LIVE = [
     "/",
     "/streams/every-state",
     "/streams/every-state/days/2016-07-30",
     "/streams/every-state/nodes?find=8",
 ]
+STATIC = ["public", "trusted"]
+STREAM = "<img src=x onerror='window.hit = 1'>&lt;b\"'"
+
+
+@pytest.fixture
+def written(forty_days, tmp_path, snapshot):
+    """`written(name, facts)`: the file of the data users' page, or of the operators' page, with these curves
+    and a day of every state.
+    """
+
+    def write(name, facts):
+        file = tmp_path / f"{name}.html"
+        if name == "public":
+            file.write_bytes(public_page(facts))
+            return file
+        late = alarm(Kind.LATE, "simulated-load", "region=84 is late; ask its supplier", FIRST, "84")
+        found = snapshot(
+            "simulated-load", tuple(State), [late], unwritten="a disk is full",
+            curves={"catalogue": "", "chart": published_chart(facts), "faint": ["a level is so"]},
+            docs=(ResultFile(Path("a.html"), FIRST, FIRST, AT, "raw"),),
+        )  # fmt: skip
+        file.write_bytes(static_page(found))
+        return file
+
+    return write
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_can_be_read(chromium, streams, path, width, scheme):
+@pytest.mark.parametrize("path", LIVE)
+def test_a_live_page_can_be_read(chromium, streams, path, width, scheme):
+    name = path.strip("/").partition("?")[0].replace("/", "-") or "overview"
     with opened(chromium, Shown(*streams), path, width=width, scheme=scheme) as seen:
-        for details in seen.page.locator("details").all():
-            details.evaluate("e => { e.open = true }")
-        looks, sideways = seen.page.evaluate(LOOKS), seen.page.evaluate(SIDEWAYS)
-        if into := os.environ.get("OPTSTREAM_PICTURES"):
-            name = path.strip("/").partition("?")[0].replace("/", "-") or "overview"
-            seen.page.screenshot(path=f"{into}/{name}-{width}-{scheme}.png", full_page=True)
+        assert_readable(seen, f"{name}-{width}-{scheme}")
         found = Axe().run(seen.page, options=BUT_CONTRAST if (width, scheme) in SIZES else DEFAULT_OPTIONS)
     assert found.violations_count == 0, found.generate_report()
-    assert seen.errors == []
-    assert seen.refused == []
-    for fault in ("faint", "nameless", "headless", "wide", "tiny", "twice"):
-        assert looks[fault] == [], fault
-    assert not looks["overflow"]
-    assert sideways == []
-    assert looks["landmarks"] == [1, 1, 1, 1]
 
 
-def test_control_axe_finds_violations_on_a_bad_page(chromium, tmp_path):
-    bad = tmp_path / "bad.html"
-    bad.write_text('<body><img src="data:,"><input><p style="color:#aaa;background:#fff">faint</p>')
-    with visit(chromium, allowed=(bad.as_uri(), "data:")) as seen:
-        seen.page.goto(bad.as_uri())
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+@pytest.mark.parametrize("name", STATIC)
+def test_a_static_page_can_be_read(chromium, written, forty_days, name, width, scheme):
+    uri = written(name, facts_of(forty_days)).as_uri()
+    with visit(chromium, allowed=(uri,), width=width, scheme=scheme) as seen:
+        seen.page.goto(uri)
+        looks = assert_readable(seen, f"{name}-{width}-{scheme}", wide=True)
+        judged = Axe().run(seen.page, options=BUT_CONTRAST if (width, scheme) in SIZES else DEFAULT_OPTIONS)
+        dark = seen.page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+        text = seen.page.inner_text("body")
+    assert judged.violations_count == 0, judged.generate_report()
+    assert seen.requests == [uri]
+    assert dark == (scheme == "dark")
+    assert (looks["language"], looks["title"].split(":")[0]) == ("en", "simulated-load")
+    assert ("39 days are published" in text) == (name == "public")
+    assert ("a disk is full" in text) == (name == "trusted")
+
+
+def test_control_faults_are_seen(chromium, tmp_path):
+    """A page that does everything wrong is found wrong in every way."""
+    wrong = tmp_path / "wrong.html"
+    wrong.write_text(
+        '<body style="background:#fff"><p style="color:#999;font-size:9px">faint</p><div tabindex="0"></div>'
+        '<table><tr><td>1</td></tr></table><div style="width:3000px">wide</div><input>'
+        '<div role="region" aria-label="a">x</div><div role="region" aria-label="a">y</div>'
+        '<img src="https://example.org/x.png"><script>nothing()</script>'
+    )
+    with visit(chromium, allowed=(wrong.as_uri(),)) as seen:
+        seen.page.goto(wrong.as_uri())
+        looks = seen.page.evaluate(LOOKS)
         assert Axe().run(seen.page).violations_count >= 4
+    for fault in ("faint", "nameless", "headless", "wide", "tiny", "twice", "overflow"):
+        assert looks[fault], fault
+    assert seen.refused == ["https://example.org/x.png"]
+    assert any("nothing is not defined" in error for error in seen.errors)
 
 
-@pytest.mark.parametrize("path", few(PAGES, 2))
+IMAGE = "document.body.append(Object.assign(new Image(), {src: 'https://example.org/x.png'}))"
+SCRIPT = """() => {
+  const script = document.createElement('script');
+  script.textContent = 'document.title = "broken in"';
+  document.body.append(script);
+}"""
+
+
+def assert_forbids(seen):
+    """Were an image of another host, or a script, ever to come onto the page, its policy would refuse it."""
+    for planted in (IMAGE, SCRIPT):
+        with seen.page.expect_console_message(lambda said: "Content Security Policy" in said.text):
+            seen.page.evaluate(planted)
+    assert "broken in" not in seen.page.title()
+    assert not [one for one in seen.requests if "example.org" in one]
+
+
+def test_pages_forbid_themselves_to_fetch_and_to_run_what_is_planted(chromium, streams, written, forty_days):
+    with opened(chromium, Shown(*streams)) as seen:
+        assert_forbids(seen)
+    file = written("public", facts_of(forty_days))
+    with visit(chromium, allowed=(file.as_uri(),)) as seen:
+        seen.page.goto(file.as_uri())
+        assert_forbids(seen)
+    text = file.read_text()
+    file.write_text(text.replace("</body>", "<script>window.hit = 1</script></body>"))
+    with visit(chromium, allowed=(file.as_uri(),)) as seen:
+        seen.page.goto(file.as_uri())
+        assert seen.page.evaluate("window.hit") is None
+    assert any("Content Security Policy" in error for error in seen.errors)
+
+
+@pytest.mark.parametrize("path", few(LIVE, 2))
 def test_a_keyboard_reaches_everything_in_order_and_shows_where_it_is(chromium, streams, path):
     with opened(chromium, Shown(*streams), path) as seen:
         looks = seen.page.evaluate(REACHED_BY_TAB)
@@ -64,14 +159,14 @@ def test_a_keyboard_reaches_everything_in_order_and_shows_where_it_is(chromium, 
     assert outlines == {"solid"}
 
 
-def test_it_refreshes_itself_and_says_when_it_cannot(chromium, snapshot, monkeypatch):
+def test_it_refreshes_itself_and_says_when_it_cannot(chromium, snapshot):
     shown = Shown(snapshot("calm"), seconds=1)
     with visit(chromium, allowed=("http://127.0.0.1",)) as seen:
         with served(application(shown, SECRET, lambda: AT)) as origin:
             seen.page.set_extra_http_headers(AUTHORIZED)
             seen.page.goto(origin)
             assert "None of 1 stream needs a person" in seen.page.inner_text("main")
-            shown._found[0] = snapshot("calm", alarms=[alarm()])
+            shown._found[0] = snapshot("calm", alarms=[an_alarm()])
             seen.page.get_by_text("1 of 1 stream needs a person").wait_for()
             assert seen.page.title() == "1 of 1 need a person: OptStream"
             assert "old" not in seen.page.get_attribute("#fresh", "class")
@@ -80,16 +175,13 @@ def test_it_refreshes_itself_and_says_when_it_cannot(chromium, snapshot, monkeyp
         assert "late" in seen.page.inner_text("main"), "what was seen last stays"
 
 
-HOSTILE = "<img src=x onerror='window.hit = 1'>&lt;b\"'"
-
-
 @pytest.mark.parametrize(
     "path", ["/", "/streams/{}", "/streams/{}/days/2016-06-01", "/streams/{}/nodes?find={}"]
 )
 def test_hostile_names_are_shown_as_text(chromium, snapshot, path):
-    stream = snapshot(HOSTILE, alarms=[alarm(node=HOSTILE)], runs_problem=HOSTILE)
-    with opened(chromium, Shown(stream), path.format(*[quote(HOSTILE, safe="")] * 2)) as seen:
-        assert HOSTILE in seen.page.inner_text("body")
+    stream = snapshot(STREAM, alarms=[an_alarm(node=STREAM)], runs_problem=STREAM)
+    with opened(chromium, Shown(stream), path.format(*[quote(STREAM, safe="")] * 2)) as seen:
+        assert STREAM in seen.page.inner_text("body")
         assert seen.page.locator("img").count() == 0
         assert seen.page.evaluate("window.hit") is None
     assert seen.errors == []
@@ -100,7 +192,7 @@ def test_control_a_hostile_name_that_is_taken_for_html_is_an_image(chromium, sna
     monkeypatch.setattr(_environment(), "autoescape", False)
     _environment().cache.clear()
     try:
-        with opened(chromium, Shown(snapshot(HOSTILE))) as seen:
+        with opened(chromium, Shown(snapshot(STREAM))) as seen:
             assert seen.page.locator("img").count() > 0
             assert seen.page.evaluate("window.hit") is None
         assert any("Content Security Policy" in error for error in seen.errors)
@@ -108,19 +200,74 @@ def test_control_a_hostile_name_that_is_taken_for_html_is_an_image(chromium, sna
         _environment().cache.clear()
 
 
-def test_control_a_page_that_asks_elsewhere_is_refused(chromium, streams):
-    """Were an image of another host ever to come onto a page, its policy would refuse it before a request."""
-    with opened(chromium, Shown(*streams)) as seen:
-        policy = "Content Security Policy"
-        with seen.page.expect_console_message(lambda message: policy in message.text):
-            seen.page.evaluate(
-                "document.body.append(Object.assign(new Image(), {src: 'https://example.org/x'}))"
-            )
-        with seen.page.expect_console_message(lambda message: policy in message.text):
-            seen.page.evaluate("""() => {
-                const script = document.createElement('script');
-                script.textContent = 'document.title = "broken in"';
-                document.body.append(script);
-            }""")
-        assert "broken in" not in seen.page.title()
-    assert all(url.startswith(seen.origin) for url in seen.requests)
+INK = """() => {
+  const canvas = document.querySelector(".chart canvas"), pen = canvas.getContext("2d");
+  const pixels = pen.getImageData(0, 0, canvas.width, canvas.height).data, found = { band: 0, line: 0 };
+  for (let n = 0; n < pixels.length; n += 4) {
+    const colour = pixels.slice(n, n + 4).join();
+    if (colour === "195,219,243,255") found.band += 1;
+    if (colour === "11,92,173,255") found.line += 1;
+  }
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def banded(forty_days):
+    """Facts whose errors are stated, and with names, one of them hostile."""
+    facts = facts_of(forty_days)
+    return replace(
+        facts,
+        recent=facts.recent.with_columns(error=10_000.0),
+        daily=facts.daily.with_columns(error=1000.0),
+        about=facts.about.changed(nodes=NAMES),
+    )
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", STATIC)
+def test_the_series_and_its_band_are_drawn(chromium, banded, written, name, width):
+    uri = written(name, banded).as_uri()
+    with visit(chromium, allowed=(uri,), width=width) as seen:
+        page = seen.page
+        page.goto(uri)
+        inked = page.evaluate(INK)
+        assert min(inked.values()) > 300, inked
+        plot = page.locator(".plot").first
+        assert "Load of France (FR): from" in plot.get_attribute("aria-label")
+        page.locator("[data-chooses=node]").first.select_option(label=f"{HOSTILE} (24)")
+        page.locator("[data-chooses=span]").first.select_option(label="daily means of all days")
+        assert plot.get_attribute("data-drawn").startswith("1 ")
+        assert HOSTILE in plot.get_attribute("aria-label")
+        plot.focus()
+        for _ in range(2):
+            page.keyboard.press("ArrowLeft")
+        mean = banded.daily.filter(pl.col("node") == "24")["value"][-2]
+        figure = f"{float(f'{mean:.4g}'):,g}"
+        assert page.locator(".readout").first.inner_text().startswith(f"2016-02-08: {figure} MW ± ")
+        page.get_by_text("The figures as a table").first.click()
+        row = page.locator(".figures tr", has=page.get_by_text("2016-02-08")).first
+        assert row.inner_text().split()[1:] == [figure, "1,960"]
+        assert HOSTILE in page.locator(".figures thead").first.inner_text()
+        assert page.evaluate("window.hit") is None
+    assert (seen.requests, seen.errors) == ([uri], [])
+
+
+def test_control_names_that_are_set_as_markup_run(chromium, banded, written):
+    file = written("public", banded)
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", file.read_text())
+    assert text.count("made.textContent = text") == 1
+    file.write_text(text.replace("made.textContent = text", "made.innerHTML = text"))
+    with visit(chromium, allowed=(file.parent.as_uri(),)) as seen:
+        seen.page.goto(file.as_uri())
+        seen.page.locator("[data-chooses=node]").first.select_option(label=f"{HOSTILE} (24)")
+        seen.page.get_by_text("The figures as a table").click()
+        seen.page.wait_for_function("window.hit === 1")
+
+
+def test_days_before_the_last_sixty_are_shown_when_asked(chromium, snapshot):
+    old = f"#d-{FIRST}"
+    with opened(chromium, Shown(snapshot("long", [State.PUBLISHED] * 100)), "/streams/long") as seen:
+        assert (seen.page.locator("[data-day]").count(), seen.page.locator(old).count()) == (60, 0)
+        seen.page.get_by_text("Show 40 earlier days").click()
+        assert (seen.page.locator("[data-day]").count(), seen.page.locator(old).count()) == (100, 1)

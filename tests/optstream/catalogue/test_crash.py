@@ -10,14 +10,13 @@ import tempfile
 import time
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, replace_page
 from optstream.catalogue.layout import LOCK
 from optstream.errors import PublicationError
 from optstream.storage import lock
-from tests.by_night import few
+from tests.optstream.catalogue.conftest import put_days
 from tests.optstream.catalogue.folders import DAY, NEXT, days_in, take_back
 
 
@@ -43,57 +42,92 @@ def die_at(monkeypatch, n):
     return taken
 
 
-def run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check, each=1):
-    """Repeat on fresh folders with a death at step 0, 1, 2, …, or each n-th, until the work gets through."""
-    before = tmp_path / "before"
-    prepare(before)
+def after_each_death(tmp_path, monkeypatch, before, work, each=1):
+    """Yield a fresh folder after a death at step 0, 1, 2, …, or each n-th, until the work gets through."""
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    for step in before:
+        step(begun)
     for n in range(0, 200, each):
-        folder = shutil.copytree(before, tmp_path / str(n))
+        folder = shutil.copytree(begun, tmp_path / str(n))
         with monkeypatch.context() as patch:
             die_at(patch, n)
             try:
                 work(folder)
-                return n
+                return
             except PowerCutError:
                 pass
-        check(folder)
+        yield folder
     raise AssertionError("the work never got through")
 
 
+def release(revision, *days):
+    return lambda folder: put_days(folder, *days, revision=revision)[-1]
+
+
+def revisions(folder):
+    """The published days, each with its revision; all are whole."""
+    rows = read_published(folder, verify=True)
+    assert set(rows.group_by("date").len()["len"]) <= {12}
+    return dict(rows.select("date", "revision").iter_rows())
+
+
+RESTATED = [release(1, DAY), release(2, DAY), release(1, NEXT)]
+"""A day in two revisions, and another day."""
+DEATHS = {
+    "a first publication": ([], release(1, DAY), [{DAY: 1}], 15, 1),
+    "days at once": ([release(1, DAY)], release(2, DAY, NEXT), [{DAY: 1}, {DAY: 2, NEXT: 2}], 25, 3),
+    "a withdrawal": (RESTATED, take_back, [{DAY: 2, NEXT: 1}, {NEXT: 1}], 8, 1),
+}
+AT_NIGHT = {
+    "days at once": (*DEATHS["days at once"][:-1], 1),
+    "a release after a withdrawal": (
+        [*RESTATED, take_back],
+        release(3, DAY),
+        [{NEXT: 1}, {DAY: 3, NEXT: 1}],
+        10,
+        1,
+    ),
+}
+
+
 @pytest.mark.slow
-def test_a_first_publication_survives_death_at_every_step(tmp_path, monkeypatch, put):
-    def check(folder):
+@pytest.mark.parametrize(
+    ("before", "work", "states", "least", "each"),
+    [
+        *(pytest.param(*one, id=name) for name, one in DEATHS.items()),
+        *(
+            pytest.param(*one, id=f"{name}, each step", marks=pytest.mark.nightly)
+            for name, one in AT_NIGHT.items()
+        ),
+    ],
+)
+def test_death_at_every_step_leaves_whole_days_and_the_same_call_completes(
+    tmp_path, monkeypatch, before, work, states, least, each
+):
+    n = 0
+    for folder in after_each_death(tmp_path, monkeypatch, before, work, each):
+        n += each
         if find_catalogue(folder) is not None:
-            read_published(folder, verify=True)
-        put(folder, DAY)
+            assert revisions(folder) in states
+        work(folder)
         assert check_files(folder) == []
         assert list((folder / ".incoming").iterdir()) == []
-        assert read_published(folder, verify=True)["date"].to_list() == [DAY] * 12
-
-    n = run_with_death_at_each_step(tmp_path, monkeypatch, Path.mkdir, lambda folder: put(folder, DAY), check)
-    assert n > 15
+        assert revisions(folder) == states[-1]
+        assert {path.name for path in folder.rglob("date=*")} == {f"date={day}" for day in states[-1]}
+        assert not work(folder).changed
+    assert n > least
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("each", few([3, 1], 1))
-def test_days_published_at_once_appear_at_once_and_survive_death_at_every_step(
-    tmp_path, monkeypatch, put, put_all, each
-):
-    def check(folder):
-        days = read_published(folder, verify=True).group_by("date").agg(pl.col("revision").first())
-        assert dict(days.iter_rows()) in ({DAY: 1}, {DAY: 2, NEXT: 2})
-        put_all(folder, DAY, NEXT, revision=2)
-        assert check_files(folder) == []
-        days = read_published(folder, verify=True).select("date", "revision")
-        assert dict(days.iter_rows()) == {DAY: 2, NEXT: 2}
-
-    def work(folder):
-        first, second = put_all(folder, DAY, NEXT, revision=2)
-        assert first.changed
-        assert second.changed
-
-    n = run_with_death_at_each_step(tmp_path, monkeypatch, lambda folder: put(folder, DAY), work, check, each)
-    assert n > 25
+def test_a_release_after_a_withdrawal_that_was_cut_short_completes_it(tmp_path, monkeypatch):
+    """The withdrawn bytes must not come back as superseded ones."""
+    for folder in after_each_death(tmp_path, monkeypatch, RESTATED, take_back):
+        if read_catalogue(folder).entry(DAY).withdrawn:
+            new = release(3, DAY)(folder).entry
+            assert check_files(folder) == []
+            kept = [path.name for path in folder.rglob("*.parquet") if path.parent.name == f"date={DAY}"]
+            assert kept == [new.file.rpartition("/")[2]]
 
 
 def test_death_after_the_catalogue_leaves_the_old_file_readable_and_swept_later(tmp_path, monkeypatch, put):
@@ -116,65 +150,6 @@ def test_death_after_the_catalogue_leaves_the_old_file_readable_and_swept_later(
     assert problem.startswith(f"'{old.file}' is not listed in the catalogue; publish")
     assert put(tmp_path, DAY, revision=2).changed
     assert check_files(tmp_path) == []
-
-
-def restated(put):
-    """A folder with a day in two revisions, and a day beside it."""
-
-    def prepare(folder):
-        put(folder, DAY)
-        put(folder, DAY, revision=2)
-        put(folder, NEXT)
-
-    return prepare
-
-
-@pytest.mark.slow
-def test_a_withdrawal_survives_death_at_every_step(tmp_path, monkeypatch, put):
-    def check(folder):
-        listed = not read_catalogue(folder).entry(DAY).withdrawn
-        days = days_in(folder)
-        assert days == ([DAY, NEXT] if listed else [NEXT])
-        take_back(folder)
-        assert check_files(folder) == []
-        assert not list(folder.rglob("date=2016-02-01"))
-        assert not take_back(folder).changed
-
-    n = run_with_death_at_each_step(tmp_path, monkeypatch, restated(put), take_back, check)
-    assert n > 8
-
-
-@pytest.mark.slow
-def test_a_release_after_a_withdrawal_that_was_cut_short_completes_it(tmp_path, monkeypatch, put):
-    """The withdrawn bytes must not come back as superseded ones."""
-
-    def check(folder):
-        if not read_catalogue(folder).entry(DAY).withdrawn:
-            return
-        new = put(folder, DAY, revision=3).entry
-        assert check_files(folder) == []
-        kept = [path.name for path in folder.rglob("*.parquet") if path.parent.name == "date=2016-02-01"]
-        assert kept == [new.file.rpartition("/")[2]]
-
-    run_with_death_at_each_step(tmp_path, monkeypatch, restated(put), take_back, check)
-
-
-@pytest.mark.nightly
-def test_a_release_after_a_withdrawal_survives_death_at_every_step(tmp_path, monkeypatch, put):
-    def prepare(folder):
-        restated(put)(folder)
-        take_back(folder)
-
-    def check(folder):
-        assert read_published(folder, verify=True).group_by("date").len()["len"].unique().to_list() == [12]
-        put(folder, DAY, revision=3)
-        assert check_files(folder) == []
-        assert read_catalogue(folder).entry(DAY).revision == 3
-
-    n = run_with_death_at_each_step(
-        tmp_path, monkeypatch, prepare, lambda folder: put(folder, DAY, revision=3), check
-    )
-    assert n > 10
 
 
 def test_every_name_is_given_to_synced_bytes_and_then_synced_itself(tmp_path, monkeypatch, put):
@@ -267,51 +242,31 @@ def test_a_lock_that_an_older_version_made_is_closed_to_readers(tmp_path, put):
     assert stat.S_IMODE((tmp_path / LOCK).stat().st_mode) == 0o600
 
 
-def works(folder, put):
-    return {
-        "publish": lambda: put(folder, NEXT),
-        "withdraw": lambda: take_back(folder),
-        "page": lambda: replace_page(folder, lambda *_: b""),
-    }
-
-
-@pytest.mark.parametrize("work", ["publish", "withdraw", "page"])
-def test_nobody_waits_without_end_and_the_message_names_lock_and_holder(tmp_path, put, monkeypatch, work):
-    monkeypatch.setattr(lock, "LONGEST_WAIT", 0.1)
+def test_nobody_waits_without_end_nor_twice_and_the_message_names_lock_and_holder(tmp_path, put, monkeypatch):
     put(tmp_path, DAY)
+    waits, waited, sleep = [], [], time.sleep
+    monkeypatch.setattr(lock.time, "sleep", lambda seconds: waits.append(seconds) or sleep(seconds))
+    monkeypatch.setattr(lock, "LONGEST_WAIT", 0.1)
     process, said = holder(tmp_path / LOCK)
     try:
         assert said == "held"
-        with pytest.raises(PublicationError) as caught:
-            works(tmp_path, put)[work]()
+        for work in (
+            lambda: take_back(tmp_path),
+            lambda: replace_page(tmp_path, lambda *_: b""),
+            lambda: put(tmp_path, NEXT),
+        ):
+            with pytest.raises(PublicationError) as caught:
+                work()
+            assert f"its lock {tmp_path / LOCK} was held for 0 s by " in str(caught.value)
+            if any(f" {process.pid} " in line for line in lock.LOCKS.read_text().splitlines()):
+                assert f"process {process.pid}" in str(caught.value)
+            waited.append(len(waits))
     finally:
         end(process)
-    assert f"its lock {tmp_path / LOCK} was held for 0 s by " in str(caught.value)
-    if any(f" {process.pid} " in line for line in lock.LOCKS.read_text().splitlines()):
-        assert f"process {process.pid}" in str(caught.value)
+    assert 0 < waited[0] == waited[-1], "only the first of them waits"
     assert [entry.period for entry in read_catalogue(tmp_path).entries] == [DAY]
     assert put(tmp_path, NEXT).changed
     assert check_files(tmp_path) == []
-
-
-def test_a_process_that_waited_in_vain_waits_no_second_time_until_it_had_the_lock(tmp_path, put, monkeypatch):
-    put(tmp_path, DAY)
-    waits, sleep = [], time.sleep
-    monkeypatch.setattr(lock.time, "sleep", lambda seconds: waits.append(seconds) or sleep(seconds))
-    monkeypatch.setattr(lock, "LONGEST_WAIT", 0.1)
-    process, _ = holder(tmp_path / LOCK)
-    try:
-        with pytest.raises(PublicationError):
-            works(tmp_path, put)["withdraw"]()
-        assert waits
-        waits.clear()
-        for work in ("withdraw", "page", "publish"):
-            with pytest.raises(PublicationError):
-                works(tmp_path, put)[work]()
-            assert not waits
-    finally:
-        end(process)
-    assert put(tmp_path, NEXT).changed
     assert not lock._GIVEN_UP
 
 

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jsonschema import Draft202012Validator
 
-from optstream.catalogue import check_files, digest_of, publish, read_catalogue, replace_page, stage, withdraw
+from optstream.catalogue import check_files, digest_of, read_catalogue, replace_page
 from optstream.catalogue.about import About, NodeFacts, parse_about, put_about
 from optstream.catalogue.documents import json_schema
 from optstream.catalogue.index import catalogue_time
@@ -19,9 +19,11 @@ from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, take_back
 
 MIDNIGHT = datetime(2016, 2, 2, tzinfo=UTC)
+NEXT = DAY + timedelta(days=1)
+KEY = Signer(Ed25519PrivateKey.from_private_bytes(bytes(32)), lambda _entries: None)
 
 
-def all_times(folder):
+def times(folder):
     """The modification time of everything, also of what only a copy of the whole folder carries along."""
     return {
         path.relative_to(folder).as_posix(): datetime.fromtimestamp(path.stat().st_mtime, UTC)
@@ -29,20 +31,30 @@ def all_times(folder):
     }
 
 
-def times(folder):
-    """The modification time of everything that readers list."""
-    own = (".lock", ".incoming")
-    return {name: time for name, time in all_times(folder).items() if not name.startswith(own)}
+def of_a_run(folder):
+    """What has the time of this run."""
+    return {name for name, time in times(folder).items() if time.year > DAY.year}
+
+
+def page(_place, made):
+    return f'<meta name="{MARKER}" content="{digest_of(made)}">'.encode()
 
 
 def test_times_say_what_was_published_not_when(tmp_path, put):
     entry = put(tmp_path, DAY, revision=0, vintage=0).entry
     listed = MIDNIGHT + timedelta(seconds=1)
-    assert times(tmp_path) == {
+    before = times(tmp_path)
+    assert before == {
         entry.file: MIDNIGHT,
         entry.manifest: MIDNIGHT,
         **dict.fromkeys((".", "catalogue.json", "data", f"data/date={DAY}", "manifests"), listed),
+        **dict.fromkeys((".lock", ".incoming"), listed),
     }
+    for path in [tmp_path, *tmp_path.rglob("*")]:
+        os.utime(path)
+    assert times(tmp_path) != before
+    put(tmp_path, DAY, revision=0, vintage=0)
+    assert times(tmp_path) == before, "publishing again after a crash settles the times"
 
 
 def test_the_catalogue_s_time_rises_with_every_change_for_caches(tmp_path, put):
@@ -52,7 +64,7 @@ def test_the_catalogue_s_time_rises_with_every_change_for_caches(tmp_path, put):
         (DAY, 0, 1),
         (DAY - timedelta(days=30), 0, 0),
         (DAY, 1, 1),
-        (DAY + timedelta(days=1), 0, 0),
+        (NEXT, 0, 0),
     ]:
         put(tmp_path, period, revision=revision, vintage=vintage)
         seen.append(times(tmp_path)["catalogue.json"])
@@ -60,23 +72,12 @@ def test_the_catalogue_s_time_rises_with_every_change_for_caches(tmp_path, put):
     assert seen == sorted(set(seen))
 
 
-def test_publishing_again_after_a_crash_settles_the_times(tmp_path, put):
-    put(tmp_path, DAY)
-    before = times(tmp_path)
-    for path in tmp_path.rglob("*"):
-        os.utime(path)
-    assert times(tmp_path) != before
-    put(tmp_path, DAY)
-    assert times(tmp_path) == before
-
-
 @pytest.mark.parametrize("name", ["catalogue.json", "."])
 def test_what_another_owner_made_keeps_its_time_and_stops_nothing(tmp_path, put, monkeypatch, name):
     real = os.utime
 
     def refuse(path, times=None, **rest):
-        told = "." if isinstance(path, int) else path
-        if told == name:
+        if name == ("." if isinstance(path, int) else path):
             raise PermissionError(1, "Operation not permitted")
         real(path, times, **rest)
 
@@ -85,52 +86,26 @@ def test_what_another_owner_made_keeps_its_time_and_stops_nothing(tmp_path, put,
     assert times(tmp_path)[entry.file] == MIDNIGHT
 
 
-def test_nothing_in_the_folder_has_a_time_of_a_run_after_a_revision_a_page_or_a_withdrawal(tmp_path, put):
-    """A copy of the folder carries all of it along, also lock, half-written files and superseded ones."""
-
-    def fresh():
-        return {name for name, time in all_times(tmp_path).items() if time.year > DAY.year}
-
-    put(tmp_path, DAY, revision=0, vintage=0)
-    assert fresh() == set()
-    put(tmp_path, DAY, revision=0, vintage=1)
-    put(tmp_path, DAY, revision=1, vintage=0)
-    assert any(path.is_file() for path in (tmp_path / "superseded").rglob("*"))
-    assert fresh() == set()
-    replace_page(
-        tmp_path, lambda _place, made: f'<meta name="{MARKER}" content="{digest_of(made)}">'.encode()
-    )
-    assert fresh() == set()
-    put(tmp_path, DAY + timedelta(days=1))
-    take_back(tmp_path)
-    assert fresh() == set()
-
-
-def test_signatures_have_no_time_of_a_run(tmp_path, rows, statement):
-    """A signature is written in the moment of its publication, which a draw's duration moves."""
-    signer = Signer(Ed25519PrivateKey.from_private_bytes(bytes(32)), lambda _entries: None)
-
-    def fresh():
-        return {name for name, time in all_times(tmp_path).items() if time.year > DAY.year}
-
-    def sign(period):
-        stated = statement(period)
-        publish(tmp_path, [(stage(rows(period), stated), stated)], lambda _: "h1", signer)
-
-    sign(DAY)
-    assert any((tmp_path / "signatures").iterdir())
-    assert fresh() == set()
-    sign(DAY + timedelta(days=1))
-    assert fresh() == set()
-    stream = read_catalogue(tmp_path).stream
-    withdraw(tmp_path, DAY, lambda _entry, _known: "h2", stream=stream, signer=signer)
-    assert fresh() == set()
-    # of a manifest whose signature was written just before a crash, publishing again sets the time
-    for path in (tmp_path / "signatures").iterdir():
-        os.utime(path)
-    before = fresh()
-    sign(DAY + timedelta(days=1))
-    assert fresh() < before
+@pytest.mark.parametrize("signer", [None, KEY], ids=["unsigned", "signed"])
+def test_nothing_in_the_folder_has_the_time_of_a_run(tmp_path, put, signer):
+    """A copy carries all of it along, also lock, half-written files, superseded ones and signatures."""
+    for work in (
+        lambda: put(tmp_path, DAY, revision=0, vintage=0, signer=signer),
+        lambda: put(tmp_path, DAY, revision=0, vintage=1, signer=signer),
+        lambda: put(tmp_path, DAY, revision=1, vintage=0, signer=signer),
+        lambda: replace_page(tmp_path, page),
+        lambda: put(tmp_path, NEXT, signer=signer),
+        lambda: take_back(tmp_path, signer=signer),
+    ):
+        work()
+        assert of_a_run(tmp_path) == set()
+    if signer:
+        # of a manifest whose signature was written just before a crash, publishing again sets the time
+        for path in (tmp_path / "signatures").iterdir():
+            os.utime(path)
+        before = of_a_run(tmp_path)
+        put(tmp_path, NEXT, signer=signer)
+        assert of_a_run(tmp_path) < before
 
 
 NODES = {

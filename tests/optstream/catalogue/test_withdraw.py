@@ -1,6 +1,5 @@
 """A withdrawn day is gone, and so is the page that showed it."""
 
-import fcntl
 from datetime import timedelta
 
 import pytest
@@ -17,8 +16,8 @@ from optstream.catalogue import (
 )
 from optstream.catalogue.backends import ObjectTransaction
 from optstream.catalogue.metadata import BLANK, MARKER
-from optstream.errors import LedgerError, ParameterError, PublicationError
-from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, days_in, take_back, told
+from optstream.errors import PublicationError
+from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, days_in, take_back
 
 
 def test_bytes_that_a_dead_publisher_left_are_removed_too(tmp_path, put):
@@ -26,68 +25,6 @@ def test_bytes_that_a_dead_publisher_left_are_removed_too(tmp_path, put):
     (tmp_path / ".incoming" / entry.file.rpartition("/")[2]).write_bytes(b"half of it")
     take_back(tmp_path)
     assert list((tmp_path / ".incoming").iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("changes", "rule"),
-    [
-        ({"stream": "another"}, "belongs to another stream"),
-        ({"tell_ledger": told("")}, "ledger_head"),
-    ],
-)
-def test_what_was_not_meant_is_refused_and_changes_nothing(tmp_path, put, changes, rule):
-    put(tmp_path, DAY)
-    put(tmp_path, DAY, revision=2)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    meant = {"period": DAY, "tell_ledger": told("h2"), "stream": STREAM, **changes}
-    with pytest.raises((ParameterError, PublicationError), match=rule):
-        withdraw(tmp_path, **meant)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
-def test_the_ledger_is_told_under_the_lock_what_is_listed(tmp_path, put):
-    heard = []
-
-    def tell(entry, known):
-        with (tmp_path / ".lock").open() as other, pytest.raises(BlockingIOError):
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        heard.append((entry and entry.revision, known))
-        return "h2"
-
-    done = withdraw(tmp_path, DAY, tell, stream=STREAM)
-    assert (done.entry, done.changed) == (None, False)
-    assert "given up before it was published" in done.in_words()
-    assert not (tmp_path / "catalogue.json").exists()
-    put(tmp_path, NEXT, head="h1")
-    assert withdraw(tmp_path, DAY, tell, stream=STREAM).entry is None
-    put(tmp_path, DAY, head="h1")
-    assert withdraw(tmp_path, DAY, tell, stream=STREAM).changed
-    assert heard == [(None, None), (None, "h1"), (1, "h1")]
-
-
-def test_a_ledger_that_refuses_leaves_the_day_where_it_is(tmp_path, put):
-    put(tmp_path, DAY)
-
-    def tell(_entry, _known):
-        raise LedgerError("no")
-
-    with pytest.raises(LedgerError):
-        withdraw(tmp_path, DAY, tell, stream=STREAM)
-    assert days_in(tmp_path) == [DAY]
-
-
-def test_only_a_higher_revision_takes_the_tombstones_place(tmp_path, put):
-    put(tmp_path, DAY)
-    take_back(tmp_path)
-    for vintage in (1, 2):
-        with pytest.raises(PublicationError, match="was withdrawn; only a higher revision"):
-            put(tmp_path, DAY, vintage=vintage, head="h3")
-    assert days_in(tmp_path) == []
-    put(tmp_path, DAY, revision=2, head="h4")
-    assert days_in(tmp_path) == [DAY]
-    take_back(tmp_path, head="h5")
-    assert days_in(tmp_path) == []
-    assert check_files(tmp_path) == []
 
 
 def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path, put):

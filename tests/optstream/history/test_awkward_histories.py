@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 
 from optstream.history.blocks import BlockHistory
-from optstream.history.filter import (
-    MOST_FITTED,
-    NEAR_DAYS,
-    around,
-    conditioned,
-    in_sight,
-    latest,
-    seen_tree,
-    step_blocks,
-)
+from optstream.history.filter import conditioned, seen_tree, step_blocks
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree, Calendar
 from optstream.stream.public_days import PublicDays
@@ -75,27 +66,3 @@ def test_an_estimate_is_that_of_the_dense_process(name, measured):
     errors = np.sqrt(variances)
     assert (np.abs(found.means(asked) - means) < 1e-6 * errors).all()
     assert np.allclose(np.sqrt(found.variances(asked)), errors, rtol=1e-6)
-
-
-def random_history(generator, steps_per_day):
-    """Single steps as blocks, of 80 days that have none, a few or many of them."""
-    n_days = 80
-    rates = generator.choice([0.0, 0.1, 0.5, 1.0], n_days, p=[0.1, 0.2, 0.3, 0.4])
-    starts = np.flatnonzero(generator.random(n_days * steps_per_day) < np.repeat(rates, steps_per_day))
-    return BlockHistory(starts, np.ones_like(starts), np.ones(starts.size), np.zeros((1, starts.size)))
-
-
-def test_what_is_forgotten_is_no_part_of_any_window_of_the_last_days():
-    """Brute force over histories with gaps; the latest blocks alone would not do."""
-    generator, missed = np.random.default_rng(5), 0
-    for steps_per_day in (24, 48, 96) * 10:
-        history = random_history(generator, steps_per_day)
-        kept, too_few = in_sight(history, steps_per_day), latest(history, MOST_FITTED)
-        assert kept.n_blocks < history.n_blocks
-        newest = int(history.starts[-1]) // steps_per_day
-        for day in range(newest - NEAR_DAYS, newest + 1):
-            steps = range(day * steps_per_day, (day + 1) * steps_per_day)
-            asked = around(history, steps).starts
-            assert np.array_equal(around(kept, steps).starts, asked)
-            missed += not np.array_equal(around(too_few, steps).starts, asked)
-    assert missed

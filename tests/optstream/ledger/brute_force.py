@@ -25,45 +25,48 @@ def _steps(spend):
     return range(spend.first_step, spend.first_step + spend.n_steps)
 
 
+def cost_of(spend, window):
+    """What one window is charged for a spend, straight from its definition."""
+    inside = [step - spend.first_step for step in window if step in _steps(spend)]
+    if isinstance(spend, PeriodSpend):
+        return spend.charges[len(inside)]
+    moved = spend.leaves_changed * spend.alpha_units
+    if isinstance(spend, GaussianSpend):
+        held = [len(set(part).intersection(inside)) for part in spend.parts]
+        return sum((n * moved) ** 2 for n in held) / (2 * spend.scale**2)
+    if isinstance(spend, StepSpend):
+        return sum((spend.weights[step] for step in inside), Fraction(0)) * moved / spend.scale
+    if isinstance(spend, JointSpend):
+        held = [max(len(set(part).intersection(inside)) for part in group) for group in spend.groups]
+        return sum(held) * moved / spend.scale
+    assert isinstance(spend, CappedSpend)
+    weights = spend.taken_weights or (1,) * len(spend.taken)
+    taken = sum(weight for step, weight in zip(spend.taken, weights, strict=True) if step in window)
+    return max(0, min(len(inside), spend.cap - taken)) * moved / spend.scale
+
+
 @lru_cache(maxsize=20_000)
 def cost(spend, planned, other, same, start):
     """What the window of `other` that begins at `start` is charged for a spend planned under `planned`."""
     window = range(start, start + other.window_length)
-    inside = [step for step in _steps(spend) if step in window]
-    if not inside:
-        return Fraction(0)
+    n_inside = len(set(window).intersection(_steps(spend)))
+    if same or not n_inside:
+        return cost_of(spend, window) if n_inside else Fraction(0)
     leaves = 1 if isinstance(spend, PeriodSpend) else spend.leaves_changed
     times = max(1, ceil(other.alpha / planned.alpha)) * max(1, ceil(Fraction(other.leaves_per_step, leaves)))
     wide = max(1, ceil(Fraction(other.window_length, planned.window_length)))
-    if same:
-        times = wide = 1
-    if isinstance(spend, StepSpend):
-        unit = Fraction(spend.leaves_changed * spend.alpha_units) / spend.scale
-        return times * sum((spend.weights[step - spend.first_step] * unit for step in inside), Fraction(0))
+    may_move = (planned.unit, other.unit) == ("customer", "roaming")
     if isinstance(spend, PeriodSpend):
-        if not same and (planned.unit, other.unit) == ("customer", "roaming"):
-            return times * len(inside) * spend.charges[1]
-        return times * wide * spend.charges[len(inside)]
-    if isinstance(spend, JointSpend):
-        unit = Fraction(spend.leaves_changed * spend.alpha_units) / spend.scale
-        held = [
-            [sum(spend.first_step + step in inside for step in part) for part in group]
-            for group in spend.groups
-        ]
-        if not same and (planned.unit, other.unit) == ("customer", "roaming") and spend.n_nodes > 1:
-            return times * unit * sum(map(sum, held))
-        return times * unit * sum(map(max, held))
+        return times * (n_inside * spend.charges[1] if may_move else wide * cost_of(spend, window))
     if isinstance(spend, GaussianSpend):
-        moved = times * spend.leaves_changed * spend.alpha_units
-        held = [sum(spend.first_step + step in inside for step in part) for part in spend.parts]
-        return sum((n * moved) ** 2 for n in held) / (2 * spend.scale**2)
-    assert isinstance(spend, CappedSpend)
+        return times**2 * cost_of(spend, window)
     unit = Fraction(spend.leaves_changed * spend.alpha_units) / spend.scale
-    if wide > 1:
-        return times * unit * min(len(inside), wide * spend.cap)
-    weights = spend.taken_weights or (1,) * len(spend.taken)
-    taken = sum(weight for step, weight in zip(spend.taken, weights, strict=True) if step in window)
-    return times * unit * max(0, min(len(inside), spend.cap - taken))
+    if isinstance(spend, JointSpend) and may_move and spend.n_nodes > 1:
+        measured = {spend.first_step + step for part in spend.parts for step in part}
+        return times * unit * len(measured.intersection(window))
+    if isinstance(spend, CappedSpend) and wide > 1:
+        return times * unit * min(n_inside, wide * spend.cap)
+    return times * cost_of(spend, window)
 
 
 def windows_of(guarantee, charged):

@@ -84,7 +84,7 @@ def test_a_ledger_older_than_the_catalogue_refuses(ledger, reserve, publish, kit
     reserve("day 2", kit.plan(8, "1/4"), catalogue_heads=[head])
 
 
-def both_at_once(ledger, kit, monkeypatch, streams):
+def both_at_once(ledger, kit, monkeypatch, streams, patience_seconds):
     """Two runs reserve adjacent days that do not both fit; each, once it has checked, waits for the other."""
     together = Barrier(2)
     check = reserve_module._check_windows
@@ -92,7 +92,7 @@ def both_at_once(ledger, kit, monkeypatch, streams):
     def check_and_wait(*arguments):
         check(*arguments)
         with suppress(BrokenBarrierError):
-            together.wait(timeout=1)
+            together.wait(patience_seconds)
 
     monkeypatch.setattr(reserve_module, "_check_windows", check_and_wait)
 
@@ -115,7 +115,7 @@ def both_at_once(ledger, kit, monkeypatch, streams):
 @pytest.mark.parametrize("streams", [("load", "load"), ("load", "second")], ids=["one stream", "two streams"])
 def test_adjacent_days_never_both_pass_when_only_one_fits(ledger, kit, monkeypatch, streams):
     ledger.enrol(kit.terms("second"), kit.now)
-    assert both_at_once(ledger, kit, monkeypatch, streams) == ["refused", "reserved"]
+    assert both_at_once(ledger, kit, monkeypatch, streams, 0.2) == ["refused", "reserved"]
     assert ledger.worst("customers").epsilon == Fraction(3, 4)
     assert ledger.verify() == []
 
@@ -126,7 +126,7 @@ def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch):
     ledger.enrol(kit.terms("second"), kit.now)
     monkeypatch.setattr(reserve_module, "lock", lock_nothing)
     monkeypatch.setattr(ledger_module, "writing", reading_committed)
-    outcome = both_at_once(ledger, kit, monkeypatch, ("load", "second"))
+    outcome = both_at_once(ledger, kit, monkeypatch, ("load", "second"), 10)
     if url.startswith("sqlite"):
         assert outcome == ["failed", "reserved"]
     else:

@@ -424,19 +424,17 @@ def rows_of(connection, like=None):
     return found
 
 
-def description_of(connection):
-    """Tables, keys, indices, checks and triggers, as the database tells them."""
-    told = inspect(connection)
+def contents_of(connection, like=None):
+    """Tables, keys, indices, checks and triggers, as the database has them; and every row, as `rows_of`."""
+    known = inspect(connection)
+    of_table = ("get_indexes", "get_unique_constraints", "get_foreign_keys", "get_check_constraints")
     tables = {
         name: (
-            [(column["name"], str(column["type"]), column["nullable"]) for column in told.get_columns(name)],
-            sorted(str(index) for index in told.get_indexes(name)),
-            sorted(str(constraint) for constraint in told.get_unique_constraints(name)),
-            sorted(str(key) for key in told.get_foreign_keys(name)),
-            sorted(str(check) for check in told.get_check_constraints(name)),
+            [(column["name"], str(column["type"]), column["nullable"]) for column in known.get_columns(name)],
+            *(sorted(map(str, getattr(known, listed)(name))) for listed in of_table),
         )
         for name in metadata.tables
-        if told.has_table(name)
+        if known.has_table(name)
     }
     triggers = {
         "sqlite": "SELECT sql FROM sqlite_master WHERE type = 'trigger' ORDER BY sql",
@@ -444,7 +442,8 @@ def description_of(connection):
         "WHERE NOT tgisinternal AND tgrelid::regclass::text IN ('spends', 'events', 'amendments') "
         "ORDER BY tgname",
     }
-    return tables, connection.execute(text(triggers[connection.dialect.name])).scalars().all()
+    found = connection.execute(text(triggers[connection.dialect.name])).scalars().all()
+    return tables, found, rows_of(connection, like)
 
 
 def test_the_migrations_make_the_tables_that_the_queries_go_by(ledger, round_the_library):
@@ -460,11 +459,18 @@ def test_the_migrations_make_the_tables_that_the_queries_go_by(ledger, round_the
         assert difference[0] == "remove_column"
 
 
-def test_a_database_from_before_the_migrations_keeps_its_releases_and_heads(first_version, round_the_library):
+def test_a_database_from_before_the_migrations_keeps_its_releases_and_heads(
+    first_version, round_the_library, request, tmp_path, kit
+):
     with round_the_library() as connection:
         before = rows_of(connection)
     ledger = open_ledger(first_version)
-    with round_the_library() as connection:
+    fresh = f"sqlite:///{tmp_path}/fresh.sqlite"
+    if not first_version.startswith("sqlite"):
+        fresh = request.getfixturevalue("postgresql_cluster").new_url()
+    open_ledger(fresh)
+    with round_the_library() as connection, round_the_library(fresh) as new:
+        assert contents_of(connection)[:2] == contents_of(new)[:2]
         assert rows_of(connection, before) == before
         assert database.version_of(connection) == SCHEMA
         (guarantee,) = rows_of(connection)["amendments"]
@@ -477,14 +483,11 @@ def test_a_database_from_before_the_migrations_keeps_its_releases_and_heads(firs
     states = [(one.period, one.state) for one in ledger.releases("load")]
     expected = [ReleaseState.PUBLISHED, ReleaseState.DRAWN, ReleaseState.RESERVED]
     assert states == [(f"day {number}", state) for number, state in enumerate(expected)]
-
-
-def test_work_goes_on_after_an_upgrade(first_version, kit):
-    ledger = open_ledger(first_version)
-    head = ledger.head("load")
+    # and work goes on
+    request = Key("second", "day 2"), kit.plan(8, "1/8"), "night", kit.now, kit.lease
     with pytest.raises(BudgetError):
-        ledger.reserve(Key("second", "day 2"), kit.plan(8, "1/4"), "night", kit.now, kit.lease)
-    ledger.reserve(Key("second", "day 2"), kit.plan(8, "1/8"), "night", kit.now, kit.lease, [head])
+        ledger.reserve(request[0], kit.plan(8, "1/4"), *request[2:])
+    ledger.reserve(*request, [ledger.head("load")])
     adopted = ledger.adopt(Key("load", "day 1"), "night", kit.now, kit.lease)
     ledger.record_staged(Key("load", "day 1"), "staged", "release-2.parquet", kit.now, adopted)
     ledger.record_published(Key("load", "day 1"), kit.now, adopted)
@@ -492,54 +495,57 @@ def test_work_goes_on_after_an_upgrade(first_version, kit):
     assert len(open_ledger(first_version).releases("second")) == 2
 
 
-def test_an_upgraded_database_is_a_new_one(first_version, round_the_library, request, tmp_path):
-    open_ledger(first_version)
-    fresh = f"sqlite:///{tmp_path}/fresh.sqlite"
-    if not first_version.startswith("sqlite"):
-        fresh = request.getfixturevalue("postgresql_cluster").new_url()
-    open_ledger(fresh)
-    with round_the_library() as upgraded, round_the_library(fresh) as new:
-        assert description_of(upgraded) == description_of(new)
-
-
-def test_a_newer_schema_is_refused_and_left_alone(url, ledger, round_the_library):
-    newer = f"{int(SCHEMA) + 1:04}"
-    with round_the_library() as connection:
-        connection.execute(text(f"UPDATE alembic_version SET version_num = '{newer}'"))
-        before = description_of(connection), rows_of(connection)
-    with pytest.raises(LedgerError, match=f"schema {newer}, newer than the {SCHEMA}"):
-        open_ledger(url)
-    with round_the_library() as connection:
-        assert (description_of(connection), rows_of(connection)) == before
+NEWER = f"{int(SCHEMA) + 1:04}"
 
 
 @pytest.mark.parametrize(
-    "statement", ["UPDATE alembic_version SET version_num = 'x'", "DELETE FROM alembic_version"]
+    ("statement", "rule"),
+    [
+        (f"UPDATE alembic_version SET version_num = '{NEWER}'", f"schema {NEWER}, newer than the {SCHEMA}"),
+        ("UPDATE alembic_version SET version_num = 'x'", "does not say which schema"),
+        ("DELETE FROM alembic_version", "does not say which schema"),
+    ],
 )
-def test_a_database_without_a_version_is_refused(url, ledger, edit, statement):
-    edit(statement)
-    with pytest.raises(LedgerError, match="does not say which schema"):
-        open_ledger(url)
-
-
-def test_an_upgrade_that_fails_changes_nothing(first_version, round_the_library, monkeypatch):
+def test_a_database_of_a_newer_or_no_version_is_refused_and_left_alone(
+    url, ledger, round_the_library, statement, rule
+):
     with round_the_library() as connection:
-        before = description_of(connection), rows_of(connection)
+        connection.execute(text(statement))
+        before = contents_of(connection)
+    with pytest.raises(LedgerError, match=rule):
+        open_ledger(url)
+    with round_the_library() as connection:
+        assert contents_of(connection) == before
 
-    whole = database.upgrade
 
-    def fail(connection, to):
-        whole(connection, to)
-        assert inspect(connection).has_table("alembic_version")
-        raise LedgerError("the lights went out")
+def fail(op):
+    assert inspect(op.get_bind()).has_table("amendments")
+    raise LedgerError("the lights went out")
 
+
+def lose_rows(op):
+    with op.batch_alter_table("grants") as grants:
+        grants.alter_column("calendar", existing_type=sa.Text, nullable=True)
+        grants.create_check_constraint("some_window", "window_length > 0")
+    op.execute("DELETE FROM grants")
+
+
+@pytest.mark.parametrize(
+    ("step", "rule"), [(fail, "lights"), (lose_rows, r"point to rows that are gone|ForeignKeyViolation")]
+)
+def test_an_upgrade_that_fails_or_loses_rows_changes_nothing(
+    first_version, round_the_library, monkeypatch, step, rule
+):
+    with round_the_library() as connection:
+        before = contents_of(connection)
     with monkeypatch.context() as patched:
-        patched.setattr(database, "upgrade", fail)
-        with pytest.raises(LedgerError, match="lights"):
+        patched.setattr(migrations, "STEPS", (*migrations.STEPS, step))
+        patched.setattr(database, "SCHEMA", NEWER)
+        with pytest.raises(LedgerError, match=rule):
             open_ledger(first_version)
     with round_the_library() as connection:
         assert not inspect(connection).has_table("alembic_version")
-        assert (description_of(connection), rows_of(connection)) == before
+        assert contents_of(connection) == before
     assert open_ledger(first_version).verify() == []
 
 
@@ -561,19 +567,3 @@ def test_an_upgrade_waits_for_the_one_under_way(first_version, round_the_library
         with pytest.raises(LedgerError, match=r"locked|LockNotAvailable"):
             open_ledger(first_version, busy_timeout_seconds=0.05)
     assert open_ledger(first_version).verify() == []
-
-
-def test_an_upgrade_that_loses_rows_is_undone(first_version, round_the_library, monkeypatch):
-    def lose_rows(op):
-        with op.batch_alter_table("grants") as grants:
-            grants.alter_column("calendar", existing_type=sa.Text, nullable=True)
-            grants.create_check_constraint("some_window", "window_length > 0")
-        op.execute("DELETE FROM grants")
-
-    monkeypatch.setattr(migrations, "STEPS", (*migrations.STEPS, lose_rows))
-    monkeypatch.setattr(database, "SCHEMA", f"{int(SCHEMA) + 1:04}")
-    with pytest.raises(LedgerError, match=r"point to rows that are gone|ForeignKeyViolation"):
-        open_ledger(first_version)
-    with round_the_library() as connection:
-        assert len(rows_of(connection)["grants"]) == 1
-        assert not inspect(connection).has_table("alembic_version")

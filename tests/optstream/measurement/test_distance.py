@@ -4,11 +4,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.measurement.distance import is_far, measure_by_distance
-from optstream.privacy import CappedSpend, StepSpend
+from optstream.measurement.sums import measure_in_turn
+from optstream.noise import simulated_noise
+from optstream.privacy import CappedSpend, StepSpend, charged_to_windows
 from optstream.stream import PrivatePeriod
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 
 class CountedNoise:
@@ -90,3 +95,93 @@ def test_what_does_not_fit_is_refused_before_anything_is_drawn():
         with pytest.raises(ParameterError, match="does not price the steps"):
             measure_by_distance(period([[7, 7]]), [0], *wrong, FixedRule(1, 1), noise)
     assert noise.asked == []
+
+
+class Listener:
+    """Wants the steps it is given, and writes down what it is told."""
+
+    def __init__(self, wanted):
+        self.wanted, self.told = wanted, []
+
+    def due(self, step):
+        return self.wanted(step)
+
+    def saw(self, step, noisy):
+        self.told.append((step, noisy.tolist()))
+
+
+def plan_of(n_steps, cap, taken=(), first_step=0):
+    return CappedSpend(0, "samples", first_step, n_steps, cap, tuple(taken), Fraction(7), 2, 1)
+
+
+def period_of(values, first_step=0):
+    return PrivatePeriod(np.array(values, dtype=np.int64), resolution=Fraction(1), first_step=first_step)
+
+
+def test_what_is_due_is_measured_and_only_its_noisy_value_is_told():
+    values = [[1, 2, 3, 4], [10, 20, 30, 40]]
+    noise, listener = SilentNoise(1), Listener(lambda step: step in (100, 102))
+    measured = measure_in_turn(period_of(values, 100), plan_of(4, 3, (), 100), 8, listener, noise)
+    assert measured.positions == (0, 2)
+    assert measured.points.tolist() == [[2, 4], [11, 31]]
+    assert listener.told == [(100, [2, 11]), (102, [4, 31])]
+    assert noise.asked == [(7.0, (2,)), (7.0, (2,))]
+    (spend,) = measured.spends
+    assert (spend.weights, spend.scale, spend.unit_charge) == ((1, 0, 1, 0), 7, Fraction(2, 7))
+    assert measured.point_variances.tolist() == [[98.0, 98.0]] * 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 9),
+    st.integers(1, 4),
+    st.integers(1, 30),
+    st.sets(st.integers(-10, 40)),
+    st.integers(0, 2**30),
+)
+def test_no_window_exceeds_what_was_reserved(window, cap, n_steps, near, wish):
+    """Whatever is due, and wherever other periods have their points, as long as these keep the cap."""
+    taken = []
+    for step in sorted(near - set(range(n_steps))):
+        if sum(step - window < other for other in taken) < cap:
+            taken.append(step)
+    plan, listener = plan_of(n_steps, cap, taken), Listener(lambda step: (wish >> step) & 1)
+    measured = measure_in_turn(period_of([[3] * n_steps]), plan, window, listener, simulated_noise(1))
+    points = sorted([*taken, *measured.positions])
+    assert all(sum(start <= p < start + window for p in points) <= cap for start in range(-20, 50))
+    starts = range(-window, n_steps)
+    reserved, settled = (charged_to_windows(s, window, starts) for s in ([plan], measured.spends))
+    assert all(a >= b for a, b in zip(reserved, settled, strict=True))
+    # and a step that was due and had headroom was not passed over
+    for step in range(n_steps):
+        if (wish >> step) & 1 and step not in measured.positions:
+            before = [*taken, *(p for p in measured.positions if p < step), step]
+            assert any(
+                sum(start <= p < start + window for p in before) > cap
+                for start in range(step - window + 1, step + 1)
+            )
+
+
+def test_the_chooser_may_depend_on_earlier_noisy_values_alone():
+    """The same noisy past gives the same choices, whatever the raw values behind it."""
+
+    class Stops(Listener):
+        def due(self, step):
+            return not self.told or self.told[-1][1][0] < 50
+
+    class Cancelling:
+        simulated = True
+
+        def __init__(self, raw, shown):
+            self.offsets = iter([s - r for r, s in zip(raw, shown, strict=True)])
+
+        def discrete_laplace(self, scale, size):
+            return np.full(size, next(self.offsets))
+
+    shown = [10, 30, 60, 0]
+    for raw in ([0, 0, 0, 0], [999, -5, 7, 12345]):
+        measured = measure_in_turn(
+            period_of([raw]), plan_of(4, 4), 4, Stops(lambda step: True), Cancelling(raw, shown)
+        )
+        assert measured.positions == (0, 1, 2)
+        assert measured.points.tolist() == [[10, 30, 60]]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from optstream.measurement.grouping import GroupingTerms, draw_groups, scaled_deviation
+from optstream.noise import simulated_noise
 from tests.optstream.mechanisms.silent_noise import ListedNoise
 
 TERMS = GroupingTerms(Fraction(1), Fraction(10), 6)
@@ -91,3 +92,184 @@ def test_a_changed_value_moves_the_deviation_by_at_most_twice_its_change_and_nea
         assert largest == 2 * (1 - Fraction(1, size)) < 2
     many = [0] * 999
     assert dev([*many, 1]) - dev([*many, 0]) == 2 * (1 - Fraction(1, 1000))
+
+
+ALPHA, EPSILON = 2, 1.0
+SCALES = 4 * ALPHA / EPSILON, 8 * ALPHA / EPSILON
+THRESHOLD = 5
+REACH = 40
+"""Noise beyond so many scales is left out: e^-40, far below any probability compared here."""
+
+
+def laplace(scale):
+    values = np.arange(-int(REACH * scale), int(REACH * scale) + 1)
+    return values, np.exp(-np.abs(values) / scale) * np.tanh(0.5 / scale)
+
+
+def below(scale, limits):
+    """P(noise < limit) for each integer limit."""
+    tail = np.exp(-np.where(limits >= 1, limits, 1 - limits) / scale) / (1 + np.exp(-1 / scale))
+    return np.where(limits >= 1, 1 - tail, tail)
+
+
+def floored_deviations(values):
+    """Of the first 2, 3, … values: integer noise is below limit - dev if it is below limit - floor(dev)."""
+    return [
+        sum(abs(value - Fraction(sum(values[:size]), size)) for value in values[:size]) // 1
+        for size in range(2, len(values) + 1)
+    ]
+
+
+def group(values, closes, scales=SCALES, kind="ours"):
+    """P(a group that begins with these values takes them all; or, `closes`, all but the last)."""
+    noise, mass = laplace(scales[0])
+    deviations = [int(deviation) for deviation in floored_deviations(values)]
+    if not deviations:
+        return 1.0
+    if kind == "one noise for all comparisons":
+        stays = [(mass * below(scales[1], THRESHOLD + noise - max(deviations[:size]))).sum() if size else 1.0
+                 for size in range(len(deviations) + 1)]  # fmt: skip
+        return stays[-2] - stays[-1] if closes else stays[-1]
+    joins = np.array([below(scales[1], THRESHOLD + noise - deviation) for deviation in deviations])
+    if closes:
+        joins[-1] = 1 - joins[-1]
+    if kind == "threshold drawn for each comparison":
+        return float(np.prod(joins @ mass))
+    return float(mass @ np.prod(joins, axis=0))
+
+
+def groupings(values, at=0, **how):
+    """{first step of each step's group: its probability}, over all that can come out."""
+    if at == len(values):
+        return {(): 1.0}
+    found = {(at,) * (len(values) - at): group(values[at:], False, **how)}
+    for end in range(at + 1, len(values)):
+        chance = group(values[at : end + 1], True, **how)
+        for rest, after in groupings(values, end + 1, **how).items():
+            found[(at,) * (end - at) + (end, *rest)] = chance * after
+    return found
+
+
+def loss(one, other):
+    return max(abs(np.log(one[outcome] / other[outcome])) for outcome in one)
+
+
+@pytest.mark.nightly
+def test_the_groups_come_out_as_often_as_enumerated():
+    """Within 5.5 standard deviations, 2 x 8 outcomes: a false alarm in 1e6."""
+    runs = 60_000
+    for values in ([0, 1, 9, 9, 0], [4, 0, 0, 0, 30]):
+        exact = np.tile(np.array(values, dtype=np.int64), (runs, 1))
+        terms = GroupingTerms(Fraction(1), Fraction(ALPHA), THRESHOLD)
+        _, starts, _ = draw_groups(exact, 0, terms, [None] * runs, simulated_noise(3))
+        drawn, counts = np.unique(starts, axis=0, return_counts=True)
+        found = {tuple(int(step) for step in row): count for row, count in zip(drawn, counts, strict=True)}
+        expected = groupings(values)
+        assert sum(expected.values()) == pytest.approx(1.0, abs=1e-12)
+        assert set(found) <= set(expected)
+
+        def agrees(chances, found=found):
+            return all(
+                abs(found.get(outcome, 0) - runs * p) <= 5.5 * np.sqrt(runs * p * (1 - p)) + 1e-6
+                for outcome, p in chances.items()
+            )
+
+        assert agrees(expected)
+        assert not agrees(groupings(values, scales=(SCALES[0] / 2, SCALES[1] / 2)))
+        assert not agrees(groupings(values, kind="threshold drawn for each comparison"))
+
+
+@pytest.mark.slow
+def test_a_change_loses_at_most_epsilon_for_each_step_in_any_groups():
+    """All streams of four steps on a grid, all changes of one and of several steps by up to alpha."""
+    largest = dict.fromkeys(range(1, 5), 0.0)
+    known = {}
+
+    def chances(values):
+        if values not in known:
+            known[values] = groupings(list(values))
+        return known[values]
+
+    for values in product((0, 4, 40), repeat=4):
+        for changes in product((-ALPHA, 0, ALPHA), repeat=4):
+            changed = sum(change != 0 for change in changes)
+            if changed:
+                other = tuple(value + change for value, change in zip(values, changes, strict=True))
+                largest[changed] = max(largest[changed], loss(chances(values), chances(other)))
+    for changed, found in largest.items():
+        assert 0.1 * EPSILON < found <= changed * EPSILON
+    # a smaller change costs less, in proportion: what one customer spreads over series adds up
+    assert loss(chances((0, 4, 0, 4)), chances((1, 4, 0, 4))) <= EPSILON / 2
+
+
+LONG, CHANGED = [0] * 40, [ALPHA] + [0] * 39
+
+
+def stays(values, **how):
+    return np.log(group(values, False, **how))
+
+
+def test_a_change_at_the_start_of_a_long_group_loses_no_more_and_broken_groupers_do():
+    def lost(**how):
+        return abs(stays(LONG, **how) - stays(CHANGED, **how))
+
+    assert lost() <= EPSILON
+    assert lost(kind="threshold drawn for each comparison") > 2 * EPSILON
+    eighth = (SCALES[0] / 8, SCALES[1] / 8)
+    assert lost(scales=eighth) > EPSILON
+
+
+def test_one_noise_for_all_comparisons_would_tell_a_change_for_certain():
+    """Equal values have deviation 0: with the same noise, what joined once never fails later."""
+    values, other = [0, 0, 0], [0, 0, ALPHA]
+    broken = [group(side, True, kind="one noise for all comparisons") for side in (values, other)]
+    assert broken[0] == 0 < broken[1]
+    ours = [group(side, True) for side in (values, other)]
+    assert abs(np.log(ours[0] / ours[1])) <= EPSILON
+
+
+def known_outcomes(values, comparisons, n_first, thresholds=()):
+    """{groups: probability} over one threshold alone, drawn after `thresholds`: all other noise is known.
+
+    values: of a day of `n_first` steps and the day after it, which goes on with the first day's open groups.
+    """
+    terms, found = GroupingTerms(Fraction(1), Fraction(ALPHA / EPSILON), THRESHOLD), {}
+    days = (np.array([values[:n_first]]), 0), (np.array([values[n_first:]]), n_first)
+    for threshold, mass in zip(*laplace(SCALES[0]), strict=True):
+        stock = {SCALES[0]: [*thresholds, threshold, *[0] * len(values)], SCALES[1]: comparisons}
+        noise, groups, starts = ListedNoise(stock), [None], []
+        for exact, first_step in days:
+            _, own, groups = draw_groups(exact, first_step, terms, groups, noise)
+            starts += own[0].tolist()
+        found[tuple(starts)] = found.get(tuple(starts), 0.0) + mass
+    return found
+
+
+def test_a_day_whose_comparisons_are_known_gives_away_the_group_that_ran_into_it():
+    """One step of 0 or alpha on the day before alone: an outcome that the one never gives, the other does."""
+    (group_of_three,) = [(0, 0, 2)]
+    one, other = (known_outcomes([first, 0, ALPHA], [0, 0], n_first=1) for first in (0, ALPHA))
+    assert one[group_of_three] > 0.05
+    assert other.get(group_of_three, 0.0) == 0.0
+    # with fresh comparisons the same change loses no more than epsilon
+    fresh = [groupings([first, 0, ALPHA]) for first in (0, ALPHA)]
+    assert loss(*fresh) <= EPSILON
+
+
+def test_what_came_before_that_group_is_not_given_away():
+    """A step whose group closed before the leaked day: all outcomes keep their odds."""
+    one, other = (
+        known_outcomes([first, 50, 0, 0, ALPHA], [0, 0, 0], n_first=3, thresholds=[0]) for first in (0, ALPHA)
+    )
+    # the step of 50 does not join, and the next one opens the group that runs into the second day
+    assert {groups[:3] for groups in one} == {(0, 1, 2)}
+    assert len(one) > 1
+    assert one == other
+
+
+def test_a_known_threshold_gives_away_the_steps_that_it_is_compared_with_later():
+    """One value of the day after, forty comparisons with a threshold of the day before: each tells of it."""
+    deviations = [np.array([int(each) for each in floored_deviations(values)]) for values in (LONG, CHANGED)]
+    chances = [below(SCALES[1], THRESHOLD - own).prod() for own in deviations]
+    assert abs(np.log(chances[0] / chances[1])) > 2 * EPSILON
+    assert abs(stays(LONG) - stays(CHANGED)) <= EPSILON

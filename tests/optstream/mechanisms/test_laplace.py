@@ -2,20 +2,30 @@
 
 import hashlib
 from dataclasses import replace
+from fractions import Fraction
 from random import Random
 
 import numpy as np
 import pytest
 
-from optstream.mechanisms import Hierarchical, Laplace, Uniform
+from optstream.errors import ParameterError
+from optstream.measurement import EquallySpaced
+from optstream.mechanisms import (
+    Hierarchical,
+    HistoryInformed,
+    HistoryInformedTree,
+    Laplace,
+    OptStream,
+    Uniform,
+)
 from optstream.mechanisms.joint_groups import JointGroups
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
 from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
 from tests.optstream.mechanisms.planned_days import plans
 
-MODEL = PrivacyModel("1", 48, 1)
-HALF_HOURS = (46, 48, 50)
+MODEL, HALF_HOURS = PrivacyModel("1", 48, 1), (46, 48, 50)
 
 
 def joint(model=MODEL, lengths=HALF_HOURS, n_nodes=1, **more):
@@ -98,3 +108,166 @@ def test_a_tree_that_may_have_no_joint_noise_draws_the_bytes_that_the_code_befor
 
 BEFORE_CUSTOMER = "b13eca3482183705f85b56dfff6b710bb4409abde0bf23592495b93bf303e75c"
 BEFORE_ROAMING = "10fd387bf125884bb5045570561b7e74f43bf0f05389b62392593174faa3ec38"
+
+
+TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
+HALVES = ["1/2", "1/2"]
+
+
+def laplace(model=MODEL, noise="joint", **given):
+    return Laplace(model, noise, **({"period_lengths": HALF_HOURS} | given))
+
+
+def informed(model=MODEL, noise="joint", blocks=(16, 1), **given):
+    more = {"period_lengths": HALF_HOURS, "days": PublicDays(48), "relearn_days": 0} | given
+    return HistoryInformed(model, *blocks, noise=noise, **more)
+
+
+def laplace_tree(noise="joint", declared_leaves=1, shares=HALVES):
+    return Hierarchical(laplace(noise=noise, declared_leaves=declared_leaves), TREE, shares)
+
+
+def informed_tree(noise="joint", declared_leaves=1, shares=HALVES, **given):
+    pattern = informed(noise=noise, declared_leaves=declared_leaves, **given)
+    return HistoryInformedTree(pattern, TREE, shares)
+
+
+def points_tree(noise="joint", declared_leaves=1, shares=HALVES):
+    return OptStream(
+        MODEL, TREE, sampling=EquallySpaced(10), features=[], level_shares=shares, noise=noise,
+        declared_leaves=declared_leaves, period_lengths=HALF_HOURS,
+    )  # fmt: skip
+
+
+SERIES = pytest.mark.parametrize("make", [laplace, informed])
+ON_TREE = pytest.mark.parametrize("make", [laplace_tree, points_tree, informed_tree])
+
+
+@SERIES
+@pytest.mark.parametrize(
+    ("unit", "n_nodes", "declared", "has_it"),
+    [
+        ("customer", 1, None, True),
+        ("roaming", 1, None, True),
+        ("customer", 2, 1, True),
+        ("customer", 2, None, False),
+        ("customer", 2, 2, False),
+        ("roaming", 2, 1, False),
+        ("customer", None, 1, False),
+    ],
+)
+def test_noise_is_joint_only_where_a_lemma_allows_it(make, unit, n_nodes, declared, has_it):
+    model = PrivacyModel("1", 48, 1, unit=unit)
+    (spend,) = make(model, None, n_nodes=n_nodes, declared_leaves=declared).plan(48)
+    assert isinstance(spend, JointSpend) == has_it
+    if has_it:
+        assert (spend.n_nodes, spend.leaves_changed) == (n_nodes, 1)
+    else:
+        assert isinstance(spend, StepSpend)
+        assert spend.scale == 1000 * sum(spend.weights)
+
+
+@ON_TREE
+def test_a_tree_has_it_at_the_root_and_where_the_operator_says_that_customers_stay(make):
+    joint = {
+        (declared, spend.level)
+        for declared in (None, 1)
+        for spend in make(None, declared).plan(48)
+        if isinstance(spend, JointSpend)
+    }
+    assert joint == {(None, 0), (1, 0), (1, 1)}
+    mechanism = make(None, 1)
+    assert mechanism.reads_spends
+    assert mechanism.adaptive == (make is informed_tree)
+    release = mechanism.release(np.full((2, 48), 1e5), noise=simulated_noise(2))
+    assert release.epsilon_alone <= release.epsilon <= 1
+    assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
+
+
+def drawn(mechanism, n_days, first_day=0, spends=()):
+    """Days in a row, each knowing all spends before it."""
+    found, known, state = [], list(spends), None
+    for day in range(first_day, first_day + n_days):
+        state = mechanism.recall(known, state)
+        noise, step = simulated_noise(day), 48 * day
+        found.append(mechanism.measure(np.full((2, 48), 1e5), noise=noise, first_step=step, state=state))
+        state, known = found[-1].state, [*known, *found[-1].spends]
+    return found
+
+
+def spends_of(measured):
+    return [spend for one in measured for spend in one.spends]
+
+
+BEFORE = {
+    "Laplace": lambda: Hierarchical(Laplace(MODEL), TREE, HALVES),
+    "points": lambda: points_tree("laplace"),
+    "independent": lambda: informed_tree("laplace"),
+    "longer blocks": lambda: informed_tree(blocks=(6, 4)),
+    "root first": lambda: informed_tree(shares=["9/10", "1/10"]),
+    "few": lambda: informed_tree(blocks=(2, 4), group_size=2),
+}
+
+
+PAIRS = [
+    *((informed_tree, before, declared) for before in BEFORE for declared in (1, None) if before != "points"),
+    (laplace_tree, "Laplace", 1),
+    (points_tree, "points", 1),
+]
+
+
+@pytest.mark.parametrize(("make", "before", "declared"), PAIRS)
+def test_after_another_plan_no_window_loses_more(make, before, declared):
+    """Groups are left out, and the days go on: within two days all that is planned is measured again."""
+    mechanism = make(None, declared)
+    for n_before in (1, 2):
+        first = spends_of(drawn(BEFORE[before](), n_before))
+        second = drawn(mechanism, 3, n_before, first)
+        assert worst_window([*first, *spends_of(second)], 48).epsilon <= 1
+        assert second[2].spends == mechanism.plan(48, 48 * (n_before + 2))
+        assert np.isfinite(mechanism.estimate(second[0]).values).all()
+
+
+@ON_TREE
+def test_without_what_was_spent_a_change_of_plan_breaks_it(make):
+    full = make().plan(48, 48)
+    assert any(worst_window([*BEFORE[one]().plan(48, 0), *full], 48).epsilon > 1 for one in BEFORE)
+
+
+@pytest.mark.parametrize("make", [lambda **given: laplace(n_nodes=1, **given), points_tree])
+def test_the_plans_own_days_need_no_state_in_any_order(make):
+    mechanism = make()
+    own = plans(mechanism, [48, -48, 48])
+    joint = next(spend for spend in own if isinstance(spend, JointSpend))
+    for known in ([], own, [replace(joint, groups=joint.groups[1:])]):
+        assert mechanism.recall(known) is None
+    for other in (
+        replace(joint, scale=joint.scale / 2),
+        replace(joint, groups=tuple((part,) for part in joint.parts)),
+        make(noise="laplace").plan(48)[0],
+    ):
+        assert mechanism.recall([other]) is not None
+    with pytest.raises(ParameterError, match=f"state of {type(mechanism).__name__}"):
+        mechanism.plan(48, 0, {"mechanism": "Sample"})
+
+
+@SERIES
+def test_periods_of_other_lengths_are_refused_and_so_is_step_by_step(make):
+    mechanism = make(n_nodes=1)
+    for n_steps in (1, 47, 96):
+        with pytest.raises(ParameterError, match=f"46, 48, 50, and this period has {n_steps} steps"):
+            mechanism.plan(n_steps)
+    with pytest.raises(ParameterError, match="step by step there is"):
+        mechanism.step(mechanism.start(), 3.0, noise=simulated_noise(1))
+    with pytest.raises(ParameterError, match=f"n_nodes of {type(mechanism).__name__} must be given"):
+        make().plan(48)
+
+
+@ON_TREE
+def test_weeks_of_all_lengths_cost_all_of_epsilon_and_no_more(make):
+    mechanism, random = make(), Random(3)
+    for _ in range(4):
+        days = [random.choice([46, 48, 48, 50, -5, -48]) for _ in range(8)]
+        assert worst_window(plans(mechanism, [48, *days], random.randrange(48)), 48).epsilon <= 1
+    cost = worst_window(plans(mechanism, [48, 46, 48, 50, 48, 48] * 8, 17), 48).epsilon
+    assert 1 - Fraction(1, 10**9) < cost <= mechanism.epsilon <= 1

@@ -37,8 +37,7 @@ from tests.optstream.mechanisms.history_informed.hourly_streams import (
     load,
     run,
 )
-from tests.optstream.mechanisms.test_noise_standard_errors import one_by_one, unbounded
-from tests.optstream.mechanisms.test_sums import by_pushing, within
+from tests.optstream.mechanisms.test_standard_errors import by_pushing, one_by_one, unbounded, within
 
 LATTICE = cells_of(2, 3)
 SHARES = ["1/8", "1/8", "1/4", "1/2"]

@@ -13,17 +13,13 @@ from optstream.privacy import (
     GaussianSpend,
     JointSpend,
     PeriodSpend,
-    Spend,
     StepSpend,
     charged_to_windows,
     worst_of_repeated,
     worst_window,
 )
 from optstream.privacy.spends import spend_from_document, spend_to_document
-
-
-class StrangeSpend(Spend):
-    """A kind that says no price."""
+from tests.optstream.ledger.brute_force import cost_of
 
 
 def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, leaves_changed=1):
@@ -36,27 +32,6 @@ def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, leaves_
         alpha_units,
         leaves_changed,
     )
-
-
-def cost_of(spend, window):
-    """What one window is charged, straight from the definition."""
-    if isinstance(spend, CappedSpend):
-        weights = spend.taken_weights or [1] * len(spend.taken)
-        free = spend.cap - sum(
-            weight for step, weight in zip(spend.taken, weights, strict=True) if step in window
-        )
-        own = len(set(window) & set(range(spend.first_step, spend.first_step + spend.n_steps)))
-        return max(0, min(own, free)) * spend.unit_charge
-    inside = [step - spend.first_step for step in window if 0 <= step - spend.first_step < spend.n_steps]
-    if isinstance(spend, GaussianSpend):
-        moved = [len(set(part).intersection(inside)) * spend.alpha_units for part in spend.parts]
-        return sum((spend.leaves_changed * one) ** 2 for one in moved) / (2 * spend.scale**2)
-    if isinstance(spend, JointSpend):
-        most = [max(len(set(part).intersection(inside)) for part in group) for group in spend.groups]
-        return sum(most) * spend.leaves_changed * spend.alpha_units / spend.scale
-    if isinstance(spend, PeriodSpend):
-        return spend.charges[len(inside)]
-    return sum((spend.charges[step] for step in inside), Fraction(0))
 
 
 def brute_force(spends, length, touching=None):
@@ -259,24 +234,6 @@ def test_a_capped_plan_charges_at_least_every_outcome_that_keeps_to_its_rule(tak
         assert planned <= headroom * Fraction(1, 3)
 
 
-def test_sums_do_not_round():
-    tiny = step_spend(3, [1], scale=10**40, alpha_units=1)
-    large = step_spend(0, [1, 1, 1], scale=1, alpha_units=1)
-    assert worst_window([large, tiny], 4).epsilon == 3 + Fraction(1, 10**40)
-
-
 def test_an_unknown_kind_of_spend_is_refused():
     with pytest.raises(ValueError, match="cannot be priced"):
         spend_from_document({"kind": "gift", "level": 0, "stage": "x", "first_step": 0})
-
-
-def test_an_unknown_spend_cannot_be_priced():
-    with pytest.raises(TypeError, match="charged"):
-        StrangeSpend(0, "samples", 0)
-
-
-def test_each_leaf_that_a_customer_changes_at_a_step_is_charged():
-    """One in three leaves moves three answers of a step, so three times as much (Lemma 3)."""
-    one = StepSpend(0, "samples", 0, (1, 1), Fraction(4), 2)
-    three = StepSpend(0, "samples", 0, (1, 1), Fraction(4), 2, leaves_changed=3)
-    assert worst_window([three], 2).epsilon == 3 * worst_window([one], 2).epsilon == 3

@@ -301,13 +301,6 @@ def test_two_layers_that_each_have_headroom_and_together_none():
     assert sum(map(len, together)) == 2
 
 
-@pytest.mark.parametrize(
-    "layers", [[], [Layer([], Fraction(1))], [Layer([], Fraction(1)), Layer([], Fraction(2))]]
-)
-def test_nothing_asked_is_nothing_taken(layers):
-    assert layers_with_headroom(layers, AT, [], 3, MOST) == tuple(() for _ in layers)
-
-
 # Joint or Laplace noise by the price of a span: the same answer as a search for the scale of equal price.
 
 WINDOW, DELTA = 48, Fraction(1, 10**6)
@@ -355,7 +348,7 @@ def test_it_is_the_noise_that_errs_less_at_the_scale_of_equal_price(ratio, days)
     for _ in range(12):  # by what the scale grows until the span costs as much as with Laplace noise
         middle = (low * high) ** 0.5
         low, high = (middle, high) if horizon.price(joint, middle) > horizon.price(plain) else (low, middle)
-    assert horizon.prefers_joint(ratio, joint, plain) == (low < ratio)
+    assert errs_less(ratio, joint, plain, horizon) == (low < ratio)
 
 
 def test_blocks_are_chosen_for_the_noise_that_they_will_have():

@@ -91,10 +91,12 @@ def changes_of_every_zone():
     return [(name, day) for (day, *_), name in found.items()]
 
 
-def test_around_every_change_of_every_zone_a_day_is_whole_or_refused():
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.nightly) for part in (1, 2, 3))])
+def test_around_every_change_of_every_zone_a_day_is_whole_or_refused(part):
     changes, lengths = changes_of_every_zone(), set()
     assert len(changes) > 3000
-    for zone, day in changes:
+    # in the Pacific days were skipped
+    for zone, day in {*changes[part::4], *(one for one in changes if one[0].startswith("Pacific/"))}:
         for minutes in (30, 60):
             calendar = Calendar(minutes, zone)
             for one in days_from(day - ONE, day + ONE):
@@ -132,26 +134,6 @@ def test_around_every_change_of_every_zone_a_day_is_whole_or_refused():
 def test_a_name_that_each_machine_reads_otherwise_is_no_time_zone(name):
     with pytest.raises(ParameterError, match="IANA"):
         Calendar(30, name)
-
-
-PARIS = Calendar(30, "Europe/Paris")
-
-
-@pytest.mark.parametrize(
-    ("day", "n_steps", "slots"),
-    [
-        (date(2016, 3, 26), 48, list(range(48))),
-        (date(2016, 3, 27), 46, [*range(4), *range(6, 48)]),
-        (date(2016, 10, 30), 50, [*range(6), *range(4, 48)]),
-    ],
-)
-def test_the_clock_is_the_local_one_on_days_of_46_and_50_steps(day, n_steps, slots):
-    days = PublicDays.from_calendar(PARIS)
-    first = PARIS.first_step(day)
-    clock = days.clock(np.arange(first, first + n_steps))
-    assert len(set((clock // 48).tolist())) == 1
-    assert (clock % 48).tolist() == slots
-    assert days.clock(first + n_steps) % 48 == 0
 
 
 def test_a_calendars_week_and_holidays_are_the_dates_own():

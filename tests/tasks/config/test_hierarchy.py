@@ -1,25 +1,17 @@
-"""`[hierarchy]`: from a table or a file, with names and places."""
+"""`[hierarchy]`: from a table or a file, with names, places and a margin."""
 
 from datetime import date
+from fractions import Fraction
 
 import polars as pl
 import pytest
 
 from optstream.catalogue.about import NodeFacts
+from optstream.stream import Lattice
 from tasks.config.hierarchy import read_hierarchy
 from tasks.config.schema import Hierarchy
-from tasks.config.templates import EXAMPLE
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_hierarchy_may_come_from_a_file(load, tmp_path, ending):
-    table = pl.DataFrame({"node": ["FR", "01", "02"], "parent": ["", "FR", "FR"]})
-    table.write_csv(tmp_path / "tree.csv") if ending == "csv" else table.write_parquet(
-        tmp_path / "tree.parquet"
-    )
-    start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
-    settings = load((EXAMPLE[start:stop], f'[hierarchy]\nfile = "tree.{ending}"\n'))
-    assert settings.tree_of(date.min).leaves == ("01", "02")
+from tasks.config.templates import EXAMPLE, example_of
+from tasks.release.mechanism import mechanism_for
 
 
 @pytest.mark.parametrize(
@@ -72,6 +64,7 @@ def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, endin
     start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
     settings = load((EXAMPLE[start:stop], f'[hierarchy]\nfile = "tree.{ending}"\n'))
     assert settings.node_facts == {"01": NodeFacts(name="Ain", latitude=46.1, longitude=5.3)}
+    assert settings.tree_of(date.min).leaves == ("01",)
 
 
 # Codes that would be read otherwise than they are written: refused.
@@ -119,3 +112,76 @@ def test_facts_of_another_type_are_refused(tmp_path, facts):
     nodes, problems = read_hierarchy(Hierarchy(file="n.parquet"), tmp_path)
     assert nodes is None
     assert "true or a date" in problems[0]
+
+
+DAY = date(2016, 2, 1)
+SECTORS = (
+    '[hierarchy.margins]\nsector = ["industry", "households"]\n\n[budget]\nmargins = { sector = "1/4" }\n'
+)
+WITH_MARGIN = {
+    "[budget]\n": SECTORS,
+    'levels = ["1/2", "1/2"] ': 'levels = ["1/4", "1/4", "1/4"] ',
+    '# region = "zone"  ': 'region = "region"\nmargin = "sector"\n# ',
+}
+
+
+@pytest.fixture
+def loaded(load_text):
+    def load(changes=WITH_MARGIN, mechanism="Laplace", more=None):
+        return load_text(example_of(mechanism), *{**changes, **(more or {})}.items())
+
+    return load
+
+
+def test_each_leaf_has_a_cell_for_each_node_of_the_margin(loaded):
+    settings = loaded()
+    tree = settings.tree_of(DAY)
+    assert isinstance(tree, Lattice)
+    assert tree.nodes[-2:] == ("industry", "households")
+    assert len(tree.leaves) == 24
+    assert tree.cells["53-industry"] == ("53", "industry")
+    assert settings.level_shares == (Fraction(1, 4),) * 4
+    assert settings.describe_mechanism(DAY)["margin"] == "sector"
+    assert settings.input_of(DAY).margin == "sector"
+
+
+SOME = SECTORS.replace("\n[budget]", '\n[hierarchy.cells]\n53 = ["households"]\n[budget]')
+
+
+def test_a_leaf_may_have_some_of_the_margins_nodes_alone(loaded):
+    whole, settings = loaded(), loaded(more={SECTORS: SOME})
+    tree = settings.tree_of(DAY)
+    assert len(tree.leaves) == 23
+    assert "53-industry" not in tree.nodes
+    assert tree.children_of("53") == ("53-households",)
+    assert len(tree.children_of("industry")) == 11
+    assert len(tree.children_of("households")) == 12
+    assert settings.configuration_hash != whole.configuration_hash
+    assert settings.dated_hierarchy.hashes != whole.dated_hierarchy.hashes
+
+
+def test_the_hash_knows_the_margin_and_is_as_before_without_one(loaded):
+    plain = loaded({})
+    assert "margin" not in plain.describe_mechanism(DAY)
+    hashes = {loaded().configuration_hash, plain.configuration_hash}
+    other = {SECTORS: SECTORS.replace("households", "homes")}
+    assert loaded(more=other).configuration_hash not in hashes
+    assert len(hashes) == 2
+
+
+def test_names_may_be_given_to_nodes_of_the_margin_and_to_cells(loaded):
+    named = {
+        "[hierarchy.names]  ": '[hierarchy.names]\nindustry = "Industry"\n53-industry = "Breton industry"\n#'
+    }
+    settings = loaded(more=named)
+    assert settings.called("industry") == "Industry (industry)"
+    assert settings.called("53-industry") == "Breton industry (53-industry)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", ["OptStream", "HistoryInformed", "PeGaSus"])
+def test_mechanisms_with_estimates_of_their_own_take_one(loaded, mechanism):
+    settings = loaded(mechanism=mechanism)
+    tree = mechanism_for(settings, DAY).tree
+    assert isinstance(tree, Lattice)
+    assert tree == settings.tree_of(DAY)

@@ -1,7 +1,10 @@
-"""Whole days read by hand, and verdicts that are kept."""
+"""Whole days read by hand: metered ingest by its public rules, row by row in plain Python."""
 
+import math
 import shutil
-from copy import copy
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -9,22 +12,79 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from great_expectations.expectations import (
-    ExpectColumnPairValuesAToBeGreaterThanB,
-    ExpectColumnPairValuesToBeEqual,
-    ExpectColumnValuesToBeBetween,
-)
-from great_expectations.expectations.row_conditions import Column
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data_contracts import judge
 from optstream.measurement.sums import open_private_period
 from tasks.ingest import customers as people
 from tasks.ingest import rows as cells
 from tasks.ingest.arrivals import EVERY
-from tasks.trusted import judging
-from tests.tasks.ingest.by_hand import Row, ingest_by_hand
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row as delivered. customer: text, or None. step: negative or beyond the day for an odd stamp,
+    None for none. reading: the exact decimal, an infinite or NaN float, or None."""
+
+    customer: str | None
+    step: int | None
+    reading: Fraction | float | None
+
+
+def ingest_by_hand(
+    leaves: Sequence[Sequence[Sequence[Row]]],
+    n_steps: int,
+    bounds: tuple[Fraction, Fraction],
+    resolution: Fraction,
+) -> tuple[list[list[int]], list[Counter[str]]]:
+    """The units (n_leaves, n_steps), and how many rows of each leaf each rule is about."""
+    units = [[0] * n_steps for _ in leaves]
+    counts: list[Counter[str]] = [Counter() for _ in leaves]
+    homes = {
+        (row.customer, row.step, leaf) for leaf, files in enumerate(leaves) for file in files for row in file
+    }
+    n_homes = Counter((customer, step) for customer, step, _ in homes)
+    seen: set[tuple[str, int]] = set()
+    for leaf, files in enumerate(leaves):
+        found = set()
+        for row in (row for file in files for row in file):
+            counts[leaf]["no_customer"] += row.customer is None
+            if row.step is None or not 0 <= row.step < n_steps:
+                counts[leaf]["no_timestamp" if row.step is None else "outside_day"] += 1
+                continue
+            found.add(row.step)
+            counted, kind = _count(row.reading, bounds, resolution)
+            counts[leaf][kind] += 1
+            if row.customer is None:
+                continue  # nobody's: not counted
+            if n_homes[row.customer, row.step] > 1:
+                counts[leaf]["two_leaves"] += 1
+            elif (row.customer, row.step) in seen:
+                counts[leaf]["duplicates"] += 1
+            else:
+                seen.add((row.customer, row.step))
+                units[leaf][row.step] += counted
+        counts[leaf]["steps_found"] = len(found)
+        counts[leaf]["missing_steps"] = n_steps - len(found)
+    return units, counts
+
+
+def _count(
+    reading: Fraction | float | None, bounds: tuple[Fraction, Fraction], resolution: Fraction
+) -> tuple[int, str]:
+    if reading is None or (isinstance(reading, float) and math.isnan(reading)):
+        return 0, "absent"
+    if isinstance(reading, float):
+        if not math.isinf(reading):
+            raise ValueError("a finite reading is given as its exact decimal")
+        return _rounded(bounds[reading > 0], resolution), "infinite"
+    clamped = min(max(reading, bounds[0]), bounds[1])
+    return _rounded(clamped, resolution), "sound" if clamped == reading else "out_of_bounds"
+
+
+def _rounded(value: Fraction, resolution: Fraction) -> int:
+    return math.floor(value / resolution + Fraction(1, 2))
+
 
 DAYS = [date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)]
 LONG = "a customer with a name of many characters "
@@ -161,54 +221,3 @@ def test_a_dump_delivered_twice_counts_once(stream):
     once = [("text", pl.Float64, 50, rows)]
     check(stream, DAYS[0], [once + once, [whole_day(48, 1)]])
     check(stream, DAYS[0], [once, once])
-
-
-EQUAL = ExpectColumnPairValuesToBeEqual(column_A="a", column_B="b")
-ABOVE = ExpectColumnPairValuesAToBeGreaterThanB(column_A="a", column_B="b")
-POSITIVE = ExpectColumnValuesToBeBetween(column="a", min_value=1, row_condition=Column("c").is_null())
-NAN = float("nan")
-
-
-def holds(expectation, columns):
-    result = judge.validated("any", (expectation,), pl.DataFrame(columns), {"result_format": "COMPLETE"})
-    return result.success
-
-
-@pytest.mark.parametrize(
-    ("expectation", "good", "bad"),
-    [
-        (EQUAL, {"a": [1.0, None], "b": [1.0, None]}, {"a": [1.0, None], "b": [1.0, 5.0]}),
-        (ABOVE, {"a": [6.0], "b": [5.0]}, {"a": [NAN], "b": [5.0]}),
-        (POSITIVE, {"a": [1, 0], "c": [None, "bad"]}, {"a": [1, 0], "c": [None, None]}),
-    ],
-)
-def test_a_kept_verdict_hides_no_other(expectation, good, bad):
-    assert holds(expectation, good)
-    assert not holds(expectation, bad)
-    assert holds(expectation, good)
-
-
-def test_what_is_kept_has_the_lines_and_the_meta_that_it_is_asked_for():
-    given = ("any", (EQUAL,), pl.DataFrame({"a": [1], "b": [1]}), {})
-    first, again = judge.validated(*given), judge.validated(*given)
-    assert first.results is again.results
-    assert b"of one day" in judging.page_of(first, ["of one day"])
-    page = judging.page_of(again, ["of another"])
-    assert b"of another" in page
-    assert b"of one day" not in page
-    first.meta, again.meta = {"of": "one day"}, {"of": "another"}
-    one, other = first.to_json_dict(), again.to_json_dict()
-    assert (one["meta"], other["meta"]) == ({"of": "one day"}, {"of": "another"})
-    fresh = copy(again)
-    fresh.results = list(again.results)
-    assert other == fresh.to_json_dict()  # the library's own
-
-
-def test_beside_what_is_kept_the_rest_is_asked_and_the_result_is_of_the_whole_suite():
-    suite, good = (EQUAL, POSITIVE), {"a": [7], "b": [7], "c": [None]}
-    assert judge.validated("both", suite, pl.DataFrame(good), {}).success
-    bad = pl.DataFrame({"a": [0], "b": [0], "c": [None]})  # equal as before, and no longer positive
-    result = judge.validated("both", suite, bad, {"result_format": "COMPLETE"})
-    assert [one.success for one in result.results] == [True, False]
-    assert result.results[1].result["unexpected_list"] == [0]
-    assert (result.success, result.statistics["unsuccessful_expectations"]) == (False, 1)

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.ingest import days as summed
 from tests.properties import footers
 
 pytestmark = pytest.mark.slow
@@ -21,28 +20,6 @@ def stream(small):
 def metrics(stream):
     (ingested,) = stream.ingest()
     return {name: ingested.metrics[name].to_list() for name in ingested.metrics.columns}
-
-
-def test_what_is_dropped_does_not_depend_on_a_reading(stream, rng_values):
-    """The same rows with other readings: each customer moves the sums only by its own kept rows."""
-    frames = {}
-    for region in ("84", "11"):
-        frames[region] = pl.concat(
-            [stream.metered(name, 0.0)[::2] for name in "xyzx"] + [stream.metered(region, 0.0)]
-        )
-    seen = []
-    for seed in range(3):
-        for region, rows in frames.items():
-            stream.write(region, rows.with_columns(load=rng_values(seed, rows.height)))
-        found = metrics(stream)
-        seen.append((found["two_leaves"], found["duplicates"]))
-    assert seen[0] == ([96, 96], [0, 0])
-    assert seen.count(seen[0]) == 3
-
-
-@pytest.fixture
-def rng_values():
-    return lambda seed, size: pl.Series(np.random.default_rng(seed).uniform(0, 100, size))
 
 
 def test_sums_that_could_overflow_are_refused_by_the_size_of_files(small):
@@ -72,16 +49,6 @@ def test_real_households_are_summed_exactly(small, real_data):
             sums[stamp.hour * 2 + stamp.minute // 30] += int(reading * 1000)
         expected.append(sums)
     assert np.array_equal(stream.units(day), expected)
-
-
-def test_one_reading_of_many_digits_stops_no_day_whatever_the_factor(small):
-    """A writer gives a column of decimals as many digits as its longest reading has."""
-    stream = small(schema="metered", customer="customer_id", marker='factor = "6"')
-    for region, longest, digits in (("84", "0.125", 3), ("11", "0.16666666666666666666", 20)):
-        readings = [Decimal(longest), *[Decimal("0.125")] * 47]
-        load = pl.Series("load", readings, dtype=pl.Decimal(38, digits))
-        stream.write(region, stream.metered("anna" + region, 1.0).with_columns(load))
-    assert np.array_equal(stream.units(), [[750] * 48, [1000] + [750] * 47])
 
 
 @pytest.mark.parametrize("longest", ["0." + "3" * 45, "1" + "0" * 38])
@@ -126,31 +93,3 @@ def test_statistics_of_a_file_are_not_trusted(stream):
             footers.put(container, key, kind, b"\xff" * 4)
     path.write_bytes(footers.join(body, footer))
     assert np.array_equal(stream.units(), [[1000] * 48] * 2)
-
-
-def test_a_file_that_only_the_pass_over_customers_cannot_read_costs_its_day(stream, monkeypatch):
-    for name in ("84", "11"):
-        stream.write(name, stream.metered(name, 1.0))
-    real = summed.seen_of
-
-    def breaks(files):
-        if any(file.leaf == 1 for file in files):
-            raise pl.exceptions.ComputeError("a reading of 71234")
-        return real(files)
-
-    monkeypatch.setattr(summed, "seen_of", breaks)
-    assert metrics(stream)["file_fault"] == [None, "unreadable"]
-    (judged,) = stream.judge()
-    assert "region=11/date=2025-01-15/part-0.parquet: must be a readable" in str(judged.error)
-    assert "71234" not in str(judged.error)
-
-
-def test_of_a_repeated_row_the_first_counts_whatever_it_holds(stream):
-    first, again = stream.metered("a", pl.Series([None] * 24 + [9.0] * 24)), stream.metered("a", 1.0)
-    # first by file, though it stands further down in its own
-    stream.write("84", pl.concat([stream.metered("b", 2.0), first]), name="1.parquet")
-    stream.write("84", again, name="2.parquet")
-    stream.write("11", pl.concat([stream.metered("c", 3.0), stream.metered("c", 4.0)]))
-    expected = [[2000] * 24 + [11_000] * 24, [3000] * 48]
-    assert np.array_equal(stream.units(), expected)
-    assert metrics(stream)["duplicates"] == [48, 48]

@@ -232,19 +232,6 @@ def test_a_day_is_read_into_leaves_and_steps(small, day, n_steps):
     assert ingested.metrics["steps_found"].to_list() == [n_steps, n_steps]
 
 
-def test_many_days_read_as_each_alone(small, days):
-    stream = small()
-    for number, day in enumerate(days(3)):
-        for region in ("84", "11"):
-            stream.write(region, stream.rows(np.arange(48) + number + int(region) / 100, day), day)
-    together = stream.ingest(*days(3))
-    for day, ingested in zip(days(3), together, strict=True):
-        (alone,) = stream.ingest(day)
-        assert ingested.metrics.equals(alone.metrics)
-        assert ingested.day == day
-    assert len({stream.units(day).tobytes() for day in days(3)}) == 3
-
-
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Paris", "Asia/Kolkata", None])
 def test_instants_and_wall_clock_say_the_same(small, unit, zone):

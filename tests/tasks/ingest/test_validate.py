@@ -269,8 +269,7 @@ def test_48_slots_do_not_make_a_day_on_which_the_clock_changes(small, schema):
 
 @pytest.mark.parametrize(("day", "kept"), [(SPRING, 46), (AUTUMN, 48)])
 def test_a_day_has_the_steps_that_its_contract_says(small, day, kept):
-    fixed = small(day="fixed")
-    elapsed = small()
+    fixed, elapsed = small(day="fixed"), small()
     instants = elapsed.rows(PLANTED, day)
     wall = fixed.settings.calendar.local_times(day)
     fixed = small(day="fixed")
@@ -299,25 +298,6 @@ def test_results_are_the_librarys_own_and_hold_no_hash_of_what_was_judged(small)
     assert "<script" not in page
     assert "<link" not in page
     assert "<img" not in page
-
-
-def test_a_step_repeated_in_another_file_is_repeated(small):
-    stream = small()
-    stream.write("84", stream.rows(PLANTED)[7:8], name="a.parquet")
-    assert_stopped(
-        verdict(stream, stream.rows(PLANTED), name="b.parquet"), "step 7 (03:30) of 48: must be there once"
-    )
-
-
-def test_one_bad_day_of_a_chunk_stops_itself_only(small, days):
-    stream = small()
-    for number, day in enumerate(days(5)):
-        rows = stream.rows(1.0, day)
-        stream.write("84", rows, day)
-        stream.write("11", rows[1:] if number == 2 else rows, day)
-    judged = stream.judge(*days(5))
-    assert [entry.error is None for entry in judged] == [True, True, False, True, True]
-    assert "2025-01-17: region=11/date=2025-01-17" in str(judged[2].error)
 
 
 FIRST = date(2016, 6, 1)

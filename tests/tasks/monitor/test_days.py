@@ -15,7 +15,7 @@ from tasks.monitor.alarms import Severity
 from tasks.monitor.facts import lost_files
 from tasks.operate.doctor import examine
 from tasks.plan.dry_run import dry_run
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.tasks.two_regions import STEPS
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)

@@ -17,9 +17,9 @@ from tasks.monitor.notify import (
     line_of,
     log_transitions,
     news_for,
-    read_told,
+    read_memory,
     seen,
-    write_told,
+    write_memory,
 )
 from tests.tasks.monitor.conftest import FIRST
 from tests.tasks.pages.snapshots import AT
@@ -94,13 +94,13 @@ def test_what_was_sent_survives_on_disk_for_its_owner_alone_as_ever(watched):
     several = heard(seen({}, [alarm(FIRST, node="84"), alarm(None, Kind.BLIND), *hours], ["a"], NOW), "a")
     one = seen({}, [monitored.alarm(Kind.EXPIRING, "s", "words", FIRST, "84", "11")], ["a"], NOW)
     for memory in (several, one):
-        write_told(settings, memory)
-        assert read_told(settings) == memory
+        write_memory(settings, memory)
+        assert read_memory(settings) == memory
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.read_text() == STORED
     for spoilt in (b"", b"[]", b'{"format": "optstream.told/1", "alarms": [{"kind": "late"}]}', b"\xff"):
         file.write_bytes(spoilt)
-        assert read_told(settings) == {}
+        assert read_memory(settings) == {}
 
 
 LATE = an_alarm(node="84")

@@ -11,7 +11,7 @@ import pytest
 from optstream.catalogue import find_catalogue, read_catalogue
 from optstream.ledger import Ledger, ReleaseState
 from tasks.release import draw, publish
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tasks.trusted.files import take_raw
 from tests.by_night import few
 from tests.tasks.release.streams.test_known_attacks import opened_before, pegasus

@@ -23,7 +23,7 @@ from optstream.catalogue.signing import Signer
 from optstream.errors import ConfigurationError, PublicationError
 from tasks.operate.keys import new_key, read_key
 from tasks.operate.permissions import check_trusted
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tasks.schemas import schema_of
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)

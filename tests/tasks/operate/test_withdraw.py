@@ -14,8 +14,7 @@ from tasks.operate import withdraw as withdraw_module
 from tasks.operate.amend import declare, rehearse
 from tasks.release import pipeline as steps
 from tasks.release.publish import publish
-from tasks.release.run import terms_of
-from tasks.release.stages import Status
+from tasks.release.run import Status, terms_of
 from tests.failing import Death, raising
 from tests.tasks.two_regions import STEPS
 

@@ -1,33 +1,34 @@
-"""The data users' page, its calendar and its snippets say what the files hold, and nothing else."""
+"""The data users' page, its calendar and its code say what the files hold, and nothing else."""
 
 import json
 import re
 import shutil
 import subprocess
 import sys
+from base64 import b64encode
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
+from hashlib import sha256
 from html import unescape
+from html.parser import HTMLParser
+from itertools import pairwise
 
 import polars as pl
 import pytest
 
 from optstream.catalogue import read_catalogue
+from optstream.catalogue.about import About, NodeFacts
 from optstream.catalogue.backends import open_storage
+from optstream.errors import PublicationError
 from optstream.privacy import PrivacyModel
 from optstream.stream import days_from
 from tasks.monitor.days import DayState, State
-from tasks.pages.calendar import (
-    Mark,
-    calendar,
-    marks_of_days,
-    marks_of_facts,
-    stretches,
-)
-from tasks.pages.public import public_page
-from tasks.pages.published import NO_SUMMARIES, public_facts, read_summaries
+from tasks.pages.calendar import Mark, calendar, marks_of_days, marks_of_facts, stretches
+from tasks.pages.public import public_page, write_public_page
+from tasks.pages.published import NO_SUMMARIES, Node, public_facts, read_summaries
 from tasks.pages.render import day_in_words, seconds
+from tests.tasks.pages import published_days
 from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
 from tests.tasks.pages.published_days import NOISE_MW
 
@@ -109,22 +110,18 @@ def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp
 
 def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path, monkeypatch):
     """A plan that leaves a tenth to restatements, and an older guarantee that gave more."""
-    from tests.tasks.pages import published_days as module
-
-    real, made = module.ReleaseStatement, []
+    real, guarantees = published_days.ReleaseStatement, iter(["1", "3/2", "1"])
 
     def stated(**fields):
-        made.append(fields["period"])
-        guarantee = {1: "1", 2: "3/2", 3: "1"}[len(made)]
-        return real(**{**fields, "epsilon_plan": Fraction(9, 10), "model": PrivacyModel(guarantee, 48, 10)})
+        model = PrivacyModel(next(guarantees), 48, 10)
+        return real(**{**fields, "epsilon_plan": Fraction(9, 10), "model": model})
 
-    monkeypatch.setattr(module, "ReleaseStatement", stated)
-    module.lay_out_published(tmp_path / "one", FIRST, 1)
+    monkeypatch.setattr(published_days, "ReleaseStatement", stated)
+    published_days.lay_out_published(tmp_path / "one", FIRST, 1)
     facts = facts_of(tmp_path / "one")
-    assert facts.statement.epsilon_plan == Fraction(9, 10)
-    assert facts.epsilon == 1
+    assert (facts.statement.epsilon_plan, facts.epsilon) == (Fraction(9, 10), 1)
     assert b"factor e<sup>1</sup>" in public_page(facts)
-    module.lay_out_published(tmp_path / "two", FIRST, 2)
+    published_days.lay_out_published(tmp_path / "two", FIRST, 2)
     assert facts_of(tmp_path / "two").epsilon == Fraction(3, 2)
 
 
@@ -139,40 +136,24 @@ print(json.dumps({str(day)[:10]: mean for day, mean in pairs}))
 """
 
 
-@pytest.fixture
-def expected(without_noise):
-    rows = pl.read_parquet(without_noise / "data", hive_partitioning=True).filter(pl.col("node") == "FR")
-    return {str(day): mean for day, mean in rows.group_by("date").agg(pl.col("load_mw").mean()).rows()}
-
-
-def code_of(tool, folder):
-    page = public_page(facts_of(folder)).decode()
-    return unescape(re.search(rf'"read-{tool}"><code class="[^"]*">(.*?)</code>', page, re.DOTALL)[1])
-
-
 @pytest.mark.parametrize("tool", ["polars", "pandas"])
 @pytest.mark.slow
-def test_python(without_noise, expected, tool):
+def test_the_code_of_a_tool_gives_daily_means_and_reads_no_page(without_noise, tool):
+    write_public_page(without_noise)
+    page = (without_noise / "index.html").read_text()
+    code = unescape(re.search(rf'"read-{tool}"><code class="[^"]*">(.*?)</code>', page, re.DOTALL)[1])
     done = subprocess.run(
         [sys.executable, "-c", RUN],
-        input=code_of(tool, without_noise),
+        input=code,
         cwd=without_noise,
         text=True,
         capture_output=True,
         check=False,
     )
     assert done.stderr == ""
-    assert json.loads(done.stdout) == pytest.approx(expected)
-
-
-def test_the_dataset_holds_no_page(without_noise):
-    from tasks.pages.public import write_public_page
-
-    before = pl.read_parquet(without_noise / "data").height
-    write_public_page(without_noise)
-    assert (without_noise / "index.html").is_file()
-    assert pl.read_parquet(without_noise / "data").height == before
-    assert pl.read_parquet(without_noise / "**/*.parquet").height == before
+    means = rows_of(without_noise).filter(pl.col("node") == "FR").group_by("date").agg(pl.mean("load_mw"))
+    assert json.loads(done.stdout) == pytest.approx({str(day): mean for day, mean in means.rows()})
+    assert pl.read_parquet(without_noise / "**/*.parquet").height == rows_of(without_noise).height
 
 
 DAY = date(2015, 12, 30)
@@ -192,25 +173,24 @@ def test_the_last_sixty_days_stand_in_their_months_and_columns_and_older_ones_wh
     assert [name for name, _ in shown["months"]] == ["Mar 2016", "Feb 2016", "Jan 2016"]
 
 
-def test_readers_know_published_restated_withdrawn_and_absent(forty_days):
-    marks = {mark.day: mark.state for mark in marks_of_facts(facts_of(forty_days))}
-    assert len(marks) == N_DAYS
-    assert marks[GONE] == "withdrawn"
-    assert sorted(set(marks.values())) == ["published", "withdrawn"]
-    assert marks[FIRST] == "published"
-
-
-def test_a_day_that_the_zone_skipped_is_none_that_is_absent(forty_days):
+def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_skipped(forty_days):
     facts = facts_of(forty_days)
+    marks = {mark.day: mark.state for mark in marks_of_facts(facts)}
+    assert marks == dict.fromkeys(days_from(FIRST, FIRST + timedelta(days=N_DAYS - 1)), "published") | {
+        GONE: "withdrawn"
+    }
     ends = zip(facts.catalogue.entries, (date(2011, 12, 29), date(2012, 1, 1)), strict=False)
     entries = tuple(entry.changed(period=day) for entry, day in ends)
-    facts = replace(
+    apia = replace(
         facts,
         catalogue=facts.catalogue.changed(periods=entries),
         statement=facts.statement.changed(time_zone="Pacific/Apia"),
     )
-    marks = {mark.day.day: mark.state for mark in marks_of_facts(facts)}
-    assert marks == {29: "published", 31: "absent", 1: "published"}
+    assert {mark.day.day: mark.state for mark in marks_of_facts(apia)} == {
+        29: "published",
+        31: "absent",
+        1: "published",
+    }
 
 
 def test_a_day_that_waits_says_for_what_and_which_nodes_it_leaves_unknown():
@@ -222,13 +202,229 @@ def test_a_day_that_waits_says_for_what_and_which_nodes_it_leaves_unknown():
 
 
 def test_neighbouring_days_that_are_alike_are_one_line_the_newest_first():
-    marks = [Mark(DAY + timedelta(days=number), State.PUBLISHED) for number in range(8)]
-    for number, state in ((2, State.LATE), (3, State.LATE), (5, State.LATE), (6, State.VOID)):
-        marks[number] = Mark(marks[number].day, state)
-    found = [(when, mark.state, n_days) for when, mark, n_days in stretches(marks)]
-    assert found == [
+    states = {2: State.LATE, 3: State.LATE, 5: State.LATE, 6: State.VOID}
+    marks = [Mark(DAY + timedelta(days=one), states.get(one, State.PUBLISHED)) for one in range(8)]
+    assert [(when, mark.state, n_days) for when, mark, n_days in stretches(marks)] == [
         ("5 Jan 2016", "void", 1),
         ("4 Jan 2016", "late", 1),
         ("1 Jan 2016 to 2 Jan 2016", "late", 2),
     ]
-    assert [mark.state for mark in calendar(marks, all_days=False)["legend"]] == ["published", "void", "late"]
+    legend = calendar(marks, all_days=False)["legend"]
+    assert [mark.state for mark in legend] == ["published", "void", "late"]
+
+
+ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
+
+
+def page_of(installation):
+    return (installation.folder / "published/index.html").read_bytes()
+
+
+def report_of(installation):
+    return installation.settings.report_file.read_text()
+
+
+@pytest.fixture
+def written(installation):
+    """Two released days and their pages."""
+    installation.released(ONE, TWO)
+    assert installation.write_pages().problem is None
+    return installation
+
+
+@pytest.mark.slow
+def test_the_public_page_is_a_function_of_the_published_folder_alone(written, tmp_path_factory):
+    """Rebuilt from a copy of that folder, without ledger, configuration or what was kept: the same bytes."""
+    copy = tmp_path_factory.mktemp("a reader's") / "copy"
+    shutil.copytree(written.folder / "published", copy)
+    (copy / "index.html").unlink()
+    written.settings.trusted_folder.rename(written.folder / "gone")
+    for into in (None, written.folder / "page.html"):
+        write_public_page(copy, into)
+        assert (into or copy / "index.html").read_bytes() == page_of(written)
+    assert f"{datetime.now(UTC):%Y-%m-%d}" not in page_of(written).decode()
+
+
+@pytest.mark.slow
+def test_what_only_operators_know_is_on_their_page_alone(written):
+    written.configure("[trusted]", "[watch]\nfirst_day = 2016-05-31\n[trusted]")
+    written.write_pages()
+    report, public = report_of(written), page_of(written).decode()
+    for said in ("Charged to the worst window", "31 May 2016", "late", "alarm", "Charged lately"):
+        assert said in report, said
+    for hidden in ('"s-bad"', "Charged", "alarm", "31 May 2016", "trusted/", str(written.folder), "reserved"):
+        assert hidden not in public, hidden
+    assert oct(written.settings.report_file.stat().st_mode & 0o777) == "0o600"
+    assert oct(written.settings.report_folder.stat().st_mode & 0o777) == "0o700"
+
+
+@pytest.mark.slow
+def test_no_reading_is_on_either_page(written):
+    """The dumps' own totals, as curves would have them; the search itself sees published ones."""
+    dumps = pl.read_parquet(written.folder / "dumps/region=84/date=2016-06-01/*.parquet")["load_mw"]
+
+    def figures(values):
+        return {f"{value:.6g}" for value in (values.mean(), *values)}
+
+    by_node = rows_of(written.folder / "published").group_by("date", "node")
+    published = set().union(*(figures(own["load_mw"]) for _, own in by_node))
+    text = report_of(written) + page_of(written).decode()
+    found = {f"{float(number):.6g}" for number in re.findall(r"[0-9]+(?:\.[0-9]+)?", text)}
+    assert published <= found
+    assert not (figures(dumps) - published) & found
+
+
+@pytest.mark.slow
+def test_a_withdrawn_day_leaves_both_pages(written):
+    assert b"1 Jun 2016 to 2 Jun 2016" in page_of(written)
+    written.withdraw(TWO)
+    assert b"being made anew" in page_of(written)
+    assert not (written.folder / "published/curves").exists()
+    assert any("optstream report" in line for line in written.problems())
+    written.write_pages()
+    assert b"1 Jun 2016 to 1 Jun 2016" in page_of(written)
+    assert b"a wrong meter" not in page_of(written), "why is the ledger's to know"
+    assert "a wrong meter" in report_of(written)
+    assert written.problems() == []
+
+
+@pytest.mark.slow
+def test_a_lost_file_is_named_and_the_other_days_are_shown(written):
+    whole = page_of(written)
+    file = written.folder / "published" / read_catalogue(written.folder / "published").entry(ONE).file
+    before = file.read_bytes()
+    for harm, what in ((b"spoilt", "damaged"), (None, "missing")):
+        file.unlink()
+        if harm:
+            file.write_bytes(harm)
+        found = written.write_pages()
+        assert (found.problem, found.lost) == (None, (ONE,))
+        public, report = page_of(written).decode(), report_of(written)
+        assert f"1 Jun 2016 ({what})" in public
+        assert "optstream publish" not in public
+        assert "2 Jun 2016</th><td" in public, "the table of the other day"
+        assert "optstream publish 2016-06-01" in report
+        assert "2 Jun 2016 as" not in report
+    file.write_bytes(before)
+    assert written.write_pages().lost == ()
+    assert page_of(written) == whole
+
+
+FORGED = "2199-12-31"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("old", "new", "problem", "alarm"),
+    [
+        (None, None, "not JSON", "unlisted"),
+        (str(ONE), "9999-12-31", "catalogue.json .*has a period outside the years 1970 to 2199", ""),
+        (str(ONE), FORGED, f"catalogue.json lists {FORGED}, which is still to come", ""),
+    ],
+)
+def test_a_catalogue_that_is_wrong_stops_the_public_page_and_not_the_operators(
+    written, old, new, problem, alarm
+):
+    file, before = written.folder / "published/catalogue.json", page_of(written)
+    file.write_text("{" if old is None else file.read_text().replace(old, new))
+    assert re.search(problem, written.write_pages().problem)
+    assert page_of(written) == before
+    assert alarm in report_of(written)
+    if new != FORGED:
+        with pytest.raises(PublicationError):
+            read_catalogue(written.folder / "published")
+
+
+HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+VOID = {"meta", "link", "path", "img", "input"}
+
+
+class Outline(HTMLParser):
+    """Tags, attributes and text; `open` is empty at the end of a well-nested page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.text, self.open = [], [], []
+        self.feed(page.decode())
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def page(forty_days):
+    return public_page(facts_of(forty_days))
+
+
+def test_the_page_is_well_nested_and_every_reference_leads_somewhere(page):
+    outline = Outline(page)
+    assert outline.open == []
+    ids = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in outline.tags:
+        assert attributes.get("aria-labelledby", ids[0]) in ids
+        if attributes.get("href", "").startswith("#"):
+            assert attributes["href"][1:] in ids
+    headings = [int(tag[1]) for tag, _ in outline.tags if re.fullmatch("h[1-6]", tag)]
+    assert headings[0] == 1
+    assert headings.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(headings))
+
+
+def test_nothing_of_another_folder_is_fetched_and_only_the_page_s_own_script_runs(page):
+    """Data lie in blocks that no browser runs; the policy names the one script by its hash."""
+    outline = Outline(page)
+    scripts = [attributes for tag, attributes in outline.tags if tag == "script"]
+    assert [one.get("type") for one in scripts] == ["application/json", None]
+    text = page.decode().rpartition("<script>")[2].rpartition("</script>")[0]
+    digest = b64encode(sha256(text.encode()).digest()).decode()
+    (policy,) = [
+        attributes["content"]
+        for tag, attributes in outline.tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert f"default-src 'none'; script-src 'sha256-{digest}'; style-src" in policy
+    for tag, attributes in outline.tags:
+        assert tag not in {"img", "iframe", "object", "embed", "form", "base", "source"}
+        assert not [name for name in attributes if name.startswith("on") or name == "src"]
+        if tag == "link":
+            assert attributes["href"] == "data:,"
+    assert re.findall(rb"https?://[^ ]+", page) == [b"https://github.com/leeoniya/uPlot"], "whose code it is"
+    assert b"url(" not in page
+    assert b"@import" not in page
+
+
+def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(forty_days):
+    facts = facts_of(forty_days)
+    alpha = facts.statement.model.alpha
+    rounded = replace(facts, statement=facts.statement.changed(supplier_rounding=alpha / 4))
+    assert f"changes of each by at most {float(alpha) * 3 / 4:g}" in public_page(rounded).decode()
+
+
+def test_hostile_names_are_text(forty_days):
+    facts = facts_of(forty_days)
+    nodes = tuple(Node(HOSTILE + node.name, node.parent and HOSTILE, node.level) for node in facts.nodes)
+    about = About(
+        publisher=HOSTILE,
+        licence=HOSTILE,
+        nodes={node.name: NodeFacts(name="curves/" + "0" * 64 + ".bin") for node in nodes},
+    )
+    hostile = replace(facts, nodes=nodes, about=about, catalogue=facts.catalogue.changed(stream=HOSTILE))
+    page = public_page(hostile)
+    outline = Outline(page)
+    assert HOSTILE in "".join(outline.text)
+    assert [tag for tag, _ in outline.tags if tag in {"script", "img"}] == ["script"] * 2
+    assert outline.open == []
+    data = json.loads(page.decode().partition('application/json">')[2].partition("</script>")[0])
+    assert data["nodes"][0] == f"{about.nodes[nodes[0].name].name} ({nodes[0].name})"

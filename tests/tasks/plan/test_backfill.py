@@ -9,146 +9,121 @@ import pytest
 from optstream.catalogue.backends import LocalTransaction
 from optstream.errors import LedgerError
 from optstream.ledger import Key, open_ledger
-from tasks.config import load_settings
 from tasks.plan.backfill import cost_of, over_already, plan_backfill, words_of_left
 from tasks.plan.nightly import days_of_night, looks_of, night_of
-from tasks.release import run as release
 from tasks.release.reserve import look_at_folders
 from tasks.release.revise import due
-from tasks.release.stages import Requested, Status
-from tests.tasks.two_regions import CONFIGURATION, STEPS
+from tasks.release.run import Requested, Status
+from tests.tasks.two_regions import CONFIGURATION, DRAWN
+
+DAY, NEXT, THIRD = DAYS = [date(2016, 6, day) for day in (1, 2, 3)]
 
 
 @pytest.fixture
 def there(installation):
-    """The days of which the installation has dumps, three of them."""
-    installation.simulate(date(2016, 6, 3))
-    return sorted(
-        date.fromisoformat(folder.name.removeprefix("date="))
-        for folder in (installation.folder / "dumps/region=84").iterdir()
-    )
+    """The small stream with dumps of three days."""
+    installation.simulate(THIRD)
+    return installation
 
 
-def plan(installation, days):
+def plan(installation, days=DAYS):
     return plan_backfill(installation.settings, installation.ledger, days)
 
 
-def test_every_day_of_the_span_is_told_apart(installation, there):
-    installation.released(there[0])
-    installation.release(there[1], steps=STEPS[:6])
-    days = [there[0] - timedelta(days=1), *there]
-    found = plan(installation, days)
-    assert found.over == {"published": 1}
-    assert found.begun == (there[1],)
-    assert found.missing == tuple(there[2:])
-    assert found.absent == (days[0],)
-    assert found.to_run == tuple(there[1:])
-    assert not list((installation.folder / "published").glob("data/*/*"))[1:]
+def test_every_day_of_the_span_is_told_apart(there):
+    there.released(DAY)
+    there.release(NEXT, steps=DRAWN)
+    before = DAY - timedelta(days=1)
+    found = plan(there, [before, *DAYS])
+    assert (found.over, found.begun, found.missing) == ({"published": 1}, (NEXT,), (THIRD,))
+    assert (found.absent, found.to_run) == ((before,), (NEXT, THIRD))
+    assert not list((there.folder / "published").glob("data/*/*"))[1:]
 
 
-def test_what_a_person_gave_up_or_took_back_is_not_run_again(installation, there):
-    installation.released(there[0])
-    installation.release(there[1], steps=STEPS[:6])
-    installation.ledger.void(Key("two-regions", str(there[1])), "a person said so", installation.now)
-    installation.ledger.withdraw(Key("two-regions", str(there[0])), "a wrong meter", installation.now)
-    assert plan(installation, there).over == {"void": 1, "withdrawn": 1}
-    assert plan(installation, there).to_run == tuple(there[2:])
+def test_what_a_person_gave_up_or_took_back_is_not_run_again(there):
+    there.released(DAY)
+    there.release(NEXT, steps=DRAWN)
+    there.ledger.void(Key("two-regions", str(NEXT)), "a person said so", there.now)
+    there.ledger.withdraw(Key("two-regions", str(DAY)), "a wrong meter", there.now)
+    assert plan(there).over == {"void": 1, "withdrawn": 1}
+    assert plan(there).to_run == (THIRD,)
 
 
-def test_the_price_is_what_the_ledger_then_charges(installation, there):
-    installation.released(there[0])
-    priced = cost_of(installation.settings, installation.ledger, there[1:])
+def test_the_price_is_what_the_ledger_then_charges(there):
+    there.released(DAY)
+    priced = cost_of(there.settings, there.ledger, DAYS[1:])
     assert priced.refused == ()
     assert 0 < priced.before <= priced.after <= priced.grant == 1
-    works = installation.release(*there[1:])
-    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
-    assert installation.ledger.worst("people").epsilon == priced.after
+    assert there.statuses(*DAYS[1:]) == {Status.PUBLISHED}
+    assert there.ledger.worst("people").epsilon == priced.after
 
 
-def test_the_days_that_would_be_refused_are_those_that_are(installation, there):
+def test_the_days_that_would_be_refused_are_those_that_are(there):
     """Another stream over the same people has spent half of what the middle day's windows may lose."""
-    other = installation.folder / "other.toml"
-    text = (installation.folder / "optstream.toml").read_text()
-    text = text.replace('name = "two-regions"', 'name = "another"').replace(
-        'folder = "published"', 'folder = "elsewhere"'
-    )
-    other.write_text(text)
-    settings = load_settings(other)
-    run = release.Run(
-        settings, installation.ledger, installation.run().noise, "other", lambda: installation.now
-    )
-    release.enrol(run)
-    works = [release.Requested(there[1])]
-    for step in STEPS:
-        works = step(run, works)
-    assert works[0].outcome.status is Status.PUBLISHED
-    priced = cost_of(installation.settings, installation.ledger, there)
-    assert there[1] in priced.refused
-    done = installation.release(*there)
+    own = (there.folder / "optstream.toml").read_text()
+    there.configure('name = "two-regions"', 'name = "another"')
+    there.configure('folder = "published"', 'folder = "elsewhere"')
+    assert there.status(NEXT) is Status.PUBLISHED
+    (there.folder / "optstream.toml").write_text(own)
+    priced = cost_of(there.settings, there.ledger, DAYS)
+    assert NEXT in priced.refused
+    done = there.release(*DAYS)
     refused = tuple(day for day, work in done.items() if work.outcome.status is Status.REFUSED)
     assert refused == priced.refused
     assert priced.before == Fraction(1)
 
 
-def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(
-    installation, there, monkeypatch
-):
+def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(there, monkeypatch):
     """Its files are there before its catalogue is: no catalogue was lost, so its turn is waited for."""
     running, listed, looked = threading.Event(), threading.Event(), threading.Event()
-    genuine = LocalTransaction.replace_catalogue
+    genuine, done = LocalTransaction.replace_catalogue, {}
 
     def slowly(turn, data):
         running.set()
         assert listed.wait(60)
         genuine(turn, data)
 
-    monkeypatch.setattr(LocalTransaction, "replace_catalogue", slowly)
-    done = {}
-
     def publish_first():
-        done["first"] = installation.release(there[0], owner="first")[there[0]]
+        done["first"] = there.status(DAY, owner="first")
 
     def look():
-        done["shown"] = look_at_folders(installation.run(owner="second"))
+        done["shown"] = look_at_folders(there.run(owner="second"))
         looked.set()
 
+    monkeypatch.setattr(LocalTransaction, "replace_catalogue", slowly)
     first, second = threading.Thread(target=publish_first), threading.Thread(target=look)
     first.start()
     assert running.wait(60)
-    assert (installation.folder / "published/data").exists()
+    assert (there.folder / "published/data").exists()
     second.start()
     assert not looked.wait(0.3)
     listed.set()
     first.join()
     second.join()
-    assert done["first"].outcome.status is Status.PUBLISHED
-    assert [entry.period for entry in done["shown"].catalogue.entries] == [there[0]]
+    assert done["first"] is Status.PUBLISHED
+    assert [entry.period for entry in done["shown"].catalogue.entries] == [DAY]
 
 
-def test_data_whose_catalogue_was_lost_are_refused(installation, there):
-    installation.released(there[0])
-    (installation.folder / "published/catalogue.json").unlink()
+def test_data_whose_catalogue_was_lost_are_refused(there):
+    there.released(DAY)
+    (there.folder / "published/catalogue.json").unlink()
     with pytest.raises(LedgerError, match="holds data but no catalogue"):
-        look_at_folders(installation.run())
+        look_at_folders(there.run())
 
 
-def test_a_stopped_run_says_what_is_left_and_until_when_it_is_held(installation, there):
-    installation.release(there[0], steps=STEPS[:6])
-    now, again = installation.now, "optstream run …"
-    until = now + timedelta(minutes=15)
+def test_a_stopped_run_says_what_is_left_and_until_when_it_is_held(there):
+    there.release(DAY, steps=DRAWN)
+    again, until = "optstream run …", there.now + timedelta(minutes=15)
 
     def words(at):
-        return words_of_left(installation.settings, installation.ledger, there[:2], at, again)
+        return words_of_left(there.settings, there.ledger, DAYS[:2], at, again)
 
-    first, held, last = words(now)
+    first, held, last = words(there.now)
     assert "of 2 days 1 are under way and 1 were not begun" in first
-    assert held == f"  {there[0]} DRAWN: held by the stopped run until {until:%Y-%m-%d %H:%M:%S} UTC"
+    assert held == f"  {DAY} DRAWN: held by the stopped run until {until:%Y-%m-%d %H:%M:%S} UTC"
     assert f"go on after {until:%H:%M:%S} UTC with `{again}`" in last
-    assert f"release-lease {there[0]} " in last
-    assert words(until)[1:] == [f"  {there[0]} DRAWN: free", f"go on at any time with `{again}`"]
-
-
-DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+    assert f"release-lease {DAY} " in last
+    assert words(until)[1:] == [f"  {DAY} DRAWN: free", f"go on at any time with `{again}`"]
 
 
 @pytest.fixture
@@ -168,7 +143,7 @@ def test_a_published_day_is_over_and_nothing_changes(published):
 def test_a_day_that_is_missing_under_way_or_asked_for_again_is_not(published):
     assert over_already(published.run(), [DAY, NEXT]) is None
     assert over_already(published.run(restate=True), [DAY]) is None
-    published.release(NEXT, steps=STEPS[:6])  # drawn
+    published.release(NEXT, steps=DRAWN)  # drawn
     assert over_already(published.run(), [NEXT]) is None
 
 
@@ -182,30 +157,26 @@ def test_a_page_that_a_run_left_behind_is_still_to_be_made(published):
 
 
 def test_an_estimate_that_is_due_is_still_to_be_made(learning):
-    days = [date(2016, 6, 1), date(2016, 6, 2)]
-    learning.released(*days)
+    learning.released(DAY, NEXT)
     learning.write_pages()
-    assert over_already(learning.run(), days) is None
+    assert over_already(learning.run(), [DAY, NEXT]) is None
 
 
 def test_a_day_that_another_mechanism_measured_stays_due_and_is_no_work(installation):
-    """But where its measurements are gone, which a run tells."""
-    days = [DAY, NEXT]
-    installation.simulate(*days)
+    """But where its measurements are gone, which a run reports."""
     installation.released(DAY)
     installation.change_mechanism("HistoryInformed")
     installation.released(NEXT)
     installation.write_pages()
     assert [one.day for one in due(installation.run())] == [DAY]
-    assert len(over_already(installation.run(), days)) == 2
+    assert len(over_already(installation.run(), [DAY, NEXT])) == 2
     for path in installation.settings.measurements_of(DAY, 0).iterdir():
         path.unlink()
-    assert over_already(installation.run(), days) is None
+    assert over_already(installation.run(), [DAY, NEXT]) is None
 
 
 EARLY = datetime(2016, 6, 2, 1, tzinfo=UTC)
-LATE = datetime(2016, 6, 2, 10, tzinfo=UTC)
-"""Noon in Paris."""
+LATE = datetime(2016, 6, 2, 10, tzinfo=UTC)  # noon in Paris
 
 
 @pytest.fixture
@@ -266,17 +237,11 @@ def test_a_night_takes_up_the_days_before_but_none_before_the_first_and_none_giv
     assert days(load(f"[watch]\nfirst_day = {DAY + timedelta(days=1)}")) == []
 
 
-@pytest.mark.parametrize(
-    ("status", "may_end_well"),
-    [
-        (Status.WAITING, True),
-        (Status.BUSY, True),
-        (None, True),  # no region has a dump
-        (Status.REFUSED, False),
-        (Status.VOID, False),
-        (Status.FAILED, False),
-    ],
-)
+MAY_END_WELL = dict.fromkeys((Status.WAITING, Status.BUSY, None), True)  # None: no region has a dump
+MAY_END_WELL |= dict.fromkeys((Status.REFUSED, Status.VOID, Status.FAILED), False)
+
+
+@pytest.mark.parametrize(("status", "may_end_well"), MAY_END_WELL.items())
 def test_only_a_day_that_may_end_well_has_time_until_it_is_late(load, status, may_end_well):
     words = f"{DAY} waiting: no dump" if status is None else f"{DAY} {status}: why"
     look = ([], [DAY]) if status is None else ([Requested(DAY).ended(status, "why")], [])

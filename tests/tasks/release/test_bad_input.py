@@ -7,10 +7,8 @@ from itertools import product
 import polars as pl
 import pytest
 
-from optstream import read_published
 from optstream.ledger import ReleaseState
-from tasks.release.run import let_go
-from tasks.release.stages import Status
+from tasks.release.run import Status, let_go
 from tests.tasks.two_regions import STEPS
 
 DAY = date(2016, 6, 1)
@@ -101,7 +99,7 @@ def test_a_broken_dump_is_refused_and_spends_nothing(installation):
 @pytest.mark.parametrize("damage", [remove_region, remove_marker])
 def test_a_dump_that_is_not_there_yet_waits(installation, damage):
     damage(installation, DAY)
-    outcome = installation.release(DAY)[DAY].outcome
+    outcome = installation.outcome(DAY)
     assert outcome.status is Status.WAITING
     assert place_of(DAY).removeprefix("dumps/") in outcome.message
     assert installation.record(DAY) is None
@@ -118,7 +116,7 @@ def test_readings_beyond_the_public_bounds_are_clamped_and_stop_no_day(installat
     for day, work in installation.release(*days).items():
         assert work.outcome.status is Status.PUBLISHED, day
         assert "71234" not in str(installation.verdict(day))
-    assert read_published(installation.folder / "published")["load_mw"].max() < 40_000
+    assert installation.rows()["load_mw"].max() < 40_000
 
 
 @pytest.fixture
@@ -202,7 +200,7 @@ def test_days_whose_hour_is_past_are_published_at_once(held):
     held.simulate(DAY - timedelta(days=1))
     works = run(held, DAY - timedelta(days=1), DAY)
     assert [work.outcome.status for work in works.values()] == [Status.PUBLISHED, Status.HELD]
-    assert read_published(held.folder / "published")["date"].unique().to_list() == [DAY - timedelta(days=1)]
+    assert held.rows()["date"].unique().to_list() == [DAY - timedelta(days=1)]
 
 
 def test_a_run_that_holds_its_day_changes_no_inode_that_readers_see(held):

@@ -4,10 +4,8 @@ from datetime import date, timedelta
 
 import pytest
 
-import optstream
 from optstream.errors import LedgerError
-from tasks.release.run import terms_of
-from tasks.release.stages import Status
+from tasks.release.run import Status, terms_of
 
 FIRST = date(2016, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
@@ -62,7 +60,7 @@ def test_a_change_before_and_after_which_days_are_released(installation, mechani
     installation.simulate(*DAYS[2:])
     done |= installation.release(*DAYS[2:])
     assert {one.outcome.status for one in done.values()} == {Status.PUBLISHED}, done
-    rows = optstream.read_published(installation.folder / "published", verify=True)
+    rows = installation.rows()
     for day in DAYS:
         own = rows.filter(date=day)
         expected = {"FR", "84", "11"} if day < CHANGED else {"FR", *leaves}
@@ -83,7 +81,7 @@ def test_no_raw_state_goes_over_a_change(installation):
     installation.simulate(CHANGED)
     settings = installation.settings
     assert list(settings.measurements_of(DAYS[1], 0).glob("*.raw"))
-    assert installation.release(CHANGED)[CHANGED].outcome.status is Status.PUBLISHED
+    assert installation.status(CHANGED) is Status.PUBLISHED
     assert not list(settings.measurements_of(DAYS[1], 0).glob("*.raw"))
     assert min(starts_of_groups(installation)) >= settings.calendar.first_step(CHANGED)
 
@@ -98,7 +96,7 @@ def test_raw_state_of_a_period_that_is_forgotten_is_destroyed_as_the_next_is_dra
     installation.ledger.amend(terms_of(installation.settings), "another epsilon", installation.now)
     installation.simulate(DAYS[3])
     # the window of two days is still charged by the budget of before
-    assert installation.release(DAYS[3])[DAYS[3]].outcome.status is Status.PUBLISHED
+    assert installation.status(DAYS[3]) is Status.PUBLISHED
     assert not list(folder.glob("*.raw"))
 
 
@@ -122,8 +120,7 @@ def test_a_change_that_has_not_begun_may_be_taken_back_or_written_anew(installat
     change_from(installation, DAYS[3], 'renamed = { 11 = "PARIS" }')
     installation.run()
     installation.simulate(*DAYS[2:])
-    done = installation.release(*DAYS[2:])
-    assert {one.outcome.status for one in done.values()} == {Status.PUBLISHED}
+    assert installation.statuses(*DAYS[2:]) == {Status.PUBLISHED}
     assert installation.ledger.verify() == []
 
 
@@ -135,7 +132,7 @@ def test_a_restatement_of_an_old_day_has_that_days_tree(installation):
     installation.release(*DAYS[2:])
     again = installation.release(DAYS[1], restate=True)
     assert again[DAYS[1]].outcome.status is Status.PUBLISHED
-    rows = optstream.read_published(installation.folder / "published")
+    rows = installation.rows()
     assert set(rows.filter(date=DAYS[1])["node"]) == {"FR", "84", "11"}
     assert set(rows.filter(date=DAYS[1])["revision"]) == {1}
 

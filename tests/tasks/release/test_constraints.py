@@ -8,15 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-import optstream
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.read import read_statement
 from optstream.estimation import constraints
 from tasks.operate.doctor import examine
 from tasks.plan.dry_run import dry_run
-from tasks.release.constraints import estimate_of
-from tasks.release.stages import Status
+from tasks.release.mechanism import estimate_of
+from tasks.release.run import Status
 from tests.tasks.release.vintage_nights import DAYS as VINTAGES
 from tests.tasks.release.vintage_nights import listed, night
 
@@ -46,7 +45,7 @@ def facts(installation):
 
 
 def rows_of(installation, day):
-    rows = optstream.read_published(installation.settings.published_folder)
+    rows = installation.rows()
     wide = rows.filter(pl.col("date") == day).sort("step").pivot("node", index="step", values="load_mw")
     return {node: wide[node].to_numpy() for node in ("FR", "84", "11")}
 
@@ -60,8 +59,7 @@ def stated(installation, day):
 def test_published_values_keep_the_facts_and_say_so(facts, mechanism):
     if mechanism != "OptStream":
         facts.change_mechanism(mechanism, "scale = 100.0" if mechanism == "HistoryInformed" else "")
-    works = facts.release(*DAYS)
-    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}, works
+    assert facts.statuses(*DAYS) == {Status.PUBLISHED}
     for day, totals in ((DAY, {"FR": 24000}), (NEXT, {"FR": 26000, "11": 14000})):
         values, said = rows_of(facts, day), stated(facts, day).constraints
         assert np.allclose(values["FR"], values["84"] + values["11"], atol=1e-9)
@@ -124,7 +122,7 @@ def test_what_clashes_is_named_and_nothing_is_drawn(facts, fact, totals, told):
     facts.now = facts.now.replace(month=6, day=2)
     found = [one.rule for one in examine(facts.settings, {}, facts.now) if one.place == "[[constraints]]"]
     assert warning in found
-    outcome = facts.release(DAY)[DAY].outcome
+    outcome = facts.outcome(DAY)
     assert outcome.status is Status.FAILED
     for message in (warning, outcome.message):
         assert "the public facts of 2016-06-01 clash" in message
@@ -148,7 +146,7 @@ def test_a_file_of_totals_that_is_none_draws_nothing_and_is_not_shown(facts, tex
         path.symlink_to(next((facts.folder / "dumps").rglob("*.parquet")))
     else:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
-    outcome = facts.release(DAY)[DAY].outcome
+    outcome = facts.outcome(DAY)
     assert outcome.status is Status.FAILED
     assert "[[constraints]] 4: totals 'totals.csv' must" in outcome.message
     assert "secret" not in outcome.message
@@ -171,7 +169,7 @@ def test_new_estimates_keep_the_facts_too(learning):
 
 def test_what_is_not_solved_to_the_end_is_stated_and_told(facts, monkeypatch):
     monkeypatch.setattr(constraints, "TOLERANCES", (1e-300,))
-    assert facts.release(DAY)[DAY].outcome.status is Status.PUBLISHED
+    assert facts.status(DAY) is Status.PUBLISHED
     said = stated(facts, DAY).constraints
     assert not said.converged
     assert "was not solved to the end" in said.in_words

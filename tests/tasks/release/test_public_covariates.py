@@ -8,7 +8,7 @@ import pytest
 from optstream.catalogue import read_catalogue
 from optstream.ledger import ReleaseState
 from tasks.release import draw
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.failing import raising
 from tests.tasks.monitor.conftest import Watched
 from tests.tasks.trusted.test_public_series import INFORMED, hashed
@@ -82,7 +82,7 @@ def test_a_night_that_ends_over_a_covariate_has_drawn_nothing(nights, monkeypatc
     assert ended.outcome.status is not Status.PUBLISHED
     assert (record.state, record.drawing, record.redraws) == (ReleaseState.RESERVED, False, 0)
     nights.later(days=1)
-    assert nights.release(LAST)[LAST].outcome.status is Status.PUBLISHED
+    assert nights.status(LAST) is Status.PUBLISHED
     again = nights.record(LAST)
     assert (again.redraws, again.spends) == (0, record.spends)
 

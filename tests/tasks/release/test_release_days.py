@@ -8,7 +8,6 @@ from fractions import Fraction
 import polars as pl
 import pytest
 
-from optstream import read_published
 from optstream.catalogue import check_files, read_catalogue
 from optstream.errors import LedgerError, ParameterError, PublicationError
 from optstream.ledger import Key, ReleaseState
@@ -19,24 +18,29 @@ from tasks.release import publish, statement
 from tasks.release import run as release
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
-from tasks.release.run import terms_of
-from tasks.release.stages import Status
+from tasks.release.run import Status, terms_of
 from tests.failing import raising
-from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, STEPS, Installation, released_by
+from tests.tasks.two_regions import (
+    CONFIGURATION,
+    FEW_BLOCKS,
+    RESERVED,
+    STAGED,
+    STEPS,
+    Installation,
+    released_by,
+)
 
-FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
-BEFORE_ESTIMATE = STEPS[:6]
+FIRST, SECOND, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 
 
-def status(works, day):
-    assert works[day].outcome is not None
-    return works[day].outcome.status
+def spent(installation):
+    return budget_of(installation.settings, installation.ledger).spent
 
 
 def test_a_day_is_published_for_every_node_consistent_and_charged(installation):
     works = installation.release(FIRST, SECOND)
-    assert status(works, FIRST) is status(works, SECOND) is Status.PUBLISHED
-    rows = read_published(installation.folder / "published", verify=True)
+    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
+    rows = installation.rows()
     assert rows.height == 2 * 3 * 48
     assert rows["load_mw"].min() >= 0
     wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
@@ -44,24 +48,25 @@ def test_a_day_is_published_for_every_node_consistent_and_charged(installation):
     # In units of the resolution they add up exactly.
     units = wide.select((pl.col("FR", "84", "11") * 1000).round().cast(pl.Int64))
     assert (units["FR"] == units["84"] + units["11"]).all()
-    spent = budget_of(installation.settings, installation.ledger)
-    assert 1 - Fraction(1, 2**40) < spent.spent <= 1
+    assert 1 - Fraction(1, 2**40) < spent(installation) <= 1
     assert installation.record(FIRST).state is ReleaseState.PUBLISHED
     catalogue = read_catalogue(installation.folder / "published")
     assert installation.ledger.missing_heads([catalogue.ledger_head]) == []
     assert [one.file for one in catalogue.entries] == [works[day].outcome.file for day in (FIRST, SECOND)]
+    for path in (installation.folder / "trusted").rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 
 
 def test_a_day_to_come_is_refused_though_its_dump_lies_there(installation):
     tomorrow = installation.now.date() + timedelta(days=1)
     installation.simulate(tomorrow)
-    outcome = installation.release(tomorrow)[tomorrow].outcome
+    outcome = installation.outcome(tomorrow)
     assert (outcome.status, installation.record(tomorrow)) == (Status.REFUSED, None)
     assert outcome.message.startswith(
         "it is a day to come, for in Europe/Paris it is 2016-07-01: nothing was read or spent"
     )
     installation.later(hours=22)  # midnight in Paris
-    assert status(installation.release(tomorrow), tomorrow) is Status.PUBLISHED
+    assert installation.status(tomorrow) is Status.PUBLISHED
 
 
 def test_a_second_run_changes_nothing_and_says_so(installation):
@@ -69,9 +74,9 @@ def test_a_second_run_changes_nothing_and_says_so(installation):
     before = installation.files("published", "trusted/measurements")
     head = installation.ledger.head("two-regions")
     installation.later(days=3)
-    works = installation.release(FIRST)
-    assert status(works, FIRST) is Status.UNCHANGED
-    assert "nothing spent" in works[FIRST].outcome.message
+    outcome = installation.outcome(FIRST)
+    assert outcome.status is Status.UNCHANGED
+    assert "nothing spent" in outcome.message
     assert installation.files("published", "trusted/measurements") == before
     assert installation.ledger.head("two-regions") == head
 
@@ -80,100 +85,98 @@ def test_clock_change_days_are_released_at_their_length(installation):
     days = [date(2016, 3, 26), date(2016, 3, 27), date(2016, 3, 28), date(2016, 10, 30)]
     installation.simulate(*days)
     installation.later(hours=24 * 200)  # the last of them is over
-    works = installation.release(*days)
-    assert {status(works, day) for day in days} == {Status.PUBLISHED}
-    rows = read_published(installation.folder / "published")
-    steps = rows.group_by("date").agg(pl.col("step").n_unique()).sort("date")["step"].to_list()
-    assert steps == [48, 46, 48, 50]
-    assert budget_of(installation.settings, installation.ledger).spent <= 1
+    assert installation.statuses(*days) == {Status.PUBLISHED}
+    steps = installation.rows().group_by("date").agg(pl.col("step").n_unique()).sort("date")["step"]
+    assert steps.to_list() == [48, 46, 48, 50]
+    assert spent(installation) <= 1
 
 
 def test_a_day_that_fails_stops_no_other(installation):
     (installation.folder / "dumps/region=84" / f"date={FIRST}" / "part-0.parquet").write_bytes(b"not parquet")
-    works = installation.release(FIRST, SECOND, date(2016, 6, 3))
-    assert status(works, FIRST) is Status.REFUSED
+    works = installation.release(FIRST, SECOND, THIRD)
+    assert [work.outcome.status for work in works.values()] == [
+        Status.REFUSED,
+        Status.PUBLISHED,
+        Status.WAITING,
+    ]
     assert "region=84" in works[FIRST].outcome.message
-    assert status(works, SECOND) is Status.PUBLISHED
-    assert status(works, date(2016, 6, 3)) is Status.WAITING
-    assert installation.record(FIRST) is None
-    assert installation.record(date(2016, 6, 3)) is None
+    assert installation.record(FIRST) is installation.record(THIRD) is None
 
 
 def test_a_full_window_is_refused_before_anything_is_drawn(installation):
     installation.released(FIRST)
     installation.configure('"two-regions"', '"another-stream"')
     installation.configure('folder = "published"', 'folder = "published-elsewhere"')
-    works = installation.release(FIRST)
-    assert status(works, FIRST) is Status.REFUSED
-    assert "of 48 steps" in works[FIRST].outcome.message
-    assert "privacy budget 'people' is 1" in works[FIRST].outcome.message
+    outcome = installation.outcome(FIRST)
+    assert outcome.status is Status.REFUSED
+    assert "of 48 steps" in outcome.message
+    assert "privacy budget 'people' is 1" in outcome.message
     assert installation.ledger.find(Key("another-stream", FIRST.isoformat())) is None
     assert not list((installation.folder / "trusted/measurements").rglob("another-stream/*"))
 
 
 def test_after_drawn_the_measurements_are_the_release(installation):
     """A run that dies after DRAWN is finished by the next one from the stored bytes, without the dumps."""
-    installation.release(FIRST, steps=BEFORE_ESTIMATE)
+    installation.cut_short(FIRST)
     drawn = installation.files("trusted/measurements")
     assert installation.record(FIRST).state is ReleaseState.DRAWN
     for path in (installation.folder / "dumps").rglob("*.parquet"):
         path.unlink()
-    installation.later(hours=1)
-    works = installation.release(FIRST, noise=None)
-    assert status(works, FIRST) is Status.PUBLISHED
+    assert installation.status(FIRST, noise=None) is Status.PUBLISHED
     assert installation.files("trusted/measurements") == drawn
 
 
 def test_a_run_that_dies_after_staging_publishes_the_same_bytes(installation, monkeypatch):
-    installation.release(FIRST, steps=STEPS[:7])
+    installation.cut_short(FIRST, steps=STAGED)
     place = installation.settings.staging_of(FIRST, 0) / installation.record(FIRST).staged_hash[:32]
     staged = place.read_bytes()
-    installation.later(hours=1)
     # Another version of the code would encode other bytes.
     monkeypatch.setattr(statement, "published_rows", None)
-    works = installation.release(FIRST)
-    assert status(works, FIRST) is Status.PUBLISHED
-    assert (installation.folder / "published" / works[FIRST].outcome.file).read_bytes() == staged
+    outcome = installation.outcome(FIRST)
+    assert outcome.status is Status.PUBLISHED
+    assert (installation.folder / "published" / outcome.file).read_bytes() == staged
 
 
-@pytest.mark.parametrize("damage", ["delete", "alter", "truncate"])
+DAMAGE = {
+    "delete": None,
+    "alter": lambda data: data.replace(b'"simulated":false', b'"simulated":true '),
+    "truncate": lambda data: data[:-1],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
 def test_measurements_that_are_gone_or_altered_void_the_day(installation, damage):
-    installation.release(FIRST, steps=BEFORE_ESTIMATE)
+    installation.cut_short(FIRST)
     (path,) = (installation.folder / f"trusted/measurements/two-regions/{FIRST}-r0").iterdir()
     data = path.read_bytes()
     path.unlink()
-    if damage != "delete":
-        path.write_bytes(
-            data[:-1] if damage == "truncate" else data.replace(b'"simulated":false', b'"simulated":true ')
-        )
-    installation.later(hours=1)
-    works = installation.release(FIRST)
-    assert "void" in works[FIRST].outcome.message
+    if damage:
+        path.write_bytes(damage(data))
+    assert "void" in installation.outcome(FIRST).message
     assert installation.record(FIRST).state is ReleaseState.VOID
-    assert budget_of(installation.settings, installation.ledger).spent > Fraction(9, 10)
+    assert spent(installation) > Fraction(9, 10)
     assert not (installation.folder / "published").exists()
     installation.later(hours=1)
-    assert status(installation.release(FIRST), FIRST) is Status.VOID
+    assert installation.status(FIRST) is Status.VOID
 
 
 def test_simulated_noise_is_never_published(installation):
-    works = installation.release(FIRST, noise=simulated_noise(1))
-    assert status(works, FIRST) is Status.FAILED
-    assert "simulated" in works[FIRST].outcome.message
+    outcome = installation.outcome(FIRST, noise=simulated_noise(1))
+    assert outcome.status is Status.FAILED
+    assert "simulated" in outcome.message
     assert not (installation.folder / "published/data").exists()
 
 
 def test_publishing_that_fails_is_finished_by_the_next_run(installation, monkeypatch):
-    monkeypatch.setattr(
-        publish, "publish_releases", raising(PublicationError("the published folder cannot be written"))
-    )
+    fails = raising(PublicationError("the published folder cannot be written"))
+    monkeypatch.setattr(publish, "publish_releases", fails)
     works = installation.release(FIRST)
-    assert status(works, FIRST) is Status.FAILED
+    assert works[FIRST].outcome.status is Status.FAILED
     assert installation.record(FIRST).state is ReleaseState.DRAWN
     monkeypatch.undo()
-    assert "wait" in installation.release(FIRST, owner="impatient")[FIRST].outcome.message
+    assert "wait" in installation.outcome(FIRST, owner="impatient").message
     release.let_go(installation.run(), works.values())
-    assert status(installation.release(FIRST, owner="next"), FIRST) is Status.PUBLISHED
+    assert installation.status(FIRST, owner="next") is Status.PUBLISHED
     assert check_files(installation.folder / "published") == []
 
 
@@ -206,23 +209,17 @@ def test_one_day_that_cannot_be_published_keeps_no_other_back(installation):
     assert [entry.period for entry in read_catalogue(installation.folder / "published").entries] == [SECOND]
 
 
-def test_the_trusted_zone_is_closed_to_others(installation):
-    installation.released(FIRST)
-    for path in (installation.folder / "trusted").rglob("*"):
-        mode = stat.S_IMODE(path.stat().st_mode)
-        assert mode & 0o077 == 0, f"{path}: {mode:o}"
-
-
 def test_raw_values_stay_out_of_every_value_that_a_step_returns(installation):
     """What Prefect may print of a task's result."""
     run, works = installation.run(), [release.Requested(FIRST)]
     for step in STEPS:
         works = step(run, works)
-        shown = repr(works)
-        assert "load_mw" not in shown
-        assert "shape:" not in shown
+        assert "load_mw" not in repr(works)
+        assert "shape:" not in repr(works)
     assert isinstance(works[0], release.Ended)
 
+
+# Days of OptStream with points that the draw chooses, around a change of the clock.
 
 DAYS = [date(2016, 3, 25) + timedelta(days=number) for number in range(5)]
 
@@ -234,111 +231,72 @@ def l1(installation):
     return installation
 
 
-def statuses(works):
-    return {work.day: work.outcome.status for work in works.values()}
-
-
 @pytest.mark.parametrize(
     "order",
     [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [0, 2, 4, 1, 3]],
     ids=["forwards", "backwards", "late days between others"],
 )
 def test_days_in_any_order_stay_within_epsilon_across_a_clock_change(l1, order):
-    works = l1.release(*[DAYS[number] for number in order])
-    assert set(statuses(works).values()) == {Status.PUBLISHED}, works
-    assert read_published(l1.folder / "published")["date"].n_unique() == 5
-    assert budget_of(l1.settings, l1.ledger).spent <= 1
+    assert l1.statuses(*[DAYS[number] for number in order]) == {Status.PUBLISHED}
+    assert l1.rows()["date"].n_unique() == 5
+    assert spent(l1) <= 1
     assert l1.ledger.verify() == []
 
 
-def test_the_plan_knows_the_points_of_the_days_around_it(l1):
+def test_the_plan_knows_the_points_of_the_days_around_it_and_is_drawn_by_what_was_charged(l1):
+    """Were the rule to look again at draw time, a day could measure what it was not charged for."""
     l1.released(DAYS[0])
-    l1.release(DAYS[1], steps=STEPS[:5])
-    reserved = [spend for spend in l1.record(DAYS[1]).spends if isinstance(spend, CappedSpend)]
-    drawn = [
-        spend
-        for spend in l1.record(DAYS[0]).spends
-        if isinstance(spend, StepSpend) and spend.stage == "samples"
-    ]
-    for plan, spend in zip(reserved, drawn, strict=True):
+    (work,) = l1.release(DAYS[1], steps=RESERVED).values()
+    plans = [spend for spend in l1.record(DAYS[1]).spends if isinstance(spend, CappedSpend)]
+    before = [spend for spend in l1.record(DAYS[0]).spends if isinstance(spend, StepSpend)]
+    for plan, spend in zip(plans, (one for one in before if one.stage == "samples"), strict=True):
         measured = [spend.first_step + step for step, weight in enumerate(spend.weights) if weight]
         assert plan.taken == tuple(measured)
         assert plan.cap == 10
-
-
-def test_the_draw_uses_the_state_that_was_charged(l1):
-    """Were the rule to look again at draw time, a day could measure what it was not charged for."""
-    l1.released(DAYS[0])
-    (work,) = l1.release(DAYS[1], steps=STEPS[:5]).values()
-    taken = {
-        str(spend.level): list(spend.taken)
-        for spend in l1.record(DAYS[1]).spends
-        if isinstance(spend, CappedSpend)
-    }
-    assert work.memory.state == {"points": taken}
+    assert work.memory.state == {"points": {str(plan.level): list(plan.taken) for plan in plans}}
 
 
 def test_the_noise_is_that_of_the_shortest_day_on_every_day(l1):
     """Otherwise a window that meets a 46-step day would lose more than its plan says."""
     mechanisms = [mechanism_for(l1.settings, day) for day in DAYS]
     assert {mechanism.shortest_period for mechanism in mechanisms} == {46}
-    assert {mechanism.epsilon for mechanism in mechanisms} == {mechanisms[0].epsilon}
-    assert mechanisms[0].epsilon <= 1
+    (epsilon,) = {mechanism.epsilon for mechanism in mechanisms}
+    assert epsilon <= 1
     assert mechanisms[2].plan(46)
     with pytest.raises(ParameterError):
         mechanisms[2].plan(44)
 
 
-DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+# Devices whose readings may lie in several leaves at one step.
+
 ROAMING = '[stream]\nunit = "roaming"\nleaves_per_step = {}\n'
-TWO, ONE = '84 = "FR"\n11 = "FR"\n', 'ALL = "FR"\n'
-DATED = (
-    TWO
-    + f"""[[hierarchy.changes]]
-valid_from = {NEXT}
-merged = {{ ALL = ["84", "11"] }}
-"""
-)
+TWO = '84 = "FR"\n11 = "FR"\n'
+CHANGE = f'[[hierarchy.changes]]\nvalid_from = {SECOND}\nmerged = {{ ALL = ["84", "11"] }}\n'
+HIERARCHIES = {"two": TWO, "one": 'ALL = "FR"\n', "dated": TWO + CHANGE}
 OPTSTREAM = CONFIGURATION.replace('"1"\nbounds', '"1"\nresolution = "1"\nbounds')
-MECHANISMS = ("OptStream", "Laplace", "Gaussian", "HistoryInformed", "BudgetAbsorption", "Fast")
-TEXTS = [
-    OPTSTREAM,
-    *(
-        released_by(name, OPTSTREAM, FEW_BLOCKS if name == "HistoryInformed" else "")
-        for name in MECHANISMS[1:]
-    ),
-]
-
-
-def lost_to_all_readings(settings, day):
-    """What a window loses to a device whose readings all move by alpha, also where they lie in one leaf."""
-    plan = mechanism_for(settings, day).plan(settings.calendar.n_steps(day), 0)
-    moved = [replace(spend, leaves_changed=settings.stream.leaves_per_step) for spend in plan]
-    return worst_window(moved, settings.privacy.window).epsilon
+TEXTS = {"OptStream": OPTSTREAM} | {
+    name: released_by(name, OPTSTREAM, FEW_BLOCKS if name == "HistoryInformed" else "")
+    for name in ("Laplace", "Gaussian", "HistoryInformed", "BudgetAbsorption", "Fast")
+}
 
 
 @pytest.mark.parametrize("leaves", [2, 3])
-@pytest.mark.parametrize("hierarchy", [TWO, ONE, DATED], ids=["two", "one", "dated"])
-@pytest.mark.parametrize("text", TEXTS, ids=MECHANISMS)
+@pytest.mark.parametrize("hierarchy", HIERARCHIES.values(), ids=list(HIERARCHIES))
+@pytest.mark.parametrize("text", TEXTS.values(), ids=list(TEXTS))
 def test_the_noise_of_any_tree_is_for_all_readings_in_one_leaf(load_text, text, hierarchy, leaves):
-    text = text.replace("[stream]\n", ROAMING.format(leaves)).replace(TWO, hierarchy)
-    settings = load_text(text)
-    for day in (DAY, NEXT):
-        assert lost_to_all_readings(settings, day) <= settings.model.budget
+    """A window of a device whose readings all move by alpha, also where they lie in one leaf."""
+    settings = load_text(text.replace("[stream]\n", ROAMING.format(leaves)).replace(TWO, hierarchy))
+    for day in (FIRST, SECOND):
+        plan = mechanism_for(settings, day).plan(settings.calendar.n_steps(day), 0)
+        moved = [replace(spend, leaves_changed=settings.stream.leaves_per_step) for spend in plan]
+        assert worst_window(moved, settings.privacy.window).epsilon <= settings.model.budget
 
 
 def test_the_ledger_takes_no_plan_that_is_priced_for_fewer_readings(tmp_path):
     (tmp_path / "optstream.toml").write_text(OPTSTREAM.replace("[stream]\n", ROAMING.format(2)))
-    installation = Installation(tmp_path)
-    run = installation.run()
-    plan = mechanism_for(run.settings, DAY).plan(48, 0)
+    run = Installation(tmp_path).run()
+    plan = mechanism_for(run.settings, FIRST).plan(48, 0)
     fewer = [replace(spend, leaves_changed=1) for spend in plan]
+    key, terms = Key("two-regions", str(FIRST)), terms_of(run.settings)
     with pytest.raises(LedgerError, match="priced for another alpha or unit"):
-        run.ledger.reserve(
-            Key("two-regions", str(DAY)),
-            fewer,
-            "a run",
-            run.clock(),
-            timedelta(hours=1),
-            terms=terms_of(run.settings),
-        )
+        run.ledger.reserve(key, fewer, "a run", run.clock(), timedelta(hours=1), terms=terms)

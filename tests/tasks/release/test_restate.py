@@ -1,25 +1,25 @@
 """A day measured again under its own budget, and a day published again from what was drawn."""
 
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import timedelta
 from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
 
-from optstream.catalogue import check_files, read_catalogue, read_published
+from optstream.catalogue import check_files, read_catalogue
 from optstream.errors import LedgerError
 from optstream.ledger import Key, ReleaseState
 from tasks.release import pipeline as steps
+from tasks.release import publish as publish_module
 from tasks.release.publish import days_published
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, night
-from tests.tasks.two_regions import STEPS, Installation
+from tests.tasks.two_regions import DRAWN, RESERVED, STEPS, Installation
 
-DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+DAY, NEXT, THIRD = DAYS[:3]
 L1 = ('method = "equally_spaced"\nn_samples = 10', 'method = "l1"\nn_samples = 10\nthreshold = "50"')
-UNTIL_DRAW = STEPS[:6]
 
 
 @pytest.fixture
@@ -34,84 +34,75 @@ def spent(installation):
     return installation.ledger.worst("people").epsilon
 
 
-def restate(installation, *days, **more):
-    return [work.outcome for work in installation.release(*days, restate=True, **more).values()]
+def newest(installation, day=DAY):
+    return installation.ledger.latest("two-regions", day.isoformat())
 
 
 def test_first_releases_leave_the_share_alone_and_restatements_use_no_more(kept_back):
     assert Fraction(89, 100) < spent(kept_back) <= Fraction(9, 10)
-    assert [outcome.status for outcome in restate(kept_back, DAY, NEXT)] == [Status.PUBLISHED] * 2
+    assert kept_back.statuses(DAY, NEXT, restate=True) == {Status.PUBLISHED}
     assert Fraction(99, 100) < spent(kept_back) <= 1
-    assert kept_back.ledger.verify() == []
-    rows = read_published(kept_back.folder / "published", verify=True)
-    assert rows["revision"].unique().to_list() == [1]
-    assert check_files(kept_back.folder / "published") == []
+    assert kept_back.rows()["revision"].unique().to_list() == [1]
     assert len(list((kept_back.folder / "published/superseded").rglob("*.parquet"))) == 2
+    kept_back.assert_sound()
 
 
-def test_the_share_holds_one_restatement_of_a_day(kept_back):
-    restate(kept_back, DAY)
-    before = kept_back.files("published", "trusted/measurements")
-    (again,) = restate(kept_back, DAY)
-    assert again.status is Status.REFUSED
-    assert "revision 2" in again.message
-    assert "Nothing was reserved" in again.message
-    assert kept_back.files("published", "trusted/measurements") == before
-    assert kept_back.ledger.latest("two-regions", DAY.isoformat()).revision == 1
-
-
-def test_without_a_share_nothing_is_measured_again(installation):
+@pytest.mark.parametrize(
+    ("share", "revision", "words"),
+    [("1/10", 1, ("revision 2", "Nothing was reserved")), ("0", 0, ("restatement_share",))],
+)
+def test_without_a_share_that_is_left_nothing_is_measured_again(installation, share, revision, words):
+    installation.configure('restatement_share = "0"', f'restatement_share = "{share}"')
     installation.released(DAY)
-    before = installation.files("published")
-    (refused,) = restate(installation, DAY)
+    for _ in range(revision):
+        installation.release(DAY, restate=True)
+    before = installation.files("published", "trusted/measurements")
+    refused = installation.outcome(DAY, restate=True)
     assert refused.status is Status.REFUSED
-    assert "restatement_share" in refused.message
-    assert installation.files("published") == before
-    assert installation.ledger.latest("two-regions", DAY.isoformat()).revision == 0
+    assert all(part in refused.message for part in words)
+    assert installation.files("published", "trusted/measurements") == before
+    assert newest(installation).revision == revision
 
 
 @pytest.mark.parametrize("asked_again", [True, False])
 def test_a_restatement_that_was_cut_short_goes_on_from_its_measurements(kept_back, asked_again):
-    kept_back.release(DAY, steps=UNTIL_DRAW, restate=True)
+    kept_back.cut_short(DAY, restate=True)
     drawn = kept_back.files("trusted/measurements")
-    assert kept_back.ledger.latest("two-regions", DAY.isoformat()).state is ReleaseState.DRAWN
-    kept_back.later(hours=1)
-    assert kept_back.release(DAY, restate=asked_again)[DAY].outcome.status is Status.PUBLISHED
+    assert newest(kept_back).state is ReleaseState.DRAWN
+    assert kept_back.status(DAY, restate=asked_again) is Status.PUBLISHED
     assert kept_back.files("trusted/measurements") == drawn
-    assert read_catalogue(kept_back.folder / "published").entry(DAY).revision == 1
+    assert kept_back.entry(DAY).revision == 1
 
 
 def test_l1_plans_of_one_share_do_not_look_at_the_other(installation):
     """Windows full of first points leave restatements their points, and the other way round."""
     installation.configure(*L1)
     installation.configure('restatement_share = "0"', 'restatement_share = "1/2"')
-    installation.simulate(date(2016, 6, 3))
+    installation.simulate(THIRD)
     installation.released(DAY, NEXT)
-    assert [outcome.status for outcome in restate(installation, NEXT, DAY)] == [Status.PUBLISHED] * 2
-    first = installation.release(date(2016, 6, 3))[date(2016, 6, 3)]
-    assert first.outcome.status is Status.PUBLISHED
+    assert installation.statuses(NEXT, DAY, restate=True) == {Status.PUBLISHED}
+    assert installation.status(THIRD) is Status.PUBLISHED
     assert spent(installation) <= 1
     assert installation.ledger.verify() == []
 
 
 def test_a_live_owner_keeps_its_day(installation):
-    (work,) = installation.release(DAY, steps=STEPS[:5]).values()
+    (work,) = installation.release(DAY, steps=RESERVED).values()
     run = installation.run()
     for step in STEPS[5:7]:
         installation.later(minutes=6)
         (work,) = step(run, [work])
     installation.later(minutes=14)
+    key = Key("two-regions", DAY.isoformat())
     with pytest.raises(LedgerError, match="another run"):
-        run.ledger.adopt(
-            Key("two-regions", DAY.isoformat()), "a thief", installation.now, timedelta(minutes=15)
-        )
+        run.ledger.adopt(key, "a thief", installation.now, timedelta(minutes=15))
     installation.later(minutes=20)
     (published,) = steps.publish_releases(run, [work])
     assert published.outcome.status is Status.PUBLISHED
 
 
 def test_an_owner_that_was_taken_over_while_away_does_not_renew(installation):
-    (work,) = installation.release(DAY, steps=STEPS[:5]).values()
+    (work,) = installation.release(DAY, steps=RESERVED).values()
     away = installation.run()
     installation.later(minutes=20)
     installation.release(DAY)
@@ -125,19 +116,22 @@ def test_an_owner_that_was_taken_over_while_away_does_not_renew(installation):
 def test_a_restatement_that_would_measure_nothing_is_refused(either, learning, monkeypatch):
     """HistoryInformed has nothing left for a second one: the first stays what readers have."""
     learning.release(DAY, NEXT)
-    assert [outcome.status for outcome in restate(learning, DAY)] == [Status.PUBLISHED]
+    assert learning.status(DAY, restate=True) is Status.PUBLISHED
     before = learning.files("published", "trusted/measurements")
-    (again,) = restate(learning, DAY)
+    again = learning.outcome(DAY, restate=True)
     assert again.status is Status.REFUSED
     assert "would measure nothing" in again.message
     assert learning.files("published", "trusted/measurements") == before
-    assert learning.ledger.latest("two-regions", DAY.isoformat()).revision == 1
+    assert newest(learning).revision == 1
     assert learning.problems() == []
     # the fault: nobody looks at what the plan costs
     monkeypatch.setattr("tasks.release.reserve.worst_window", lambda *_: SimpleNamespace(epsilon=1))
-    assert [outcome.status for outcome in restate(learning, DAY)] == [Status.PUBLISHED]
+    assert learning.status(DAY, restate=True) is Status.PUBLISHED
     (problem,) = learning.problems()
     assert "revision 2 measured nothing" in problem
+
+
+# Days that are published again.
 
 
 @dataclass
@@ -148,11 +142,9 @@ class Published:
     def folder(self):
         return self.installation.folder / "published"
 
-    def file(self, day):
-        return self.folder / read_catalogue(self.folder).entry(day).file
-
-    def manifest(self, day):
-        return self.folder / read_catalogue(self.folder).entry(day).manifest
+    def path(self, which, day=DAY):
+        """The file or the manifest of a day."""
+        return self.folder / getattr(self.installation.entry(day), which)
 
     def again(self, *days):
         """What became of them; the ledger has no new event, and no noise was asked for."""
@@ -161,12 +153,18 @@ class Published:
         assert self.installation.ledger.head("two-regions") == head
         return outcomes
 
+    def comes_back(self, *days):
+        """Whether these days are published again, as they were before they were harmed."""
+        return {one.status for one in self.again(*days)} == {Status.PUBLISHED}
+
+    def is_refused(self, words, *days):
+        (outcome,) = self.again(*days)
+        assert (outcome.status, words in outcome.message) == (Status.FAILED, True), outcome
+        return True
+
     def bytes(self):
-        return {
-            name: data
-            for name, data in self.installation.files("published").items()
-            if name.suffix != ".lock"
-        }
+        found = self.installation.files("published")
+        return {name: data for name, data in found.items() if name.suffix != ".lock"}
 
     def staged(self):
         return [path for path in (self.installation.folder / "trusted/staging").rglob("*") if path.is_file()]
@@ -198,15 +196,21 @@ def spoil(path):
 
 @pytest.mark.parametrize(
     ("harm", "which"),
-    [(lose, "file"), (truncate, "file"), (spoil, "manifest"), (lose, "manifest"), (spoil, "both")],
+    [
+        (lose, ["file"]),
+        (truncate, ["file"]),
+        (spoil, ["manifest"]),
+        (lose, ["manifest"]),
+        (spoil, ["file", "manifest"]),
+    ],
 )
 @pytest.mark.parametrize("source", ["staging", "measurements"])
 def test_the_same_bytes_are_back(published, harm, source, which):
     before = published.bytes()
     if source == "measurements":
         published.forget_staging()
-    for name in ("file", "manifest") if which == "both" else (which,):
-        harm(getattr(published, name)(DAY))
+    for name in which:
+        harm(published.path(name))
     assert published.installation.problems()
     (outcome,) = published.again(DAY)
     assert (outcome.status, "same bytes" in outcome.message) == (Status.PUBLISHED, True), outcome
@@ -218,12 +222,12 @@ def test_the_same_bytes_are_back(published, harm, source, which):
 
 @pytest.mark.parametrize("either", ["sqlite", "postgresql"], indirect=True)
 def test_a_whole_folder_that_was_lost_is_made_again(published):
-    before = read_published(published.folder)
+    before = published.installation.rows()
     for path in sorted(published.folder.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     assert days_published(published.installation.run()) == {DAY, NEXT}
-    assert [one.status for one in published.again(DAY, NEXT)] == [Status.PUBLISHED] * 2
-    assert read_published(published.folder, verify=True).equals(before)
+    assert published.comes_back(DAY, NEXT)
+    assert published.installation.rows().equals(before)
     assert published.installation.problems() == []
 
 
@@ -231,10 +235,9 @@ def test_a_catalogue_that_is_no_catalogue_is_removed_and_made_again_as_it_was(pu
     path = published.folder / "catalogue.json"
     before = read_catalogue(published.folder)
     truncate(path)
-    (told,) = published.installation.publish_again(DAY)
-    assert (told.status, "or remove it" in told.message) == (Status.FAILED, True), told
+    assert published.is_refused("or remove it", DAY)
     path.unlink()
-    assert [one.status for one in published.again(DAY, NEXT)] == [Status.PUBLISHED] * 2
+    assert published.comes_back(DAY, NEXT)
     after = read_catalogue(published.folder)
     assert [entry.file for entry in after.entries] == [entry.file for entry in before.entries]
     assert published.installation.problems() == []
@@ -243,8 +246,7 @@ def test_a_catalogue_that_is_no_catalogue_is_removed_and_made_again_as_it_was(pu
 def test_a_withdrawn_day_is_refused(published):
     published.installation.withdraw(DAY)
     before = published.bytes()
-    (outcome,) = published.again(DAY)
-    assert (outcome.status, "was withdrawn" in outcome.message) == (Status.FAILED, True)
+    assert published.is_refused("was withdrawn", DAY)
     assert published.bytes() == before
     assert days_published(published.installation.run()) == {NEXT}
 
@@ -252,32 +254,29 @@ def test_a_withdrawn_day_is_refused(published):
 @pytest.mark.parametrize("either", ["sqlite", "postgresql"], indirect=True)
 def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(published, monkeypatch):
     """The withdrawal comes between the look at the ledger and the turn at the folder."""
-    from tasks.release import publish as module
-
-    real = module.publish_releases
+    real = publish_module.publish_releases
 
     def late(*arguments):
         published.installation.withdraw(DAY)
         return real(*arguments)
 
-    lose(published.file(DAY))
-    monkeypatch.setattr(module, "publish_releases", late)
+    lose(published.path("file"))
+    monkeypatch.setattr(publish_module, "publish_releases", late)
     (outcome,) = published.installation.publish_again(DAY)
     assert (outcome.status, "withdrawn" in outcome.message) == (Status.FAILED, True)
-    assert read_published(published.folder)["date"].unique().to_list() == [NEXT]
+    assert published.installation.rows()["date"].unique().to_list() == [NEXT]
     assert check_files(published.folder) == []
 
 
 def test_a_day_whose_noise_is_known_is_refused(published):
     published.installation.compromise(DAY)
-    lose(published.file(DAY))
-    (outcome,) = published.again(DAY)
-    assert (outcome.status, "know the noise" in outcome.message) == (Status.FAILED, True)
+    lose(published.path("file"))
+    assert published.is_refused("know the noise", DAY)
     assert list((published.folder / "data").glob(f"date={DAY}/*")) == []
 
 
 def test_what_was_never_published_is_left_to_a_run(installation):
-    installation.release(DAY, steps=STEPS[:6])
+    installation.release(DAY, steps=DRAWN)
     drawn, unknown = Published(installation).again(DAY, NEXT)
     assert (drawn.status, "DRAWN, not published" in drawn.message) == (Status.FAILED, True)
     assert (unknown.status, "optstream run" in unknown.message) == (Status.FAILED, True)
@@ -288,35 +287,29 @@ def test_other_bytes_than_the_recorded_ones_are_never_published(published):
     """Neither spoilt staging nor what another configuration computes takes a file's place."""
     for path in published.staged():
         spoil(path)
-    lose(published.file(DAY))
+    lose(published.path("file"))
     published.installation.configure("n_samples = 10", "n_samples = 12")
-    manifest = published.manifest(DAY)
+    manifest = published.path("manifest")
     manifest.write_text(manifest.read_text().replace('"two-regions"', '"another"'))
-    (outcome,) = published.again(DAY)
-    assert (outcome.status, "from a copy" in outcome.message) == (Status.FAILED, True), outcome
+    assert published.is_refused("from a copy", DAY)
     assert list((published.folder / "data").glob(f"date={DAY}/*")) == []
 
 
-def test_another_version_takes_the_statement_from_the_manifest(published, monkeypatch):
-    before = published.bytes()
-    published.forget_staging()
-    lose(published.file(DAY))
-    monkeypatch.setattr("optstream.__version__", "99.0")
-    assert published.again(DAY)[0].status is Status.PUBLISHED
-    assert published.bytes() == before
-
-
-def test_a_restated_day_comes_back_in_its_newest_revision(installation):
+@pytest.mark.parametrize("what", ["another version", "a restated day"])
+def test_what_was_stated_comes_back(installation, monkeypatch, what):
     installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.released(DAY)
-    installation.release(DAY, restate=True)
+    if what == "a restated day":
+        installation.release(DAY, restate=True)
+    else:
+        monkeypatch.setattr("optstream.__version__", "99.0")  # the statement is the manifest's
     published = Published(installation)
     published.forget_staging()
     before = published.bytes()
-    lose(published.file(DAY))
-    assert published.again(DAY)[0].status is Status.PUBLISHED
+    lose(published.path("file"))
+    assert published.comes_back(DAY)
     assert published.bytes() == before
-    assert read_catalogue(published.folder).entry(DAY).revision == 1
+    assert installation.entry(DAY).revision == int(what == "a restated day")
 
 
 def three_nights(installation):
@@ -329,11 +322,11 @@ def test_a_new_estimate_comes_back_as_readers_had_it(learning, source):
     learning.once(three_nights)
     published = Published(learning)
     before = published.bytes()
-    assert read_catalogue(published.folder).entry(DAYS[0]).vintage == 2
+    assert learning.entry(DAY).vintage == 2
     if source == "measurements":
         published.forget_staging()
     for day in DAYS[:3]:
-        lose(published.file(day))
-    assert {one.status for one in published.again(*DAYS[:3])} == {Status.PUBLISHED}
+        lose(published.path("file", day))
+    assert published.comes_back(*DAYS[:3])
     assert published.bytes() == before
     assert learning.problems() == []

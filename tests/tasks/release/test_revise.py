@@ -1,24 +1,26 @@
 """Revised estimates: later measurements sharpen earlier days, under the same spends, a vintage at a time."""
 
-import json
 from datetime import date, timedelta
 
 import numpy as np
+import pytest
 
-from optstream.catalogue import read_catalogue, read_published
+from optstream.errors import LedgerError
 from optstream.history.blocks import unpacked
 from optstream.ledger import ReleaseState
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise.secure import SimulatedNoise
 from tasks.release import pipeline as steps
-from tasks.release import revise
+from tasks.release import publish, revise
 from tasks.release.mechanism import mechanism_for
 from tasks.release.revise import due
-from tasks.release.stages import Status
+from tasks.release.run import Status, terms_of
 from tests.failing import raising
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised
 from tests.tasks.two_regions import FEW_BLOCKS, STEPS
+
+FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH = DAYS
 
 
 class GivenNoise(SimulatedNoise):
@@ -27,36 +29,31 @@ class GivenNoise(SimulatedNoise):
     simulated = False
 
 
+def revised_statuses(installation):
+    return {day: one.status for day, one in revised(installation).items()}
+
+
 def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
     """The noise is given: days' differences are learned from noisy days too."""
-    installation, noise = learning, GivenNoise(0)
-    assert night(installation, DAYS[0], noise=noise) == {}
-    first = read_published(installation.folder / "published")
-    assert set(night(installation, DAYS[1], noise=noise)) == {DAYS[0]}
-    before = installation.ledger.worst("people"), installation.record(DAYS[0]).spends
-    assert set(night(installation, DAYS[2], noise=noise)) == {DAYS[0], DAYS[1]}
-    assert set(night(installation, DAYS[3], noise=noise)) == {DAYS[1], DAYS[2]}
-    assert listed(installation) == {DAYS[0]: 2, DAYS[1]: 2, DAYS[2]: 1, DAYS[3]: 0}
-    assert installation.record(DAYS[0]).spends == before[1]
-    assert installation.record(DAYS[0]).state is ReleaseState.PUBLISHED
-    rows = read_published(installation.folder / "published", verify=True)
-    mechanism = mechanism_for(installation.settings, DAYS[0])
-    expected = mechanism.revise(
-        installation.measured(DAYS[0]), [installation.measured(day) for day in DAYS[1:3]]
-    )
-    wide = rows.filter(date=DAYS[0]).pivot(on="step", index="node", values="load_mw")
-    found = np.array(
-        [
-            wide.filter(node=name).drop("node").row(0)
-            for name in installation.settings.tree_of(date.min).leaves
-        ]
-    )
-    assert np.allclose(
-        found, expected.values[installation.settings.tree_of(date.min).leaf_indices], atol=0.0006
-    )
-    assert not rows.filter(date=DAYS[0])["load_mw"].equals(first["load_mw"])
-    assert rows.filter(date=DAYS[0])["load_mw_se"].mean() < first["load_mw_se"].mean()
-    installation.assert_sound()
+    noise, tree = GivenNoise(0), learning.settings.tree_of(date.min)
+    assert night(learning, FIRST, noise=noise) == {}
+    first = learning.rows()
+    assert set(night(learning, SECOND, noise=noise)) == {FIRST}
+    before = learning.record(FIRST).spends
+    assert set(night(learning, THIRD, noise=noise)) == {FIRST, SECOND}
+    assert set(night(learning, FOURTH, noise=noise)) == {SECOND, THIRD}
+    assert listed(learning) == {FIRST: 2, SECOND: 2, THIRD: 1, FOURTH: 0}
+    assert learning.record(FIRST).spends == before
+    assert learning.record(FIRST).state is ReleaseState.PUBLISHED
+    rows = learning.rows().filter(date=FIRST)
+    mechanism = mechanism_for(learning.settings, FIRST)
+    expected = mechanism.revise(learning.measured(FIRST), [learning.measured(day) for day in DAYS[1:3]])
+    wide = rows.pivot(on="step", index="node", values="load_mw")
+    found = np.array([wide.filter(node=name).drop("node").row(0) for name in tree.leaves])
+    assert np.allclose(found, expected.values[tree.leaf_indices], atol=0.0006)
+    assert not rows["load_mw"].equals(first["load_mw"])
+    assert rows["load_mw_se"].mean() < first["load_mw_se"].mean()
+    learning.assert_sound()
 
 
 def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_after_them_that_count(learning):
@@ -66,11 +63,11 @@ def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_aft
     learning.released(*DAYS[:4])
     learning.released(*old)
     nightly, filled = due(learning.run()), due(learning.run(), old[2:])
-    told = {one.day: [day for day, _ in one.later] for one in nightly}
-    assert told == {DAYS[1]: DAYS[2:4], DAYS[2]: DAYS[3:4]}
-    of_the_span = {one.day: [day for day, _ in one.later] for one in filled if one.day < DAYS[0]}
+    later = {one.day: [day for day, _ in one.later] for one in nightly}
+    assert later == {SECOND: DAYS[2:4], THIRD: DAYS[3:4]}
+    of_the_span = {one.day: [day for day, _ in one.later] for one in filled if one.day < FIRST}
     assert of_the_span == {old[1]: old[2:4], old[2]: old[3:5], old[3]: old[4:6], old[4]: old[5:6]}
-    assert [one for one in filled if one.day >= DAYS[0]] == nightly
+    assert [one for one in filled if one.day >= FIRST] == nightly
     run = learning.run()
     steps.publish_revisions(run, steps.revise_estimates(run, filled))
     assert due(run, old[2:]) == []
@@ -78,13 +75,12 @@ def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_aft
 
 
 def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(learning):
-    learning.once(night, DAYS[0])
-    night(learning, DAYS[1])
-    entry = read_catalogue(learning.folder / "published").entry(DAYS[0])
-    data = [path.name for path in (learning.folder / f"published/data/date={DAYS[0]}").iterdir()]
-    assert data == [entry.file.rpartition("/")[2]]
-    assert len(list((learning.folder / f"published/superseded/date={DAYS[0]}").iterdir())) == 1
-    statement = json.loads((learning.folder / "published" / entry.manifest).read_text())["statement"]
+    learning.once(night, FIRST)
+    night(learning, SECOND)
+    data = [path.name for path in (learning.folder / f"published/data/date={FIRST}").iterdir()]
+    assert data == [learning.entry(FIRST).file.rpartition("/")[2]]
+    assert len(list((learning.folder / f"published/superseded/date={FIRST}").iterdir())) == 1
+    statement = learning.statement(FIRST)
     assert statement["vintage"] == 1
     assert "vintage 1, a revised estimate" in statement["privacy_in_words"]
     assert "costs nothing more" in statement["privacy_in_words"]
@@ -96,22 +92,17 @@ def test_a_new_estimate_states_what_its_draw_was_planned_for_whatever_is_configu
     """Sum of alpha and rounding as before, and another share, are no amendment."""
     learning.configure('alpha = "1"', 'alpha = "0.5"')
     learning.configure("[input]", '[input]\nsupplier_rounding = "0.5"')
-    assert night(learning, DAYS[0]) == {}
-
-    def stated():
-        entry = read_catalogue(learning.folder / "published").entry(DAYS[0])
-        return json.loads((learning.folder / "published" / entry.manifest).read_text())["statement"]
-
-    first = stated()
+    assert night(learning, FIRST) == {}
+    first = learning.statement(FIRST)
     learning.configure('supplier_rounding = "0.5"', 'supplier_rounding = "0"')
     learning.configure('alpha = "0.5"', 'alpha = "1"')
     learning.configure("[budget]", '[budget]\nstream_share = "1/2"')
     learning.configure('bounds = ["0", "20000"]', 'bounds = ["0", "30000"]')
-    assert set(night(learning, DAYS[1])) == {DAYS[0]}
-    now = stated()
+    assert set(night(learning, SECOND)) == {FIRST}
+    now = learning.statement(FIRST)
     assert (first["vintage"], now["vintage"]) == (0, 1)
-    for told in ("epsilon_plan", "supplier_rounding", "long_spans", "privacy_model", "bounds"):
-        assert now[told] == first[told], told
+    for key in ("epsilon_plan", "supplier_rounding", "long_spans", "privacy_model", "bounds"):
+        assert now[key] == first[key], key
     assert "changes of each reading by at most 0.5 in" in now["privacy_in_words"]
     learning.assert_sound()
 
@@ -119,127 +110,116 @@ def test_a_new_estimate_states_what_its_draw_was_planned_for_whatever_is_configu
 def test_an_amendment_stops_smoothing_across_it(learning):
     learning.once(night, *DAYS[:2])
     learning.configure('alpha = "1"', 'alpha = "2"')
-    from tasks.release.run import terms_of
-
     learning.ledger.amend(terms_of(learning.settings), "larger customers", learning.now)
     learning.configure("revise_days = 2", "revise_days = 10")
     done = {}
     for day in DAYS[2:]:
-        if learning.release(day)[day].outcome.status is Status.PUBLISHED:
+        if learning.status(day) is Status.PUBLISHED:
             done = revised(learning)
     assert done
-    assert DAYS[0] not in done
-    assert DAYS[1] not in done
-    assert listed(learning)[DAYS[0]] == 1
+    assert not {FIRST, SECOND} & done.keys()
+    assert listed(learning)[FIRST] == 1
     learning.assert_sound()
 
 
 def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
     """It may be held until its hour: a new estimate before would tell when it was drawn."""
     learning.released(*DAYS[:2])
-    learning.release(DAYS[2], steps=STEPS[:-1])
-    assert learning.record(DAYS[2]).state is ReleaseState.DRAWN
+    learning.release(THIRD, steps=STEPS[:-1])
+    assert learning.record(THIRD).state is ReleaseState.DRAWN
     (work,) = due(learning.run())
-    assert (work.day, [day for day, _ in work.later]) == (DAYS[0], [DAYS[1]])
+    assert (work.day, [day for day, _ in work.later]) == (FIRST, [SECOND])
 
 
 def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learning):
     learning.configure("revise_days = 2", "revise_days = 10")
     learning.once(night, *DAYS[:3])
-    (work,) = learning.release(DAYS[1], restate=True).values()
-    assert work.outcome.status is Status.PUBLISHED
-    assert set(night(learning, DAYS[3])) == {DAYS[0], DAYS[2]}
-    assert listed(learning) == {DAYS[0]: 2, DAYS[1]: 0, DAYS[2]: 1, DAYS[3]: 0}
-    assert read_catalogue(learning.folder / "published").entry(DAYS[1]).revision == 1
+    assert learning.status(SECOND, restate=True) is Status.PUBLISHED
+    assert set(night(learning, FOURTH)) == {FIRST, THIRD}
+    assert listed(learning) == {FIRST: 2, SECOND: 0, THIRD: 1, FOURTH: 0}
+    assert learning.entry(SECOND).revision == 1
     learning.assert_sound()
 
 
 def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
     learning.released(*DAYS[:4])
-    (work,) = learning.release(DAYS[2], restate=True).values()
-    assert work.outcome.status is Status.PUBLISHED
-    again = learning.measured(DAYS[2], 1)
-    before, first = learning.measured(DAYS[1]), learning.measured(DAYS[2])
-    own = again.first_step
+    assert learning.status(THIRD, restate=True) is Status.PUBLISHED
+    again = learning.measured(THIRD, 1)
+    before, first = learning.measured(SECOND), learning.measured(THIRD)
     for level, known in again.state["levels"].items():
-        starts = [one for one in known["history"]["starts"] if one < own]
+        starts = [one for one in known["history"]["starts"] if one < again.first_step]
         assert starts == before.state["levels"][level]["history"]["starts"]
     assert again.before["began"] == first.before["began"] is not None
     # and nothing goes on from it
-    sums = [one.state["levels"]["0"]["history"]["sums"] for one in (first, learning.measured(DAYS[3]))]
+    sums = [one.state["levels"]["0"]["history"]["sums"] for one in (first, learning.measured(FOURTH))]
     of_first, of_last = (unpacked(one) for one in sums)
     assert np.array_equal(of_last[:, : of_first.shape[1]], of_first)
 
 
 def test_a_withdrawn_day_takes_all_its_vintages_along(learning):
     learning.once(night, *DAYS[:2])
-    night(learning, DAYS[2])
-    outcome = learning.withdraw(DAYS[0])
-    assert outcome.status is Status.WITHDRAWN
+    night(learning, THIRD)
+    assert learning.withdraw(FIRST).status is Status.WITHDRAWN
     for part in ("data", "superseded"):
-        assert not list((learning.folder / f"published/{part}/date={DAYS[0]}").glob("*.parquet"))
-    assert read_published(learning.folder / "published")["date"].min() == DAYS[1]
-    assert DAYS[0] not in night(learning, DAYS[3])
+        assert not list((learning.folder / f"published/{part}/date={FIRST}").glob("*.parquet"))
+    assert learning.rows()["date"].min() == SECOND
+    assert FIRST not in night(learning, FOURTH)
     learning.assert_sound()
 
 
 def test_a_day_whose_next_was_taken_back_has_its_first_estimate_again(learning):
-    """The dump of the day after was wrong: no estimate rests on it, also where nothing is left beside it."""
-    learning.once(night, DAYS[0])
-    folder, values = learning.folder / "published", ["node", "step", "load_mw", "load_mw_se"]
-    first = read_published(folder)
+    """The dump of the day after was wrong: no estimate rests on it, also where nothing else is left."""
+    learning.once(night, FIRST)
+    values = ["node", "step", "load_mw", "load_mw_se"]
+    first = learning.rows()
     night(learning, *DAYS[1:3])
-    assert listed(learning)[DAYS[0]] == 1
-    learning.withdraw(DAYS[1])
-    assert {day: one.status for day, one in revised(learning).items()} == {DAYS[0]: Status.PUBLISHED}
-    assert listed(learning)[DAYS[0]] == 2
-    found = read_published(folder, verify=True).filter(date=DAYS[0])
-    assert found.select(values).equals(first.select(values))
+    assert listed(learning)[FIRST] == 1
+    learning.withdraw(SECOND)
+    assert revised_statuses(learning) == {FIRST: Status.PUBLISHED}
+    assert listed(learning)[FIRST] == 2
+    assert learning.rows().filter(date=FIRST).select(values).equals(first.select(values))
     assert revised(learning) == {}
-    _, again, _ = revise.estimated_again(learning.run(), learning.record(DAYS[0]), 2)
-    mechanism = mechanism_for(learning.settings, DAYS[0])
-    assert np.array_equal(again.values, mechanism.estimate(learning.measured(DAYS[0])).values)
+    again = revise.estimated_again(learning.run(), learning.record(FIRST), 2).release
+    mechanism = mechanism_for(learning.settings, FIRST)
+    assert np.array_equal(again.values, mechanism.estimate(learning.measured(FIRST)).values)
     learning.assert_sound()
 
 
 def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):
     learning.released(*DAYS[:2])
-    before = read_published(learning.folder / "published")
-    for path in learning.settings.measurements_of(DAYS[1], 0).iterdir():
+    before = learning.rows()
+    for path in learning.settings.measurements_of(SECOND, 0).iterdir():
         path.unlink()
     (outcome,) = revised(learning).values()
     assert outcome.status is Status.FAILED
     assert "is gone" in outcome.message
-    assert read_published(learning.folder / "published", verify=True).equals(before)
+    assert learning.rows().equals(before)
 
 
 def test_nothing_is_drawn_for_it(learning):
     learning.released(*DAYS[:2])
-    assert revised(learning, noise=no_noise())[DAYS[0]].status is Status.PUBLISHED
-    assert learning.release(DAYS[2], noise=no_noise())[DAYS[2]].outcome.status is Status.FAILED  # control
+    assert revised(learning, noise=no_noise())[FIRST].status is Status.PUBLISHED
+    assert learning.status(THIRD, noise=no_noise()) is Status.FAILED  # control
 
 
 def test_learning_that_fails_voids_no_day(learning, monkeypatch):
     """It runs before the draw is begun, so nothing was drawn: the next run goes on."""
-    learning.release(DAYS[0])
+    learning.release(FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(HistoryInformedTree, "_refreshed", raising(MemoryError("as told")))
-        (work,) = learning.release(DAYS[1]).values()
-    assert work.outcome.status is Status.FAILED
-    assert learning.record(DAYS[1]).state is ReleaseState.RESERVED
-    assert learning.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+        assert learning.status(SECOND) is Status.FAILED
+    assert learning.record(SECOND).state is ReleaseState.RESERVED
+    assert learning.status(SECOND) is Status.PUBLISHED
     learning.assert_sound()
 
 
 def test_days_of_another_mechanism_keep_their_estimate(installation):
     installation.simulate(*DAYS)
-    installation.released(DAYS[0])
+    installation.released(FIRST)
     installation.change_mechanism("HistoryInformed")
     assert installation.settings.revise_days == 14
     installation.release(*DAYS[1:3])
-    done = revised(installation)
-    assert done[DAYS[0]].status is Status.UNCHANGED
-    assert done[DAYS[1]].status is Status.PUBLISHED
+    assert revised_statuses(installation) == {FIRST: Status.UNCHANGED, SECOND: Status.PUBLISHED}
     installation.assert_sound()
 
 
@@ -254,16 +234,112 @@ def test_nothing_goes_on_from_noise_that_others_know(learning):
     """A day drawn before an earlier day's noise became known carries its blocks, and what they taught."""
     learning.configure(FEW_BLOCKS, "scale = 300.0")
     learning.released(*DAYS[:3])
-    known = set(range(learning.record(DAYS[0]).first_step, learning.record(DAYS[1]).first_step))
-    assert blocks_before(learning, DAYS[2]) & known
-    learning.compromise(DAYS[0], "a leak")
+    known = set(range(learning.record(FIRST).first_step, learning.record(SECOND).first_step))
+    assert blocks_before(learning, THIRD) & known
+    learning.compromise(FIRST, "a leak")
     done = revised(learning)
-    assert {day: one.status for day, one in done.items()} == {DAYS[1]: Status.UNCHANGED}
-    assert "noise that others know" in done[DAYS[1]].message
-    assert listed(learning)[DAYS[1]] == 0
-    done = night(learning, DAYS[3])
-    assert blocks_before(learning, DAYS[3]) == set()
+    assert {day: one.status for day, one in done.items()} == {SECOND: Status.UNCHANGED}
+    assert "noise that others know" in done[SECOND].message
+    assert listed(learning)[SECOND] == 0
+    done = night(learning, FOURTH)
+    assert blocks_before(learning, FOURTH) == set()
     assert {day: one.status for day, one in done.items()} == dict.fromkeys(DAYS[1:3], Status.PUBLISHED)
-    night(learning, DAYS[4])
-    assert min(blocks_before(learning, DAYS[4])) >= learning.record(DAYS[3]).first_step
+    night(learning, FIFTH)
+    assert min(blocks_before(learning, FIFTH)) >= learning.record(FOURTH).first_step
     learning.assert_sound()
+
+
+# New estimates that were interrupted, and days that were taken back meanwhile.
+
+
+def half_shown(installation, n_days=2, day=FIRST):
+    """A new estimate of one of the first days up to where its bytes are recorded and not shown."""
+    installation.released(*DAYS[:n_days])
+    run = installation.run()
+    (staged,) = steps.revise_estimates(run, [work for work in due(run) if work.day == day])
+    assert isinstance(staged, revise.StagedVintage)
+    return run, staged
+
+
+def test_a_withdrawal_in_between_is_not_undone(learning):
+    run, staged = half_shown(learning)
+    learning.withdraw(FIRST)
+    (late,) = steps.publish_revisions(run, [staged])
+    assert late.outcome.status is Status.FAILED
+    assert "was withdrawn" in late.outcome.message
+    assert learning.rows()["date"].unique().to_list() == [SECOND]
+
+
+def test_an_owner_that_was_thought_dead_shows_nothing(learning):
+    run, stale = half_shown(learning)
+    learning.later(hours=1)
+    assert revised_statuses(learning) == {FIRST: Status.PUBLISHED}
+    after = learning.files("published")
+    with pytest.raises(LedgerError, match="taken over"):
+        publish.publish(run, [stale])
+    assert learning.files("published") == after
+    assert listed(learning)[FIRST] == 1
+    learning.assert_sound()
+
+
+def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learning):
+    _, staged = half_shown(learning)
+    assert listed(learning)[FIRST] == 0
+    learning.later(hours=1)
+    assert revised(learning)[FIRST].status is Status.PUBLISHED
+    entry = learning.entry(FIRST)
+    assert (entry.vintage, entry.file_hash) == (1, staged.staged.file_hash)
+    learning.assert_sound()
+
+
+def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning):
+    run, staged = half_shown(learning, 3)
+    publish.publish(run, [staged])
+    learning.later(hours=1)
+    learning.configure("revise_days = 2", "revise_days = 0")
+    assert due(learning.run()) == []
+    assert any("listed and not recorded" in line for line in learning.problems())
+    revise.record_listed(learning.run())
+    learning.assert_sound()
+    head = learning.ledger.head("two-regions")
+    revise.record_listed(learning.run())
+    assert learning.ledger.head("two-regions") == head
+
+
+def test_what_a_listed_estimate_replaced_leaves_data_though_its_run_died_before(learning):
+    """Else whoever reads data/ without the catalogue finds the day twice."""
+    run, staged = half_shown(learning)
+    before = next((learning.folder / "published" / "data").glob(f"date={FIRST}/*"))
+    kept = before.read_bytes()
+    publish.publish(run, [staged])
+    before.write_bytes(kept)
+    assert len(list(before.parent.iterdir())) == 2
+    learning.later(hours=1)
+    revise.record_listed(learning.run())
+    assert len(list(before.parent.iterdir())) == 1
+    assert before.name in [path.name for path in (learning.folder / "published" / "superseded").rglob("*")]
+    learning.assert_sound()
+
+
+@pytest.mark.parametrize("taken_back", ["withdrawn", "known", "restated"])
+def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning, taken_back):
+    run, staged = half_shown(learning)
+    if taken_back == "withdrawn":
+        learning.withdraw(SECOND)
+    elif taken_back == "known":
+        learning.compromise(SECOND, "a stolen disk")
+    else:
+        assert learning.status(SECOND, restate=True) is Status.PUBLISHED
+    (late,) = steps.publish_revisions(run, [staged])
+    assert late.outcome.status is Status.FAILED
+    assert "that rests on it is not shown" in late.outcome.message
+    assert listed(learning)[FIRST] == 0
+
+
+def test_what_was_staged_is_not_taken_up_once_it_rests_on_known_noise(learning):
+    half_shown(learning, 3, SECOND)
+    learning.compromise(FIRST, "a stolen disk")
+    learning.later(hours=1)
+    assert revised(learning)[SECOND].status is Status.UNCHANGED
+    assert listed(learning)[SECOND] == 0
+    assert learning.ledger.verify() == []

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from optstream.catalogue import read_catalogue
 from tasks.release import pipeline as steps
 from tasks.release.revise import due
-from tasks.release.stages import Status
+from tasks.release.run import Status
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
 

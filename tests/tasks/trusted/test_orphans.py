@@ -32,23 +32,18 @@ while True:
     sum(range(100_000))
 """
 POOL = """
-import os, time
+import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from tests.tasks.trusted.test_orphans import busy
 {imports}
+busy = "import os; os.write(1, b'%d\\\\n' % os.getpid())\\nwhile True: sum(range(100_000))"
 if __name__ == "__main__":
     pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"){initializer})
     for _ in range(2):
-        pool.submit(busy)
+        pool.submit(exec, busy)
     time.sleep(600)
 """
-
-
-def busy():
-    os.write(1, f"{os.getpid()}\n".encode())  # at once: there are two of them
-    while True:
-        sum(range(100_000))
+"""Each worker writes its id at once, so that there are two of them."""
 
 
 def lives(pid):

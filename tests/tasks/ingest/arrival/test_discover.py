@@ -12,7 +12,7 @@ from optstream.errors import DumpError
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
 from tasks.ingest.sandbox import reading_apart
-from tasks.release.inputs import hashing
+from tasks.release.lineage import hashing
 from tests.tasks.conftest import SmallStream
 
 DAY = date(2025, 1, 15)

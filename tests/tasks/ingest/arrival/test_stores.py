@@ -10,7 +10,7 @@ from optstream.errors import DumpError
 from optstream.measurement.sums import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
-from tasks.release.inputs import hashing
+from tasks.release.lineage import hashing
 from tests.tasks.conftest import DAY, SmallStream
 
 pytestmark = pytest.mark.slow

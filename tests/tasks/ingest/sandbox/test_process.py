@@ -25,8 +25,7 @@ from tasks.ingest import discover, ingest
 from tasks.ingest import sandbox as process
 from tasks.ingest.days import read_days
 from tasks.ingest.sandbox import answer, reading_apart
-from tasks.release.run import Run, enrol
-from tasks.release.stages import Judged, Requested, Status
+from tasks.release.run import Judged, Requested, Run, Status, enrol
 from tests.failing import Death, raising
 from tests.tasks.conftest import DAY, NOW
 from tests.tasks.two_regions import READING

@@ -12,7 +12,7 @@ import pytest
 
 from optstream import read_published
 from optstream.catalogue import check_files, find_catalogue
-from optstream.catalogue.backends import open_storage
+from optstream.catalogue.backends import LocalTransaction, open_storage
 from optstream.catalogue.read import read_release
 from optstream.catalogue.stage import decode, encode
 from optstream.errors import PublicationError
@@ -20,17 +20,13 @@ from optstream.stream import Hour
 from tasks.monitor.view import watch
 from tasks.operate.keys import new_key
 from tasks.release.publish import close_over
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.failing import Death, raising
 from tests.tasks.operate.test_sign import sign_with
 from tests.tasks.release.streams.conftest import hours
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 HOUR = Hour(DAY, 5)
-
-
-def rows_of(installation):
-    return read_published(installation.settings.published_folder, verify=True)
 
 
 def data_files(installation):
@@ -42,19 +38,19 @@ def is_whole(installation):
     assert check_files(folder) == []
     assert not installation.problems()
     hive = pl.read_parquet(folder / "data/**/*.parquet", hive_partitioning=True)
-    rows = rows_of(installation)
+    rows = installation.rows()
     assert hive.select(rows.columns).sort("date", "step", "node").equals(rows)
     return True
 
 
 def test_a_day_that_is_over_lies_in_one_file_with_its_hours_hashes(day_of_hours):
-    before, old = rows_of(day_of_hours), find_catalogue(day_of_hours.settings.published_folder)
+    before, old = day_of_hours.rows(), find_catalogue(day_of_hours.settings.published_folder)
     assert len(data_files(day_of_hours)) == 25
     assert close_over(day_of_hours.run()) == (DAY,)
     files = data_files(day_of_hours)
     assert len(files) == 2
     assert "date=2016-06-01/hour=all/day-" in files[0]
-    assert rows_of(day_of_hours).equals(before)
+    assert day_of_hours.rows().equals(before)
     assert is_whole(day_of_hours)
     now = find_catalogue(day_of_hours.settings.published_folder)
     hashes = [[(one.period, one.file_hash, one.rows_hash) for one in each.entries] for each in (old, now)]
@@ -82,13 +78,13 @@ def test_a_day_with_an_hour_that_may_still_come_stays_open(day_of_hours):
 
 def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_hours):
     assert close_over(day_of_hours.run()) == (DAY,)
-    values = rows_of(day_of_hours).filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
+    values = day_of_hours.rows().filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
     assert day_of_hours.withdraw(HOUR).status is Status.WITHDRAWN
     assert is_whole(day_of_hours)
-    left = rows_of(day_of_hours)
+    left = day_of_hours.rows()
     assert left.height == 24 * 2 * 3
     assert close_over(day_of_hours.run()) == (DAY,)
-    assert rows_of(day_of_hours).equals(left)
+    assert day_of_hours.rows().equals(left)
     assert is_whole(day_of_hours)
     published = [path for path in day_of_hours.files("published") if path.suffix == ".parquet"]
     found = pl.concat(
@@ -99,22 +95,26 @@ def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_h
     assert not set(values) & set(found["load_mw"])
 
 
+def dies(monkeypatch, at, act, *arguments):
+    """A process does this, and dies where publishing calls a function."""
+    with monkeypatch.context() as patch:
+        patch.setattr(import_module("optstream.catalogue.publish"), at, raising(Death))
+        with pytest.raises(Death):
+            act(*arguments)
+
+
 @pytest.mark.parametrize("at", ["put_catalogue", "clear_superseded"])
 def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_completes_it(
     day_of_hours, monkeypatch, at
 ):
-    installation, before = day_of_hours, rows_of(day_of_hours)
-    folder = installation.settings.published_folder
-    monkeypatch.setattr(import_module("optstream.catalogue.publish"), at, raising(Death))
-    with pytest.raises(Death):
-        close_over(installation.run())
-    monkeypatch.undo()
-    (folder / ".incoming/catalogue.json").write_bytes(b"half of it")
-    assert rows_of(installation).equals(before)
-    assert close_over(installation.run()) == ((DAY,) if at == "put_catalogue" else ())
-    assert rows_of(installation).equals(before)
-    assert is_whole(installation)
-    assert close_over(installation.run()) == ()
+    before = day_of_hours.rows()
+    dies(monkeypatch, at, close_over, day_of_hours.run())
+    (day_of_hours.settings.published_folder / ".incoming/catalogue.json").write_bytes(b"half of it")
+    assert day_of_hours.rows().equals(before)
+    assert close_over(day_of_hours.run()) == ((DAY,) if at == "put_catalogue" else ())
+    assert day_of_hours.rows().equals(before)
+    assert is_whole(day_of_hours)
+    assert close_over(day_of_hours.run()) == ()
 
 
 @pytest.mark.parametrize(
@@ -123,19 +123,16 @@ def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_compl
 )
 def test_an_hour_changes_though_the_close_before_was_cut_short(day_of_hours, monkeypatch, at, change):
     """Its own file lies where it was when the day was open, and the day's file is there."""
-    installation, before = day_of_hours, rows_of(day_of_hours)
-    monkeypatch.setattr(import_module("optstream.catalogue.publish"), at, raising(Death))
-    with pytest.raises(Death):
-        close_over(installation.run())
-    monkeypatch.undo()
+    before = day_of_hours.rows()
+    dies(monkeypatch, at, close_over, day_of_hours.run())
     if change == "withdraw":
-        assert installation.withdraw(HOUR).status is Status.WITHDRAWN
+        assert day_of_hours.withdraw(HOUR).status is Status.WITHDRAWN
         before = before.filter(~((pl.col("date") == DAY) & pl.col("step").is_in([10, 11])))
-        assert rows_of(installation).equals(before)
+        assert day_of_hours.rows().equals(before)
     else:
-        assert installation.release(HOUR, restate=True)[HOUR].outcome.status is Status.PUBLISHED
-        assert rows_of(installation).height == before.height
-    assert is_whole(installation)
+        assert day_of_hours.status(HOUR, restate=True) is Status.PUBLISHED
+        assert day_of_hours.rows().height == before.height
+    assert is_whole(day_of_hours)
 
 
 @pytest.mark.parametrize("change", ["withdraw", "restate"])
@@ -143,30 +140,28 @@ def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(
     day_of_hours, monkeypatch, change
 ):
     """Its file shows what was withdrawn, or restated, to whoever reads data/ without the catalogue."""
-    installation = day_of_hours
-    assert close_over(installation.run()) == (DAY,)
-    values = rows_of(installation).filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
-    module = import_module("optstream.catalogue.publish")
-    monkeypatch.setattr(module, "remove_left", raising(Death))
-    act = installation.withdraw if change == "withdraw" else partial(installation.release, restate=True)
-    with pytest.raises(Death):
-        act(HOUR)
-    monkeypatch.undo()
-    installation.later(hours=1)
+    assert close_over(day_of_hours.run()) == (DAY,)
+    values = day_of_hours.rows().filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
+    act = day_of_hours.withdraw if change == "withdraw" else partial(day_of_hours.release, restate=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalTransaction, "remove", raising(Death))
+        with pytest.raises(Death):
+            act(HOUR)
+    day_of_hours.later(hours=1)
     if change == "withdraw":
-        assert installation.withdraw(HOUR).status is Status.WITHDRAWN
+        assert day_of_hours.withdraw(HOUR).status is Status.WITHDRAWN
     else:
-        assert installation.release(HOUR)[HOUR].outcome.status is Status.PUBLISHED
-    assert is_whole(installation)
-    shown = pl.read_parquet(installation.settings.published_folder / "data/**/*.parquet")["load_mw"]
+        assert day_of_hours.status(HOUR) is Status.PUBLISHED
+    assert is_whole(day_of_hours)
+    shown = pl.read_parquet(day_of_hours.settings.published_folder / "data/**/*.parquet")["load_mw"]
     assert not set(values) & set(shown)
-    assert close_over(installation.run()) == (DAY,)
-    assert is_whole(installation)
+    assert close_over(day_of_hours.run()) == (DAY,)
+    assert is_whole(day_of_hours)
 
 
 def test_a_file_of_a_day_whose_footer_tells_other_hours_is_told_and_not_read(day_of_hours):
     assert close_over(day_of_hours.run()) == (DAY,)
-    before, folder = rows_of(day_of_hours), day_of_hours.settings.published_folder
+    before, folder = day_of_hours.rows(), day_of_hours.settings.published_folder
     (name, _) = data_files(day_of_hours)
     inner, footer = decode((day_of_hours.folder / name).read_bytes())
     catalogue, path = find_catalogue(folder), day_of_hours.folder / "published/catalogue.json"
@@ -181,7 +176,7 @@ def test_a_file_of_a_day_whose_footer_tells_other_hours_is_told_and_not_read(day
         path.write_bytes(catalogue.changed(periods=entries).to_bytes())
         problems = check_files(folder)
         assert any("has other hours than the catalogue names" in line for line in problems), hours_told
-        assert rows_of(day_of_hours).equals(before)
+        assert day_of_hours.rows().equals(before)
 
 
 def changed_and_closed(installation):
@@ -234,30 +229,16 @@ customer = "meter"
 factor = "0.001"
 marker = "DONE"
 [published]"""
-BEFORE = 'value = "load_mw"\n[published]'
-
-
-@pytest.fixture
-def archive(installation):
-    """Another folder of dumps, for the installation's own lie in the old layout; archive(schema)."""
-
-    def make(schema="aggregated"):
-        installation.configure(BEFORE, CHANGES)
-        installation.configure('folder = "dumps"', 'folder = "archive"')
-        installation.configure('schema = "aggregated"', f'schema = "{schema}"')
-        installation.simulate(*DAYS)
-        return installation
-
-    return make
 
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
-def test_a_chunk_across_the_change_is_released(archive, schema):
-    installation = archive(schema)
-    works = installation.release(*DAYS)
-    assert [works[day].outcome.status for day in DAYS] == [Status.PUBLISHED] * 4
+def test_a_chunk_across_a_change_of_the_layout_is_released(installation, schema):
+    """Of another folder of dumps, for the installation's own lie in the old layout."""
+    installation.configure('value = "load_mw"\n[published]', CHANGES)
+    installation.configure('folder = "dumps"', 'folder = "archive"')
+    installation.configure('schema = "aggregated"', f'schema = "{schema}"')
+    installation.simulate(*DAYS)
+    assert installation.statuses(*DAYS) == {Status.PUBLISHED}
     assert [installation.verdict(day)["alarms"] for day in DAYS] == [[]] * 4
-    rows = read_published(installation.folder / "published", verify=True)
-    assert rows.height == 4 * 3 * 48
-    again = installation.release(*DAYS)
-    assert [again[day].outcome.status for day in DAYS] == [Status.UNCHANGED] * 4
+    assert installation.rows().height == 4 * 3 * 48
+    assert installation.statuses(*DAYS) == {Status.UNCHANGED}

@@ -14,7 +14,7 @@ from optstream.mechanisms.fourier import Fourier
 from optstream.privacy import StepSpend, worst_window
 from tasks.ingest import discover, ingest
 from tasks.release.mechanism import mechanism_for
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]

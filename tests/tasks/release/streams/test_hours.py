@@ -27,7 +27,7 @@ from tasks.pages.snapshot import take_snapshot
 from tasks.plan.nightly import days_of_night
 from tasks.release import pipeline as chunk
 from tasks.release.publish import close_over
-from tasks.release.stages import Requested, Status
+from tasks.release.run import Requested, Status
 from tests.by_night import few
 from tests.flows.web.conftest import AUTHORIZED, SECRET
 from tests.tasks.release.streams.conftest import hours
@@ -63,7 +63,7 @@ def test_one_hour_goes_from_dump_to_published_rows_once(by_the_hour):
     first = installation.release(hour)[hour]
     assert first.outcome.status is Status.PUBLISHED
     assert f"date={DAY}/hour=13/release-" in first.outcome.file
-    rows = read_published(installation.settings.published_folder, verify=True)
+    rows = installation.rows()
     assert rows.height == 3 * 2
     assert set(rows["date"]) == {DAY}
     (manifest,) = installation.files("published/manifests").values()
@@ -95,8 +95,7 @@ def test_a_day_whose_hours_were_all_withdrawn_leaves_no_empty_folder(by_the_hour
 def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(by_the_hour, name):
     installation = by_the_hour(name)
     asked = [*hours(DAY)[20:], *hours(NEXT)[:4]]
-    works = installation.release(*asked)
-    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
+    assert installation.statuses(*asked) == {Status.PUBLISHED}
     spends, ledger = spends_of(installation, asked), installation.ledger
     begins = installation.settings.calendar.first_step(asked[0])
     for first in range(begins - 47, begins + 16):
@@ -104,7 +103,7 @@ def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(by_the_hour
         assert by_hand <= installation.settings.model.budget
         worst = max(charged(spends, first - before) for before in range(48))
         assert worst == ledger.window_spent("people", range(first, first + 1)).epsilon
-    rows = read_published(installation.settings.published_folder, verify=True)
+    rows = installation.rows()
     assert rows.height == rows.select("date", "step", "node").n_unique() == 8 * 2 * 3
     wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
     assert (wide["FR"] - wide["84"] - wide["11"]).abs().max() < 1e-9
@@ -114,9 +113,8 @@ def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
     autumn = date(2015, 10, 25)
     installation = by_the_hour("Laplace", autumn, date(2016, 3, 27))
     twice = [Hour(autumn, 2), Hour(autumn, 2, True)]
-    works = installation.release(*twice)
-    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
-    rows = read_published(installation.settings.published_folder, verify=True)
+    assert installation.statuses(*twice) == {Status.PUBLISHED}
+    rows = installation.rows()
     assert rows.select("step", "timestamp").unique().sort("step").rows() == [
         (4, datetime(2015, 10, 25, 0, tzinfo=UTC)),
         (5, datetime(2015, 10, 25, 0, 30, tzinfo=UTC)),

@@ -7,17 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.catalogue import find_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import Key, Ledger, ReleaseState
 from optstream.stream import PrivatePeriod
 from tasks.operate import withdraw as withdrawal
 from tasks.release import run
 from tasks.release.reserve import look_at_folders, reserve
-from tasks.release.run import terms_of
-from tasks.release.stages import Judged, Requested, Status
+from tasks.release.run import Judged, Requested, Status, terms_of
 from tests.failing import raising
-from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, STEPS, Installation
+from tests.tasks.two_regions import FEW_BLOCKS, STEPS
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 
@@ -47,8 +45,7 @@ def test_no_threshold_of_a_compromised_day_is_used_again(pegasus):
     known = pegasus.compromise(DAYS[0], "a leak")
     assert known == DAYS[:1]
     assert pegasus.raw_files() == []
-    done = pegasus.release(DAYS[1])[DAYS[1]]
-    assert done.outcome.status is Status.PUBLISHED
+    assert pegasus.status(DAYS[1]) is Status.PUBLISHED
     assert not opened_before(pegasus, DAYS[1])
 
 
@@ -92,64 +89,48 @@ def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(pegasus, monkeyp
     assert pegasus.raw_files() == before
 
 
-def crash_before_recorded(installation, day, monkeypatch):
+@pytest.fixture
+def listed(installation, monkeypatch):
+    """A day that readers have, whose run died between catalogue and ledger."""
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "record_published", raising(LedgerError("away")))
-        installation.release(day)
+        installation.release(DAYS[0])
     installation.later(hours=1)
+    assert installation.entry(DAYS[0])
+    return installation
 
 
-def test_a_listed_day_is_not_made_void(installation, monkeypatch):
-    """Crash between catalogue and ledger; then the trusted files are lost: VOID, while readers have it."""
-    day = date(2016, 6, 1)
-    crash_before_recorded(installation, day, monkeypatch)
-    assert find_catalogue(installation.settings.published_folder).entry(day)
-    shutil.rmtree(installation.settings.staging_of(day, 0))
-    shutil.rmtree(installation.settings.measurements_of(day, 0))
-    assert installation.release(day)[day].outcome.status is Status.PUBLISHED
-    assert installation.record(day).state is ReleaseState.PUBLISHED
-    assert read_published(installation.settings.published_folder, verify=True).height == 3 * 48
+def test_a_listed_day_is_not_made_void(listed):
+    """Its trusted files are lost: VOID, while readers have it."""
+    shutil.rmtree(listed.settings.staging_of(DAYS[0], 0))
+    shutil.rmtree(listed.settings.measurements_of(DAYS[0], 0))
+    assert listed.status(DAYS[0]) is Status.PUBLISHED
+    assert listed.record(DAYS[0]).state is ReleaseState.PUBLISHED
+    assert listed.rows().height == 3 * 48
 
 
-def test_a_listed_day_that_is_void_can_be_withdrawn(installation, monkeypatch):
-    day = date(2016, 6, 1)
-    crash_before_recorded(installation, day, monkeypatch)
-    installation.ledger.void(Key("two-regions", day.isoformat()), "measurements are gone", installation.now)
-    installation.withdraw(day)
-    assert find_catalogue(installation.settings.published_folder).entry(day).withdrawn
-    assert installation.problems() == []
+def test_a_listed_day_that_is_void_can_be_withdrawn(listed):
+    listed.ledger.void(Key("two-regions", DAYS[0].isoformat()), "measurements are gone", listed.now)
+    listed.withdraw(DAYS[0])
+    assert listed.entry(DAYS[0]).withdrawn
+    assert listed.problems() == []
 
 
-def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waited(installation, monkeypatch):
+def test_a_withdrawal_records_a_restatement_published_while_it_waited(installation, monkeypatch):
     """`latest` is read before the publishers' lock: the tombstone names revision 1, the ledger hears of 0."""
     installation.configure('restatement_share = "0"', 'restatement_share = "1/2"')
-    day = date(2016, 6, 1)
-    installation.release(day)
+    installation.release(DAYS[0])
     genuine = withdrawal.withdraw_published
 
     def waits(*arguments, **named):
-        installation.release(day, restate=True)
+        installation.release(DAYS[0], restate=True)
         return genuine(*arguments, **named)
 
     monkeypatch.setattr(withdrawal, "withdraw_published", waits)
-    installation.withdraw(day)
-    assert find_catalogue(installation.settings.published_folder).entry(day).withdrawn
+    installation.withdraw(DAYS[0])
+    assert installation.entry(DAYS[0]).withdrawn
     monkeypatch.undo()
-    assert installation.release(day)[day].outcome.status is Status.WITHDRAWN
-
-
-def test_a_withdrawal_writes_nothing_into_an_older_ledger(installation, monkeypatch):
-    day = date(2016, 6, 1)
-    installation.release(day, steps=STEPS[:7])
-    copy = installation.copy_ledger()
-    installation.later(hours=1)
-    installation.release(day)
-    installation.bring_back(copy)
-    installation.later(hours=1)
-    head = installation.ledger.head("two-regions")
-    with pytest.raises(LedgerError):
-        installation.withdraw(day)
-    assert installation.ledger.head("two-regions") == head
+    assert installation.status(DAYS[0]) is Status.WITHDRAWN
 
 
 def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_published_since(installation):
@@ -159,7 +140,7 @@ def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_p
 
     def release_as(configuration, day):
         (installation.folder / "optstream.toml").write_text(configuration)
-        return installation.release(day)[day].outcome
+        return installation.outcome(day)
 
     assert release_as(own, DAYS[0]).status is Status.PUBLISHED
     (installation.folder / "optstream.toml").write_text(other)
@@ -174,17 +155,12 @@ def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_p
     assert "restored from an older copy" in refused.message
 
 
-@pytest.mark.slow
-def test_a_hierarchy_that_was_amended_is_not_remembered_in_the_old_shape(tmp_path):
+def test_a_hierarchy_that_was_amended_is_not_remembered_in_the_old_shape(installation):
     """The state of two regions failed the draw of three after its first sample: every later day was void."""
-    text = CONFIGURATION.replace('name = "OptStream"', f'name = "HistoryInformed"\n{FEW_BLOCKS}')
-    text = text[: text.index("[sampling]")] + text[text.index("[input]") :]
-    (tmp_path / "optstream.toml").write_text(text)
-    installation, days = Installation(tmp_path), [date(2016, 6, number) for number in (1, 2, 3)]
-    installation.simulate(*days)
-    assert installation.release(days[0])[days[0]].outcome.status is Status.PUBLISHED
+    installation.change_mechanism("HistoryInformed", FEW_BLOCKS)
+    assert installation.status(DAYS[0]) is Status.PUBLISHED
     installation.configure('11 = "FR"', '11 = "FR"\n24 = "FR"')
-    installation.simulate(*days)
+    installation.simulate(*DAYS[:3])
     installation.ledger.amend(terms_of(installation.settings), "a region more", installation.now)
-    for day in days[1:]:
-        assert installation.release(day)[day].outcome.status is Status.PUBLISHED
+    for day in DAYS[1:3]:
+        assert installation.status(day) is Status.PUBLISHED

@@ -23,8 +23,7 @@ from tasks.ledger.verify import verify
 from tasks.monitor.alarms import Kind
 from tasks.monitor.view import watch
 from tasks.pages.public import deployment_of, write_pages, write_public_page
-from tasks.release.run import terms_of
-from tasks.release.stages import Status
+from tasks.release.run import Status, terms_of
 from tests.optstream.ledger.brute_force import Charged, above, broken
 from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, STEPS, Installation

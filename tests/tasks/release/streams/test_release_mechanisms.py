@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream import mechanisms, read_published
+from optstream import mechanisms
 from optstream.catalogue import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
@@ -22,7 +22,7 @@ from tasks.operate.rte import read_load, rte_configuration, write_loads
 from tasks.release import draw
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
-from tasks.release.stages import Status
+from tasks.release.run import Status
 from tasks.trusted.files import read_verified
 from tests.by_night import few
 from tests.failing import Death, raising
@@ -41,17 +41,16 @@ def release_of(installation, day):
 
 
 DAILY = ("Laplace", "Uniform", "Fast", "BudgetDistribution", "BudgetAbsorption")
-"""Tried by day, the others by night: test_published_measurements has two days of each of those by day."""
+"""Tried by day, the others by night: test_published_files has two days of each of those by day."""
 
 
 @pytest.mark.parametrize("name", few(sorted(OTHERS, key=lambda name: name not in DAILY), len(DAILY)))
 def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_mechanism, name):
     installation = with_mechanism(name)
-    works = installation.release(*DAYS)
-    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
+    assert installation.statuses(*DAYS) == {Status.PUBLISHED}
     budget = budget_of(installation.settings, installation.ledger)
     assert budget.grant / 4 < budget.spent <= budget.grant
-    rows = read_published(installation.settings.published_folder, verify=True)
+    rows = installation.rows()
     assert rows.height == 4 * 3 * 48
     assert rows["load_mw"].min() >= 0
     wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
@@ -74,46 +73,29 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_m
 def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measurements(with_mechanism, name):
     installation = with_mechanism(name)
     installation.released(DAYS[0])
-    installation.release(DAYS[1], steps=STEPS[:6])
-    drawn = {
-        path: data
-        for path, data in installation.files("trusted/measurements").items()
-        if ".raw" not in path.name
-    }
-    installation.later(hours=1)
+    installation.cut_short(DAYS[1])
+    found = installation.files("trusted/measurements").items()
+    drawn = {path: data for path, data in found if ".raw" not in path.name}
     works = installation.release(DAYS[0], DAYS[1], noise=None)
     assert [works[day].outcome.status for day in DAYS[:2]] == [Status.UNCHANGED, Status.PUBLISHED]
     assert drawn.items() <= installation.files("trusted/measurements").items()
 
 
-@pytest.mark.parametrize("name", few([name for name in ADAPTIVE if not getattr(mechanisms, name).revises], 2))
-def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
+@pytest.mark.parametrize("name", few(ADAPTIVE, 3))
+def test_a_day_begins_with_what_the_day_before_left_and_a_lost_memory_stops_none(with_mechanism, name):
+    """A late day, too, is released after the days around it."""
     installation = with_mechanism(name)
     installation.released(*DAYS[:2])
     first, second = installation.measured(DAYS[0]), installation.measured(DAYS[1])
-    assert first.before is None or "levels" in first.before
-    for level, left in first.state["levels"].items():
-        begun = second.before["levels"][level]
-        memory = {key: value for key, value in left.items() if key not in ("points", "spent")}
-        assert memory.items() <= begun.items()
-
-
-@pytest.mark.parametrize("name", few(ADAPTIVE, 3))
-def test_a_lost_memory_stops_no_day_and_overspends_nothing(with_mechanism, name):
-    installation = with_mechanism(name)
-    installation.released(*DAYS[:2])
+    if not getattr(mechanisms, name).revises:
+        assert first.before is None or "levels" in first.before
+        for level, left in first.state["levels"].items():
+            memory = {key: value for key, value in left.items() if key not in ("points", "spent")}
+            assert memory.items() <= second.before["levels"][level].items()
+    assert installation.status(DAYS[3]) is Status.PUBLISHED
     for path in installation.files("trusted/measurements"):
         (installation.folder / path).unlink()
-    works = installation.release(DAYS[2])
-    assert works[DAYS[2]].outcome.status is Status.PUBLISHED
-    assert budget_of(installation.settings, installation.ledger).spent <= 1
-
-
-@pytest.mark.parametrize("name", few(ADAPTIVE, 2))
-def test_a_late_day_is_released_after_the_days_around_it(with_mechanism, name):
-    installation = with_mechanism(name)
-    works = installation.release(DAYS[0], DAYS[2]) | installation.release(DAYS[1])
-    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
+    assert installation.status(DAYS[2]) is Status.PUBLISHED
     assert budget_of(installation.settings, installation.ledger).spent <= 1
 
 
@@ -133,13 +115,8 @@ def test_no_raw_state_is_in_the_measurements(with_mechanism):
     installation = with_mechanism("PeGaSus")
     installation.release(DAYS[0], noise=simulated_noise(1), steps=STEPS[:6])
     (path,) = installation.raw_files()
-    raw = json.loads((installation.folder / path).read_text())
-    groups = [
-        group
-        for level in raw["levels"].values()
-        for group in level["raw"]["raw state"]["groups"]
-        if group is not None
-    ]
+    levels = json.loads((installation.folder / path).read_text())["levels"].values()
+    groups = [group for level in levels for group in level["raw"]["raw state"]["groups"] if group is not None]
     secrets = {str(value) for group in groups for value in (group["limit"], *group["exact"])}
     assert len(secrets) > 5
     (data,) = (data for name, data in installation.files("trusted/measurements").items() if name != path)
@@ -159,7 +136,7 @@ def test_a_draw_that_died_closes_the_open_groups(with_mechanism, monkeypatch):
         path for path in installation.raw_files() if str(DAYS[1]) in str(path)
     ]
     installation.later(hours=1)
-    assert installation.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+    assert installation.status(DAYS[1]) is Status.PUBLISHED
     origin = installation.measured(DAYS[1]).first_step
     for part in installation.measured(DAYS[1]).parts:
         assert min(min(groups) for groups in part.choices["groups"]) >= origin
@@ -185,46 +162,30 @@ def test_raw_state_is_destroyed_when_the_stream_turns_to_another_mechanism(with_
     assert installation.raw_files() == []
 
 
-def days(first, count):
-    return [first + timedelta(days=number) for number in range(count)]
-
-
-def check_published(folder, root, n_days):
-    rows = read_published(folder / "published", verify=True)
-    value = rows.columns[6]
-    assert rows["date"].n_unique() == n_days
-    assert rows[value].min() >= 0
-    units = rows.with_columns((pl.col(value) * 1000).round().cast(pl.Int64).alias("units"))
-    nation = units.filter(node=root).select("date", "step", "units")
-    regions = units.filter(parent=root).group_by("date", "step").agg(pl.col("units").sum().alias("sum"))
-    joined = nation.join(regions, on=["date", "step"], validate="1:1")
-    assert joined.height == n_days * 48
-    assert (joined["units"] == joined["sum"]).all()
-    return rows
-
-
-def configure(installation, configuration):
-    (installation.folder / "optstream.toml").write_text(configuration(installation.folder / "real"))
-
-
 @pytest.mark.nightly
 def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(installation, real_data):
-    february = days(date(2016, 2, 1), 29)
-    write_loads(
-        [read_load(file) for file in (real_data / "rte_2016_zips").iterdir()], installation.folder / "real"
-    )
-    configure(installation, rte_configuration)
-    works = installation.release(*february)
-    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
-    rows = check_published(installation.folder, "FR", 29)
+    february = [date(2016, 2, 1) + timedelta(days=number) for number in range(29)]
+    real = installation.folder / "real"
+    write_loads([read_load(file) for file in (real_data / "rte_2016_zips").iterdir()], real)
+    (installation.folder / "optstream.toml").write_text(rte_configuration(real))
+    assert installation.statuses(*february) == {Status.PUBLISHED}
+    rows = installation.rows()
+    value = rows.columns[6]
+    assert rows["date"].n_unique() == 29
+    assert rows[value].min() >= 0
+    units = rows.with_columns((pl.col(value) * 1000).round().cast(pl.Int64).alias("units"))
+    nation = units.filter(node="FR").select("date", "step", "units")
+    regions = units.filter(parent="FR").group_by("date", "step").agg(pl.col("units").sum().alias("sum"))
+    joined = nation.join(regions, on=["date", "step"], validate="1:1")
+    assert joined.height == 29 * 48
+    assert (joined["units"] == joined["sum"]).all()
     # 1,392 steps share little noise: a mean that is off by a hundredth is another month, or another unit.
     month = pl.col("timestamp_local").dt.date().is_between(february[0], february[-1])
     series = pl.read_parquet(real_data / "rte_regional_load_2013_2016.parquet")
     true = series.filter(month)["load_mw"].sum() / (29 * 48)
     assert rows.filter(node="FR")["load_mw"].mean() == pytest.approx(true, rel=0.01)
     before = installation.files("published")
-    again = installation.release(*february)
-    assert {work.outcome.status for work in again.values()} == {Status.UNCHANGED}
+    assert installation.statuses(*february) == {Status.UNCHANGED}
     assert installation.files("published") == before
 
 

@@ -1,0 +1,148 @@
+"""`doctor`, the check that a run begins with, and `publish`: what is left is an exit code of 1."""
+
+import json
+import shutil
+from datetime import date
+
+import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from flows.orchestration.release import release_days
+from optstream.catalogue import read_catalogue
+from optstream.errors import ConfigurationError, PublicationError
+from tests.flows.command import invoke
+
+
+@pytest.fixture
+def unset(here, monkeypatch):
+    for name in ("PREFECT_API_URL", "DO_NOT_TRACK", "GX_ANALYTICS_ENABLED"):
+        monkeypatch.delenv(name, raising=False)
+    return here
+
+
+def test_a_stream_that_has_not_begun_is_sound(unset):
+    result = invoke("doctor")
+    assert (result.exit_code, "there is no ledger yet" in result.output) == (0, True)
+    document = json.loads(invoke("doctor", "--json").output)
+    assert (document["format"], document["sound"]) == ("optstream.doctor/1", True)
+    assert sorted(path.name for path in unset.iterdir()) == ["optstream.toml"]
+
+
+def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(unset, monkeypatch):
+    trusted = unset / "trusted"
+    trusted.mkdir(mode=0o755)
+    monkeypatch.setenv("PREFECT_SERVER_ANALYTICS_ENABLED", "true")
+    result = invoke("doctor", "--json")
+    document = json.loads(result.output)
+    assert (result.exit_code, document["sound"]) == (1, False)
+    assert [(found["severity"], found["place"]) for found in document["findings"][:2]] == [
+        ("wrong", str(trusted)),
+        ("wrong", "PREFECT_SERVER_ANALYTICS_ENABLED"),
+    ]
+    assert document["findings"][0]["remedy"] == f"chmod 700 {trusted}"
+    for_people = invoke("doctor")
+    assert (for_people.exit_code, f"chmod 700 {trusted}" in for_people.output) == (1, True)
+
+
+def test_a_configuration_that_does_not_load_is_a_finding(unset):
+    text = (unset / "optstream.toml").read_text()
+    (unset / "optstream.toml").write_text(text.replace('folder = "trusted"', 'folder = "published/trusted"'))
+    result = invoke("doctor", "--json")
+    assert result.exit_code == 1
+    (finding,) = json.loads(result.output)["findings"]
+    assert "must not lie in published.folder" in finding["rule"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "start"),
+    [
+        (0o750, lambda here: invoke("run", "--date", "2016-02-01")),
+        (0o701, lambda here: release_days.fn(str(here / "optstream.toml"), ["2016-02-01"])),
+    ],
+    ids=["command", "flow"],
+)
+def test_an_open_trusted_folder_stops_everything_before_it_starts(here, mode, start):
+    (here / "trusted").mkdir(mode=mode)
+    with pytest.raises(ConfigurationError, match=f"nothing was read or drawn:\n.*chmod 700 {here}/trusted"):
+        start(here)
+    assert list((here / "trusted").iterdir()) == []
+
+
+DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
+SPAN = ("--from", "2016-06-01", "--to", "2016-06-03")
+
+
+@pytest.fixture
+def lost(installation):
+    """Three published days, the second withdrawn, and the files of the others lost."""
+    installation.simulate(*DAYS)
+    installation.release(*DAYS)
+    installation.withdraw(DAYS[1])
+    installation.write_pages()
+    for path in (installation.folder / "published/data").rglob("*.parquet"):
+        path.unlink()
+    return installation
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "code", "there"),
+    [
+        (("--from", "2016-05-20", "--to", "2016-06-20"), 0, [DAYS[0], DAYS[2]]),
+        (("2016-06-02", "2016-06-03"), 1, [DAYS[2]]),
+    ],
+)
+def test_a_span_leaves_out_a_withdrawn_day_and_by_its_name_it_is_refused(lost, words, code, there):
+    done = invoke("publish", *words)
+    published = lost.folder / "published"
+    catalogue = read_catalogue(published)
+    assert done.exit_code == code
+    assert [day for day in DAYS if (published / catalogue.entry(day).file).is_file()] == there
+    if code:
+        assert "was withdrawn" in " ".join(done.output.split())
+        return
+    assert "2016-06-02" not in done.output
+    assert invoke("status").exit_code == invoke("ledger", "verify").exit_code == 0
+    assert "1 Jun 2016 (missing)" not in (published / "index.html").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("withdraw", "--date", "2016-06-03", "--reason", "a wrong meter"), "withdrawn"),
+        (("publish", "2016-06-03"), "published"),
+        (("run", "--date", "2016-06-04"), "published"),
+    ],
+    ids=["withdraw", "publish", "run"],
+)
+def test_the_end_of_a_day_is_shown_also_where_the_pages_cannot_be_written(lost, words, status):
+    lost.simulate(date(2016, 6, 4))
+    shutil.rmtree(lost.folder / "trusted/report")
+    (lost.folder / "trusted/report").touch()
+    with temporary_settings({PREFECT_API_URL: None}):
+        done = invoke(*words, "--json")
+    first, page = json.loads(done.output)["days"]
+    assert (done.exit_code, first["status"], page["status"]) == (1, status, "failed")
+    only = "only what follows the days, new estimates or pages (`optstream report`"
+    assert page["message"].startswith(only)
+    assert "Not a directory" in page["message"]
+
+
+@pytest.mark.slow
+def test_pages_that_cannot_be_written_are_reported_and_a_later_backfill_writes_them(lost):
+    assert invoke("publish", *SPAN).exit_code == 0
+    page = lost.folder / "published/index.html"
+    page.unlink()
+    page.mkdir()  # where no page can be written, as on a full disk
+    done = invoke("withdraw", "--date", "2016-06-01", "--reason", "the wrong dump")
+    assert (done.exit_code, "was not written: index.html" in " ".join(done.output.split())) == (1, True)
+    with temporary_settings({PREFECT_API_URL: None}):
+        with pytest.raises(PublicationError, match=r"was not written: index\.html"):
+            invoke("backfill", *SPAN)
+        assert invoke("run", "--date", "2016-06-03").exit_code == 1
+        page.rmdir()
+        done = invoke("backfill", *SPAN)
+        assert (done.exit_code, "written again" in done.output) == (0, True)
+        assert "nothing to do" in invoke("backfill", *SPAN).output
+    assert invoke("status").exit_code == invoke("ledger", "verify").exit_code == 0

@@ -1,0 +1,272 @@
+"""What a release says about itself: exact, readable back, and no more than may be claimed."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+from optstream.catalogue import (
+    CountBands,
+    LongSpan,
+    ReleaseStatement,
+    band_columns,
+    publish,
+    read_published,
+    read_staged,
+    stage,
+)
+from optstream.catalogue.statement import Consistency
+from optstream.errors import ParameterError, PublicationError
+from optstream.estimation.estimate import Optimality
+from optstream.privacy import PrivacyModel
+from tests.optstream.catalogue.conftest import make_statement
+from tests.optstream.catalogue.folders import DAY, NEXT
+
+MONTH = LongSpan.rounded(30, 7.549601781, Fraction(1, 10**6), Fraction(7217, 240), "draws")
+DONE, STOPPED = Optimality(7.7e-24, 1.9e-12, 8, True), Optimality(0.0123, 0.11, 50, False)
+FULL = {"long_spans": (MONTH,), "consistency": Consistency.rounded(DONE)}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon_own": Fraction(10**99 + 1, 3**200)},
+        {"supplier_rounding": Fraction(1, 3)},
+        FULL,
+        {"consistency": Consistency.rounded(STOPPED)},
+    ],
+)
+def test_the_document_is_json_and_reads_back(changes):
+    stated = make_statement(DAY, **changes)
+    document = json.loads(json.dumps(stated.to_json(), allow_nan=False))
+    assert ReleaseStatement.read(document) == stated
+    assert ReleaseStatement.read(document).to_json() == document
+    assert document["epsilon_plan"] == "1"
+    assert document["noise"] == [
+        {"level": 0, "stage": "samples", "scale": "400", "scale_units": "400000"},
+        {"level": 1, "stage": "sparse vector", "scale": None, "scale_units": None},
+    ]
+    assert document["privacy_model"]["window_length"] == 48
+    absent = {"long_spans", "consistency", "supplier_rounding"} - changes.keys()
+    assert not absent & document.keys(), "as before these were stated"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "unsaid"),
+    [
+        (
+            {"epsilon_plan": Fraction(50, 3)},
+            [
+                "48 consecutive steps of 30 minutes (also where it straddles periods)",
+                "at most 16.6667;",
+                "alone cost at most 0.6667",
+                "at most 10 in the unit of load_mw",
+                "outside the guarantee",
+            ],
+            ["paper", "days in a row"],
+        ),
+        # beside days of another plan, what holds for their windows is the grant's figure
+        (
+            {"epsilon_plan": Fraction(1, 10)},
+            [
+                "with epsilon at most 0.1;",
+                "releases made under another plan",
+                "privacy budget costs at most 1 with all of them together",
+            ],
+            [],
+        ),
+        ({"model": PrivacyModel("1", 48, 10, windows="aligned")}, ["not covered"], []),
+        ({"model": PrivacyModel("1", 48, 10, unit="roaming", leaves_per_step=3)}, ["up to 3 leaves"], []),
+        (
+            {"calibration": "paper", "epsilon_plan": Fraction(49, 2)},
+            ["24.5", "not the 1 that was asked for"],
+            [],
+        ),
+        ({"simulated": True}, ["protects nobody"], ["at most"]),
+        (
+            {},
+            [
+                "in one leaf at a step",
+                "c a whole number, costs at most c times epsilon",
+                "clamped to at most that size above and below 0",
+            ],
+            ["presence or absence"],
+        ),
+        (
+            {"supplier_rounding": Fraction(1, 3)},
+            [
+                "changes of each reading by at most 9.6666 in the unit",
+                "whose errors are taken to spread by at most 0.3334",
+            ],
+            [],
+        ),
+        (
+            {"model": replace(make_statement(DAY).model, alpha=Fraction(1, 100_000))},
+            ["by at most 1/100000 in"],
+            [],
+        ),
+    ],
+)
+def test_words_state_the_accounted_cost_rounded_up_and_claim_no_more(changes, said, unsaid):
+    words = make_statement(DAY, **changes).privacy_in_words
+    assert [one for one in said if one not in words] == []
+    assert [one for one in unsaid if one in words] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "not recorded"),
+        ({"bounds": (0, 10)}, "not recorded"),
+        ({"metered": True}, "not recorded"),
+        ({"bounds": (0, 10), "metered": False}, "at all is not covered"),
+        ({"bounds": (0, 10), "metered": True}, "is covered as a change"),
+        ({"bounds": (0, 11), "metered": True}, "up to 11 in each reading, which costs 2 times epsilon"),
+        (
+            {"bounds": ("-20.5", 1), "metered": True},
+            "up to 20.5 in each reading, which costs 3 times epsilon",
+        ),
+        ({"bounds": (100, 101), "metered": True}, "up to 101 in each reading, which costs 11 times epsilon"),
+    ],
+)
+def test_presence_is_covered_as_bounds_and_schema_of_the_day_have_it(changes, said):
+    """By line 3 of section 1 of docs/privacy.md, alpha 10; what is not recorded counts as not covered."""
+    exact = {key: tuple(map(Fraction, one)) if key == "bounds" else one for key, one in changes.items()}
+    stated = make_statement(DAY, **exact)
+    assert said in stated.privacy_in_words or "covered only where each row" in stated.privacy_in_words
+    assert said in stated.terms_in_words
+    assert ReleaseStatement.read(json.loads(json.dumps(stated.to_json()))) == stated
+    assert set(changes) == {"bounds", "metered"} & set(stated.to_json())
+
+
+@pytest.mark.parametrize(
+    "amount", [Fraction(1, 3), Fraction(99995, 10), Fraction(365), Fraction(1, 10**7), 0]
+)
+def test_what_a_long_span_loses_is_rounded_up_to_a_few_digits(amount):
+    span = LongSpan.rounded(30, float(amount), Fraction(1, 10), Fraction(amount), "plain")
+    assert amount <= span.plain_sum <= amount * Fraction(1001, 1000)
+    assert float(amount) <= span.epsilon
+
+
+def test_figures_of_a_certificate_are_rounded_up_and_last_bits_are_left_out():
+    rounded = Consistency.rounded
+    least = Consistency(gap=1e-18, residual=1e-9, rounds=8, converged=True)
+    assert rounded(DONE) == rounded(Optimality(1.6e-28, 7e-15, 8, True)) == least
+    found = rounded(STOPPED)
+    assert found == Consistency(gap=0.02, residual=0.2, rounds=50, converged=False)
+    assert rounded(Optimality(found.gap, found.residual, 50, False)) == found
+
+
+STATED = [
+    ("stream", ""),
+    ("stream", "two\nlines"),
+    ("revision", -1),
+    ("vintage", True),
+    ("step_minutes", 0),
+    ("epsilon_plan", 1.0),
+    ("epsilon_own", Fraction(-1)),
+    ("calibration", "loose"),
+    ("day", "local"),
+    ("period", datetime(2016, 2, 1, tzinfo=UTC)),
+    ("simulated", 0),
+    ("value_column", "node"),
+    ("value_column", "a b"),
+    ("value_column", "Date"),
+    ("supplier_rounding", Fraction(10)),
+]
+OF_SPANS = [
+    ("n_days", 0),
+    ("n_days", True),
+    ("epsilon", 1.5),
+    ("plain_sum", Fraction(-1)),
+    ("delta", Fraction(1)),
+    ("composed", "guessed"),
+]
+
+
+@pytest.mark.parametrize(
+    ("made", "field", "value"),
+    [*((make_statement(DAY), *one) for one in STATED), *((MONTH, *one) for one in OF_SPANS)],
+)
+def test_a_wrong_field_is_named(made, field, value):
+    with pytest.raises(ParameterError, match=field):
+        made.changed(**{field: value})
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda document: document.pop("noise"),
+        lambda document: document.update(format="other/1"),
+        lambda document: document.update(period="2016-02-31"),
+        lambda document: document.update(epsilon_plan="1e999999999"),
+        lambda document: document.update(epsilon_own="1/0"),
+        lambda document: document["privacy_model"].update(extra=1),
+        lambda document: document.update(noise=[None]),
+        lambda document: document.update(privacy_model=[1]),
+        *(
+            lambda document, field=field, value=value: document["long_spans"][0].update(
+                {field: str(value) if isinstance(value, Fraction) else value}
+            )
+            for field, value in OF_SPANS
+        ),
+        *(
+            lambda document, field=field, value=value: document["consistency"].update({field: value})
+            for field, value in [
+                ("gap", -1.0),
+                ("gap", "much"),
+                ("gap", None),
+                ("residual", float("nan")),
+                ("rounds", 1.5),
+                ("rounds", True),
+                ("rounds", -1),
+                ("converged", 1),
+                ("converged", None),
+            ]
+        ),
+        *(
+            lambda document, field=field: document["consistency"].pop(field)
+            for field in ("gap", "residual", "rounds", "converged")
+        ),
+    ],
+)
+def test_another_document_is_refused(spoil):
+    document = make_statement(DAY, **FULL).to_json()
+    spoil(document)
+    with pytest.raises(PublicationError, match="statement"):
+        ReleaseStatement.read(document)
+
+
+def with_bands(rows):
+    return rows.with_columns(
+        pl.when(pl.col("step") != 3).then(value).alias(name)
+        for name, value in zip(band_columns("load_mw"), (0.0, 7.0), strict=True)
+    )
+
+
+def test_a_staged_release_has_the_columns_that_it_states(rows):
+    stated = make_statement(DAY, bands=CountBands(known="some"))
+    staged = stage(with_bands(rows(DAY)), stated)
+    assert read_staged(staged.data) == (staged, stated)
+    for table, other in ((rows(DAY), stated), (with_bands(rows(DAY)), make_statement(DAY))):
+        with pytest.raises(PublicationError, match="have the columns"):
+            stage(table, other)
+
+
+def test_a_stream_that_became_one_of_counts_is_read_as_one_frame(tmp_path, rows):
+    """A day without bands, then one with: null where a release has none; each file keeps its own columns."""
+
+    def put(table, stated):
+        publish(tmp_path, [(stage(table, stated), stated)], lambda _: "head-0")
+
+    put(rows(DAY), make_statement(DAY))
+    assert "load_mw_low" not in read_published(tmp_path).columns
+    put(with_bands(rows(NEXT)), make_statement(NEXT, bands=CountBands(known="some")))
+    read = read_published(tmp_path, verify=True)
+    columns = ["load_mw", "load_mw_noise_se", "load_mw_se", "load_mw_low", "load_mw_high"]
+    assert read.columns[6:11] == columns
+    assert read.filter(pl.col("date") == DAY)["load_mw_low"].null_count() == 12
+    assert read.filter(pl.col("date") == NEXT)["load_mw_high"].drop_nulls().to_list() == [7.0] * 9

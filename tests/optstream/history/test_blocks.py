@@ -1,0 +1,89 @@
+"""Histories of blocks: their documents, joint noise, what is kept and what is chosen of them."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.history.blocks import BlockHistory, n_series_of, packed, unpacked
+from optstream.history.filter import MOST_FITTED, NEAR_DAYS, around, in_sight, latest
+from optstream.measurement.blocks import BLOCKS, measure_blocks
+from optstream.noise import joint_variance, simulated_noise
+from optstream.privacy import JointSpend, StepSpend
+from optstream.stream import PrivatePeriod
+
+
+def history_of(n, n_series=2):
+    sums = np.rint(np.random.default_rng(0).normal(600, 50, (n_series, n)))
+    return BlockHistory(3 * np.arange(n), np.full(n, 2), np.full(n, 3.0), sums)
+
+
+@pytest.mark.parametrize("most", [2**31 - 1, 2**31, 2**52])
+def test_packed_sums_are_the_same_whole_numbers(most):
+    sums = np.array([[most, -most, 0.0], [1.0, -(2.0**31), 7.0]])
+    document = json.loads(json.dumps(packed(sums)))
+    assert document["kind"] == ("<i4" if most < 2**31 else "<i8")
+    assert np.array_equal(unpacked(document), sums)
+    assert unpacked(packed(np.zeros((3, 0)))).shape == (3, 0)
+
+
+def test_a_history_survives_its_document_and_that_of_a_version_that_wrote_lists():
+    history = history_of(5, n_series=3)
+    written = history.to_document()
+    lists = {**written, "sums": history.sums.astype(int).tolist()}
+    for document in (written, lists):
+        assert BlockHistory.from_document(document, 3).to_document() == written
+        assert n_series_of(document) == 3
+    assert BlockHistory.from_document(None, 3).sums.shape == (3, 0)
+    with pytest.raises(ParameterError, match="the state is of 3 series; the period has 2"):
+        BlockHistory.from_document(written, 2)
+    with pytest.raises(ParameterError, match="<i4 or <i8"):
+        unpacked({"rows": 1, "kind": "object", "base64": ""})
+
+
+def test_each_block_of_joint_noise_keeps_its_own_variance():
+    """Groups of two blocks and of three; independent noise has one scale, and a day without blocks none."""
+    parts = [range(2 * at, 2 * at + 2) for at in range(5)]
+    period = PrivatePeriod.from_values(np.zeros((2, 10)), resolution=Fraction(1), first_step=20)
+    joint = JointSpend(0, BLOCKS, 20, 10, (tuple(parts[:2]), tuple(parts[2:])), Fraction(6), 1, 2)
+
+    def measured(blocks, spend):
+        return BlockHistory.of(measure_blocks(period, blocks, spend, simulated_noise(1)))
+
+    history = measured(parts, joint)
+    assert np.allclose(2 * history.scales**2, [joint_variance(6.0, size) for size in (2, 2, 3, 3, 3)])
+    assert history.starts.tolist() == [20, 22, 24, 26, 28]
+    assert measured(parts, StepSpend(0, BLOCKS, 20, (1,) * 10, Fraction(6), 1)).scales.tolist() == [6] * 5
+    assert measured([], replace(joint, groups=())).n_blocks == 0
+
+
+def test_blocks_are_joined_in_time_and_the_latest_are_kept():
+    first, second = history_of(10).between(0, 12), history_of(10).between(12, 30)
+    assert second.joined(first).to_document() == history_of(10).to_document()
+    assert latest(history_of(10), 3).starts.tolist() == [21, 24, 27]
+
+
+def random_history(generator, steps_per_day, n_days=80):
+    """Single steps as blocks, of days that have none, a few or many of them."""
+    rates = generator.choice([0.0, 0.1, 0.5, 1.0], n_days, p=[0.1, 0.2, 0.3, 0.4])
+    starts = np.flatnonzero(generator.random(n_days * steps_per_day) < np.repeat(rates, steps_per_day))
+    return BlockHistory(starts, np.ones_like(starts), np.ones(starts.size), np.zeros((1, starts.size)))
+
+
+def test_what_is_forgotten_is_no_part_of_any_window_of_the_last_days():
+    """Brute force over histories with gaps; the latest blocks alone would not do."""
+    generator, missed = np.random.default_rng(5), 0
+    for steps_per_day in (24, 48, 96) * 10:
+        history = random_history(generator, steps_per_day)
+        kept, too_few = in_sight(history, steps_per_day), latest(history, MOST_FITTED)
+        assert kept.n_blocks < history.n_blocks
+        newest = int(history.starts[-1]) // steps_per_day
+        for day in range(newest - NEAR_DAYS, newest + 1):
+            steps = range(day * steps_per_day, (day + 1) * steps_per_day)
+            asked = around(history, steps).starts
+            assert np.array_equal(around(kept, steps).starts, asked)
+            missed += not np.array_equal(around(too_few, steps).starts, asked)
+    assert missed

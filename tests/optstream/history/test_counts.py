@@ -1,0 +1,365 @@
+"""Counts over a tree: sizes, the variation of counts, small leaves, and draws of their errors."""
+
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pytest
+from scipy.linalg import block_diag
+
+from optstream.estimation.replicates import normals
+from optstream.history import counts
+from optstream.history.blocks import BlockHistory
+from optstream.history.counts import (
+    LEAST_VARIANCE,
+    LeafBlocks,
+    count_bands,
+    count_variation,
+    estimate_leaves,
+    fit_counts,
+    joined_sizes,
+    node_sizes,
+    own_parts,
+    shared_fit,
+    sizes_by_mixture,
+)
+from optstream.history.filter import FilterState, step_blocks
+from optstream.history.prior import TemporalPrior
+from optstream.stream import AggregationTree
+from optstream.stream.covariate import Covariate
+from optstream.stream.public_days import PublicDays
+from tests.optstream.monte_carlo import Z, agree
+
+DAYS = PublicDays.from_date(date(2024, 1, 1), 24)
+CITY = AggregationTree(("city",), (-1,))
+
+
+def history_of(rows, starts, length, scale, random):
+    """Noisy sums over blocks of `length` steps of series (n_series, n_steps)."""
+    starts, n = np.array(starts), len(starts)
+    sums = np.stack([rows[:, at : at + length].sum(axis=1) for at in starts], axis=1)
+    noisy = np.rint(sums + random.laplace(size=sums.shape) * scale)
+    return BlockHistory(starts, np.full(n, length), np.full(n, float(scale)), noisy)
+
+
+# Sizes.
+
+
+def test_empty_leaves_are_small_busy_ones_stay_and_the_sum_is_the_citys():
+    """Means over 40 draws; the control clips each leaf at 0."""
+    tree = AggregationTree(("city", *map(str, range(8))), (-1, *([0] * 8)))
+    truth, variances = np.array([60.0, 20.0, 8.0, 2.0, 0.02, 0.02, 0.02, 0.02]), np.array([0.09, *[1.0] * 8])
+    every = tree.add_up(truth[:, None])[:, 0]
+    seen = [every + np.random.default_rng(seed).normal(size=9) * np.sqrt(variances) for seed in range(40)]
+    found = [node_sizes(tree, one, variances, None) for one in seen]
+    sizes, clipped = np.array([one for one, _ in found]), np.maximum(np.array(seen)[:, 1:], 0)
+    missed, plain = (np.abs(one - truth).mean(axis=0) for one in (sizes, clipped))
+    assert sizes.min() > 0
+    assert min(left.min() for _, left in found) > 0
+    assert missed[4:].mean() < 0.8 * plain[4:].mean()
+    assert missed[:2].mean() < 1.2 * plain[:2].mean()
+    assert np.abs(sizes.sum(axis=1) - np.array(seen)[:, 0]).max() < 0.5
+    assert clipped.mean(axis=0).sum() - truth.sum() > 1
+
+
+def test_an_unmeasured_root_and_leaves_at_two_depths():
+    tree = AggregationTree(("r", "a", "b", "c", "d"), (-1, 0, 0, 2, 2))
+    leaves, variances = np.array([10.0, 4.0, 6.0]), np.array([np.inf, 1e-4, 1e-4, 1e-4, 1e-4])
+    values = np.where(np.isfinite(variances), tree.add_up(leaves[:, None])[:, 0], 7.0)
+    assert node_sizes(tree, values, variances, None)[0] == pytest.approx(leaves, abs=0.1)
+
+
+@pytest.mark.parametrize("middle", [1.0, 1e12], ids=["every node known", "the middle not measured"])
+def test_sizes_and_their_covariance_are_those_of_least_squares_over_the_whole_tree(middle):
+    tree = AggregationTree(("city", "a", "b", "c", "a1", "a2"), (-1, 0, 0, 0, 1, 1))
+    parents, rng = np.array([4, 4, 5, 2, 2, 2, 3]), np.random.default_rng(2)
+    sizes, size_variances = rng.uniform(5, 9, size=7), rng.uniform(0.1, 2, size=7)
+    unsure = rng.uniform(0.05, 3, size=6)
+    unsure[1:4] *= middle
+    below = np.zeros((6, 7))
+    for leaf, node in enumerate(parents):
+        while node >= 0:
+            below[node, leaf] = 1.0
+            node = tree.parents[node]
+    means = below @ sizes + rng.normal(size=6)
+    covariance = np.linalg.inv(np.diag(1 / size_variances) + (below.T / unsure) @ below)
+    expected = covariance @ (sizes / size_variances + below.T @ (means / unsure))
+    assert expected.min() > 0  # or the bound at 0 would count
+    found, variances, joined = joined_sizes(sizes, size_variances, parents, tree, means, unsure)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(variances, np.diag(covariance), rtol=1e-6)
+    siblings = parents[:, None] == parents
+    of_siblings = np.diag(variances + joined**2) - np.outer(joined, joined)
+    np.testing.assert_allclose(of_siblings[siblings], covariance[siblings], rtol=1e-6, atol=1e-9)
+
+
+def test_a_city_is_not_off_by_the_noise_of_all_its_zones():
+    """300 zones of mostly 0 next to their noise, a city known to 0.5: the sum of zones misses it by that.
+
+    The sum of squares of 40 draws exceeds what the variance allows once in 10^6; without the city it must.
+    """
+    rng, n, known = np.random.default_rng(3), 300, 0.25
+    truth = np.where(np.arange(n) < 30, 2.0, 0.02)
+    parents, spread, squares = np.zeros(n, dtype=np.int64), np.full(n, 0.14), np.zeros(2)
+    for _ in range(40):
+        city = truth.sum() + rng.normal() * np.sqrt(known)
+        observed = truth + rng.normal(size=n) * np.sqrt(spread)
+        alone = sizes_by_mixture(observed, spread, np.full(n, city / n))
+        joined, _, _ = joined_sizes(*alone, parents, CITY, np.array([city]), np.array([known]))
+        squares += (np.array([joined.sum(), alone[0].sum()]) - truth.sum()) ** 2 / known
+    most = 97.7  # of chi-squared with 40 degrees of freedom, once in 10^6
+    assert squares[0] < most < squares[1]
+
+
+def test_shares_add_days_of_their_own_only_where_the_noise_lets_them_show():
+    rng, hours = np.random.default_rng(4), np.arange(56 * 24)
+    sizes = np.concatenate([np.full(50, 0.02), [10.0]])
+    parents = sizes.sum() * (1 + 0.8 * np.sin(2 * np.pi * hours / 24))[None]
+    late = 1 + 0.7 * np.cos(2 * np.pi * hours / 24)
+    truth = sizes[:, None] * parents / parents.mean() * np.where(np.arange(51)[:, None] == 50, late, 1.0)
+    starts = np.arange(0, 55 * 24, 25)
+    sums = np.stack([truth[:, at : at + 4].sum(axis=1) for at in starts], axis=1)
+    noisy, parent = sums + rng.laplace(size=sums.shape) * 8, np.zeros(51, dtype=np.int64)
+    blocks = LeafBlocks(starts, np.full(starts.size, 4), noisy, 128.0, parent, CITY, np.array([1.0]))
+    asked = range(54 * 24, 55 * 24)
+    found = estimate_leaves(blocks, parents, 0, asked, TemporalPrior.broad(24), DAYS)
+    here = truth[:, asked.start : asked.stop]
+    missed = np.abs(found.means - here)
+    assert found.means.min() >= 0
+    assert missed[:50].mean() < 0.2
+    plain = found.sizes[50] * parents[0, asked.start : asked.stop] / parents.mean()
+    assert missed[50].mean() < 0.7 * np.abs(plain - here[50]).mean()
+    assert (missed[50] <= 2.5 * np.sqrt(found.variances[50])).mean() > 0.8
+
+
+# The variation of counts: by dense conditioning, and on counts that are drawn.
+
+RAGGED = AggregationTree(("all", "a", "b", "c", "d", "e"), (-1, 0, 0, 1, 1, 2))
+LEAVES = RAGGED.leaf_indices
+
+
+def levels_of(tree, truth, scales, starts, length, random):
+    """Blocks of every level that has a scale."""
+    return {
+        level: history_of(truth[list(tree.levels[level])], starts, length, scale, random)
+        for level, scale in scales.items()
+    }
+
+
+@pytest.mark.parametrize("scales", [{0: 9, 1: 12, 2: 6}, {0: 9, 2: 6}, {1: 12}])
+def test_it_is_the_posterior_of_independent_leaves_given_noisy_sums(scales):
+    """Dense conditioning, block by block; the control leaves one measurement out."""
+    random, steps = np.random.default_rng(3), range(24, 36)
+    rates = random.uniform(5.0, 400.0, (LEAVES.size, 1)) * random.uniform(0.5, 1.5, (1, 12))
+    truth, expected = RAGGED.add_up(random.poisson(rates).astype(float)), RAGGED.add_up(rates)
+    known = levels_of(RAGGED, truth, scales, [0, 3, 7], 2, random)
+    known = {level: replace(one, starts=one.starts + 24) for level, one in known.items()}
+    varied = count_variation(RAGGED, expected, known, steps)
+    rows = np.concatenate([list(RAGGED.levels[one]) for one in scales])
+    noise = np.concatenate([np.full(len(RAGGED.levels[one]), 2.0 * scales[one] ** 2) for one in scales])
+    every = RAGGED.add_up(np.eye(LEAVES.size))
+    sums, values = every[rows], np.concatenate([known[one].sums for one in scales])
+    for number, start in enumerate((0, 3, 7)):
+        whole = expected[:, start : start + 2].sum(axis=1)
+
+        def found(counted, chosen=slice(None), whole=whole, number=number):
+            gain = np.diag(counted) @ sums[chosen].T
+            inner = sums[chosen] @ gain + np.diag(noise[chosen])
+            surprise = (values[:, number] - whole[rows])[chosen]
+            return gain @ np.linalg.solve(inner, surprise), gain @ np.linalg.solve(inner, gain.T)
+
+        moved = every @ found(whole[LEAVES])[0]
+        np.testing.assert_allclose(varied.moved[:, start : start + 2].sum(axis=1), moved, rtol=1e-9)
+        assert not np.allclose(every @ found(whole[LEAVES], slice(1, None))[0], moved, rtol=1e-3)
+        counted = whole[LEAVES] + moved[LEAVES]
+        explained = np.diag(every @ found(counted)[1] @ every.T) / (every @ counted)
+        part = expected[0, start : start + 2] / whole[0]
+        here = varied.known[:, start : start + 2]
+        np.testing.assert_allclose(here, np.outer(explained, part), rtol=1e-9)
+    outside = [2, 5, 6, 9, 10, 11]
+    assert not varied.moved[:, outside].any()
+    assert not varied.known[:, outside].any()
+
+
+def test_large_counts_that_were_measured_are_known_to_the_noise_and_bands_hold():
+    """9,000 counts of each leaf, false alarm below 1e-6; the control takes them for unmeasured."""
+    random, steps = np.random.default_rng(8), range(9_000)
+    rates = np.repeat(np.array([[4_000.0], [9_000.0], [2_500.0]]), len(steps), axis=1)
+    drawn = random.poisson(rates).astype(float)
+    known = levels_of(RAGGED, RAGGED.add_up(drawn), {2: 20}, steps, 1, random)
+    varied = count_variation(RAGGED, RAGGED.add_up(rates), known, steps)
+    values, left = (RAGGED.add_up(rates) + varied.moved)[LEAVES], (1.0 - varied.known)[LEAVES]
+    assert np.abs(values - drawn).mean() < 21  # noise of scale 20; counts vary by 51, 76 and 40 on average
+
+    def held(count_variance):
+        low, high = count_bands(values, np.zeros_like(values), count_variance)
+        return ((low <= drawn) & (drawn <= high)).mean()
+
+    assert 0.93 < held(left) < 0.97
+    assert held(1.0) > 0.99
+
+
+# The fit of all nodes, and draws of its errors.
+
+TREE = AggregationTree(("city", "a", "b", *(f"z{one}" for one in range(6))), (-1, 0, 0, 1, 1, 1, 2, 2, 2))
+RATES = np.array([0.1, 0.1, 9.0, 2.0, 0.5, 0.1])
+BELIEF = FilterState(TemporalPrior.broad(24), DAYS)
+STEPS, N = range(27 * 24, 28 * 24), 1000
+ROUGHLY = 0.03
+"""Relative, of a variance: what the closed form leaves out, and rounds."""
+DEGREES = 20 + np.random.default_rng(1).normal(0, 6, (1, 30))
+DEGREES[0, 27] = 80.0
+"""Unlike any day before: a large part of the error is the effect's."""
+
+
+def history(level, every, length, scale, *, stop=28 * 24, seed=0):
+    rates = TREE.add_up(RATES[:, None] * (1 + 0.5 * np.sin(np.arange(30 * 24) * np.pi / 12)))
+    random = np.random.default_rng([seed, level])
+    return history_of(rates[list(TREE.levels[level])], range(0, stop, every), length, scale, random)
+
+
+def dense(every=13, length=2, scale=6):
+    """All levels measured at the same blocks."""
+    return {level: history(level, every, length, scale) for level in range(3)}
+
+
+def sparse(zones=8, city=6, boroughs=12):
+    """Zones measured at blocks of their own."""
+    return {0: history(0, 13, 2, city), 1: history(1, 13, 2, boroughs), 2: history(2, 25, 4, zones)}
+
+
+def without(day, known):
+    return {level: one.between(0, day * 24) for level, one in known.items()}
+
+
+def warmed():
+    """Counts that are larger on warm days; none of the last."""
+    return {
+        level: replace(one, sums=np.rint(one.sums * np.exp(0.05 * (DEGREES[0, one.starts // 24] - 20))))
+        for level, one in without(27, dense()).items()
+    }
+
+
+def fitted(known, small=2):
+    return fit_counts(BELIEF, known, TREE, small, STEPS, 2.0)
+
+
+def test_busy_leaves_are_busy_and_empty_ones_nearly_0():
+    fit = fitted(sparse())
+    assert fit.means.shape == fit.variances.shape == fit.given.shape == (9, 24)
+    leaves = fit.means[3:].mean(axis=1)
+    assert leaves[2] > 5
+    assert leaves[[0, 1, 5]].max() < 1.5
+    assert fit.means[3:].min() >= 0
+    assert (fit.variances > 0).all()
+    assert (fit.given[:3] >= fit.variances[:3]).all()
+    measured = np.isin(np.array(STEPS), np.arange(0, 28 * 24, 13)[:, None] + np.arange(2))
+    assert (fit.count_variances[:, ~measured] >= 1).all()
+    assert (fit.count_variances[3:] >= 1).all()
+    assert (fit.count_variances[:3, measured] < 1).all()
+
+
+def test_nodes_are_as_sure_as_the_leaves_that_they_are_the_sums_of():
+    """City and boroughs with blocks of noise 400, and zones with 2: errors are those of zones, what nodes
+    give way by is not.
+    """
+    known, unknown = (fitted(sparse(zones, 400, 400)) for zones in (2, 400))
+    assert (known.variances[:3] < 0.3 * unknown.variances[:3]).all()
+    assert known.given[:3] == pytest.approx(unknown.given[:3])
+    # the control: leaves that are noisier than their parents say nothing of these
+    apart = fitted(sparse(400))
+    assert apart.variances[:3] + LEAST_VARIANCE == pytest.approx(apart.given[:3])
+
+
+def test_blocks_of_another_plans_noise_are_left_out():
+    known = sparse()
+    last = known[2].between(26 * 24, 28 * 24)
+    mixed = history(2, 25, 4, 80, stop=26 * 24, seed=3).joined(last)
+    assert np.array_equal(fitted({**known, 2: mixed}).means, fitted({**known, 2: last}).means)
+
+
+KNOWN = {
+    "small leaves": (sparse, 2, ()),
+    "the same blocks": (dense, None, ()),
+    "single steps": (lambda: dense(5, 1, 2), None, ()),
+    "no blocks in the day": (lambda: without(27, dense()), None, ()),
+    "small leaves, no blocks in the day": (lambda: without(27, sparse()), 2, ()),
+    "noisy small leaves": (lambda: sparse(60), 2, ()),
+    "covariates": (warmed, None, (Covariate("warmth", 0, DEGREES),)),
+}
+
+
+def fits_of(kind):
+    """The posterior of the levels that share blocks, every node's fit, and the blocks of small leaves."""
+    make, small, covariates = KNOWN[kind]
+    given = replace(BELIEF, covariates=covariates), make(), TREE, small, STEPS, 2.0
+    shared = shared_fit(*given)
+    return shared, fit_counts(*given), small and shared.leaf_blocks(TREE, small, given[1][small], STEPS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KNOWN)
+def test_single_counts_err_as_their_rows_say(kind):
+    """Of every node at every step: its expectation, and the count around it. False alarm below 1e-6."""
+    shared, fit, _ = fits_of(kind)
+    assert (shared.found.effect is not None) == (kind == "covariates")
+    rows = fit.variances + fit.count_variances * np.maximum(fit.means, 0.0)
+    squares = fit.draws(N) ** 2
+    allowed = Z * np.sqrt(squares.var(axis=0) / N) + ROUGHLY * rows
+    assert (np.abs(squares.mean(axis=0) - rows) < allowed).all()
+    assert not (np.abs(2 * squares.mean(axis=0) - rows) < 2 * allowed).all(), "the control"
+
+
+def test_sums_over_a_day_err_as_its_steps_do_together():
+    """Of a day without blocks: expectations as the posterior says, sizes alike at all steps, counts each by
+    itself. False alarm below 1e-6.
+    """
+    shared, fit, _ = fits_of("no blocks in the day")
+    blocks, day, found = step_blocks(STEPS, shared.days), np.ones((1, len(STEPS))), shared.found
+    of_expectations = found.factor * shared.factors * found.published.variances(blocks, times=day)[:, 0]
+    of_sizes = shared.excess_variances[:, 0] * shared.shape(fit.means).sum() ** 2
+    expected = of_expectations + of_sizes + TREE.add_up(np.maximum(fit.means, 0.0)[3:]).sum(axis=1)
+    squares = fit.draws(N).sum(axis=2) ** 2
+    errors = np.sqrt(squares.var(axis=0) / N)
+    assert (np.abs(squares.mean(axis=0) - expected) < Z * errors).all()
+    alone = fit.variances.sum(axis=1) + fit.means.sum(axis=1)
+    assert (np.abs(squares.mean(axis=0) - alone) > Z * errors).any(), "the control: steps err together"
+
+
+def own_errors(estimate, parent, of_day, one):
+    """The covariance of sums over the day of a family's own errors, written out; `parent` shapes them."""
+    leaves, power = one.leaves, (estimate.strength * estimate.sizes[one.leaves]) ** 2
+    seen = power * one.spectrum[:, None] + estimate.noise[leaves]
+    explained = (parent @ one.across) ** 2 @ (power**2 / seen)
+    joined = estimate.joined[leaves]
+    sizes = np.diag(estimate.size_variances[leaves] + joined**2) - np.outer(joined, joined)
+    own = np.diag(power * (parent @ of_day @ parent) - explained)
+    return estimate.factor * (sizes * parent.sum() ** 2 + own)
+
+
+def test_sums_of_small_leaves_err_as_those_of_independent_series_with_joined_sizes(monkeypatch):
+    """Given their parents and without the variation of counts. False alarm below 1e-6."""
+    shared, fit, blocks = fits_of("noisy small leaves")
+    prior = shared.found.posterior.prior
+    estimate = estimate_leaves(*blocks, STEPS, prior, shared.days)
+    of_day = own_parts(prior).covariances(*(step_blocks(STEPS, shared.days),) * 2)[1]
+    expected = block_diag(
+        *(
+            own_errors(estimate, estimate.shape[blocks[0].parents[one.leaves[0]]], of_day, one)
+            for one in estimate.families
+        )
+    )
+
+    def without_counts(first, *keys):
+        return normals(first, *keys) * (first != counts.LEAF_COUNTS)
+
+    monkeypatch.setattr(counts, "normals", without_counts)
+    monkeypatch.setattr(counts.LeafEstimate, "shares", np.zeros((6, 3)))
+    drawn = fit.draws(2000)[:, 3:].sum(axis=2)
+    assert agree(drawn, expected)
+    assert not agree(drawn, np.diag(np.diag(expected))), "the control: siblings err together"
+
+
+def test_leaves_that_were_never_measured_have_no_draws():
+    known = sparse()
+    assert fitted({**known, 2: known[2].between(0, 0)}).draws is None

@@ -1,0 +1,133 @@
+"""Scores and information of Laplace and joint noise, against numbers; what they gain; days that alarm."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from optstream.history.blocks import Blocks
+from optstream.history.filter import fit, star
+from optstream.history.posterior import NoiseGroups, Seen, TreePosterior
+from optstream.history.prior import TemporalPrior
+from optstream.history.robust import information, joint_information, joint_score, score, with_known_noise
+from optstream.history.self_check import is_unlike
+from optstream.noise import joint_noise, simulated_noise
+
+SLOTS = 12
+
+
+@pytest.mark.parametrize("variance", [1e-3, 0.5, 4.0, 100.0])
+def test_the_score_is_the_derivative_of_the_log_density(variance):
+    z = np.linspace(-9, 9, 20001)
+    weight = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
+
+    def log_density(surprise):
+        return np.log((weight * np.exp(-np.abs(surprise - z * np.sqrt(variance)) / 2.0) / 4.0).sum())
+
+    given = np.array([[variance]]), np.array([[2.0]])
+    for surprise in (-7.0, -0.4, 1.3, 20.0):
+        numeric = (log_density(surprise - 1e-3) - log_density(surprise + 1e-3)) / 2e-3
+        assert np.isclose(score(np.array([[surprise]]), *given)[0, 0], numeric, rtol=1e-2, atol=1e-4)
+    noise_variance = 1.0 / information(*given)[0, 0] - variance
+    assert noise_variance * (1 + 1e-3) >= 4.0
+    assert noise_variance <= 8.0 * (1 + 1e-2) + 0.05 * variance
+
+
+def log_density_of_group(surprise, variance, size):
+    """By the integral over the radius, on a fine grid."""
+    radius, deviation = np.linspace(1e-4, 80, 40_001), np.sqrt(variance)
+    density = radius**size * np.exp(-radius)
+    for value in surprise:
+        inside = ndtr((value + radius) / deviation) - ndtr((value - radius) / deviation)
+        density = density * inside / (2 * radius)
+    return np.log(np.trapezoid(density, radius))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3, 6])
+@pytest.mark.parametrize("variance", [0.1, 1.0, 4.0])
+def test_the_joint_score_is_the_slope_also_where_blocks_of_a_group_are_lost(size, variance):
+    surprise = np.random.default_rng(size).normal(0, 4, size)
+    for known in {1, size - 1, size}:
+        row = surprise[:known]
+        numeric = [
+            (
+                log_density_of_group(row - step, variance, size)
+                - log_density_of_group(row + step, variance, size)
+            )
+            / 2e-4
+            for step in 1e-4 * np.eye(known)
+        ]
+        found = joint_score(row[None] * 7.0, variance * 49.0, 7.0, size)[0] * 7.0
+        assert found == pytest.approx(numeric, abs=5e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 4, pytest.param(8, marks=pytest.mark.nightly)])
+def test_the_joint_information_is_the_mean_square_for_drawn_noise(size):
+    """10,000 groups, seeded: its standard error is about a hundredth and a half."""
+    drawn = joint_noise(simulated_noise(3), 1000.0, size, 10_000) / 1000.0
+    for variance in (0.2, 2.0):
+        moved = drawn + np.random.default_rng(1).normal(0, np.sqrt(variance), drawn.shape)
+        found = joint_information(variance, 1.0, size)
+        assert found == pytest.approx((joint_score(moved, variance, 1.0, size) ** 2).mean(), rel=0.05)
+        assert size < 1.0 / found - variance < (size + 1) * (size + 2) / 3
+
+
+def posterior_of(values, noise, *, slots=SLOTS, clock=None, groups=None):
+    """Series side by side, measured at every third step unless given otherwise."""
+    n_series, n = values.shape
+    blocks = Blocks.at(np.arange(n) * 3 if clock is None else clock)
+    residuals = np.vstack([np.zeros(n), values])
+    noises = np.array([np.inf] + [noise] * n_series)
+    return TreePosterior(
+        TemporalPrior.broad(slots), Seen(star(n_series), blocks, residuals, noises, np.ones(n_series), groups)
+    )
+
+
+@pytest.mark.slow
+def test_laplace_noise_is_estimated_better_than_by_its_variance_alone():
+    """60 histories of a constant in Laplace noise that is large next to it: less mean square error."""
+    asked, errors = Blocks.at(np.arange(120, 132)), []
+    for seed in range(60):
+        plain = posterior_of(np.random.default_rng(seed).laplace(0, 1.0, (2, 44)), 2.0)
+        errors.append([(one.means(asked)[1:] ** 2).mean() for one in (plain, with_known_noise(plain))])
+    by_variance, by_shape = np.mean(errors, axis=0)
+    assert by_shape < 0.9 * by_variance
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", [0, 1])
+def test_heavy_joint_noise_errs_less_than_by_its_variance(lost):
+    """Forty levels that hardly move, in groups of four: it beats the estimate that knows variances alone."""
+    size, n, n_series = 4, 200, 40
+    noise = joint_noise(simulated_noise(5), 3000.0, size, n_series * n // size).reshape(n_series, n) / 3000.0
+    sizes = np.full((n_series + 1, n - lost), size)
+    sizes[0] = 1
+    groups, variance = NoiseGroups(np.arange(lost, n) // size, sizes), (size + 1) * (size + 2) / 3
+    plain = posterior_of(noise[:, lost:], variance, slots=48, clock=np.arange(lost, n), groups=groups)
+    known = with_known_noise(plain)
+    by_variance, by_shape = ((one.means(Blocks.at(np.arange(n)))[1:] ** 2).mean() for one in (plain, known))
+    assert by_shape < 0.85 * by_variance
+    assert np.all(known.seen.noise[1:] < variance)
+    assert np.all(known.seen.noise[1:] >= size - 1e-9)
+
+
+@pytest.mark.slow
+def test_a_shifted_day_alarms_and_noise_does_not():
+    """Noise: 100 histories, none alarms (false alarms of 1 in 10^6 blocks by design)."""
+    today = np.arange(60) >= 56
+    for seed in range(100):
+        values = np.random.default_rng(seed).laplace(0, 0.1, (3, 60))
+        assert not is_unlike(posterior_of(values, 2 * 0.1**2), today, 1.2)
+    values[1, 56:] += 3.0
+    assert is_unlike(posterior_of(values, 2 * 0.1**2), today, 1.2)
+
+
+def test_a_prior_that_cannot_be_computed_with_is_not_used():
+    """Lengths that learning ran away with: the broad prior answers in their place."""
+    posterior, broken = posterior_of(np.zeros((2, 20)), 0.1), TemporalPrior.broad(SLOTS)
+    with np.errstate(all="ignore"):
+        found = fit(replace(broken, logs=broken.logs + 400.0), posterior.seen, (), (4,))
+    assert np.isfinite(found.posterior.means(Blocks.at(np.arange(60, 72)))).all()

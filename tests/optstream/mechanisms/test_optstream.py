@@ -1,0 +1,281 @@
+"""The mechanism: its plan costs what it says, its releases add up, its parameters are checked."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.estimation.problem import interpolation_matrix
+from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.measurement.sums import SAMPLES
+from optstream.mechanisms import OptStream
+from optstream.noise import simulated_noise
+from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, StepSpend, worst_window
+from optstream.privacy.amendment import repriced
+from optstream.stream import AggregationTree, Feature
+from studies.points import error_bound, suggest_n_samples
+from tests.optstream.mechanisms.silent_noise import SilentNoise
+
+MODEL = PrivacyModel("1", 48, 1)
+TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+
+
+def build(model=MODEL, tree=TREE, n_steps=48, **changes):
+    arguments = {
+        "sampling": EquallySpaced(n_samples=10),
+        "features": _features(n_steps),
+        "level_shares": ["1/2", "1/2"],
+    }
+    return OptStream(model, tree, **(arguments | changes))
+
+
+def _features(n_steps):
+    return [Feature((range(0, 14), range(14, n_steps)), "parts"), Feature((range(n_steps),), "day")]
+
+
+def test_strict_costs_epsilon_and_no_more_in_any_window_of_a_year_with_clock_changes():
+    """Sliding windows over days of 46, 48 and 50 steps: the filter never has cause to refuse."""
+    lengths = [48] * 86 + [46] + [48] * 216 + [50] + [48] * 62
+    spends, at = [], 0
+    for length in lengths:
+        spends += build(n_steps=length).plan(length, at)
+        at += length
+    cost = worst_window(spends, 48).epsilon
+    assert cost <= 1
+    assert cost > 1 - Fraction(1, 2**48)
+    assert build().epsilon == cost
+
+
+WINDOW = 24
+
+
+def series_of(kind, n_samples, rng, n_series, first_step):
+    """Series that move by at most 1 a step."""
+    points = np.array(EquallySpaced(n_samples).positions(WINDOW, first_step, WINDOW))
+    match kind:
+        case "walk":
+            return np.cumsum(rng.uniform(-1, 1, (n_series, WINDOW)), axis=-1)
+        case "zigzag":
+            return np.cumsum(rng.choice([-1.0, 1.0], (n_series, WINDOW)), axis=-1)
+        case "away from the points":
+            distance = np.abs(np.arange(WINDOW)[:, None] - points).min(axis=1).astype(float)
+            return np.tile(distance, (n_series, 1))
+
+
+@pytest.mark.parametrize("kind", ["walk", "zigzag", "away from the points"])
+def test_no_series_is_missed_by_more(kind):
+    rng = np.random.default_rng(1)
+    closest = 0.0
+    for n_samples in range(2, WINDOW + 1):
+        for first_step in range(WINDOW):
+            series = series_of(kind, n_samples, rng, 20, first_step)
+            points = EquallySpaced(n_samples).positions(WINDOW, first_step, WINDOW)
+            matrix = interpolation_matrix(points, WINDOW)
+            error = np.abs(series[:, points] @ matrix - series).mean(axis=-1).max()
+            bound = error_bound(WINDOW, n_samples, 1e12, 1e-12, 1.0)
+            assert error <= bound + 1e-9
+            closest = max(closest, error / bound if bound > 1e-6 else 0.0)
+    if kind == "away from the points":
+        assert closest > 0.7  # so a bound that is a third smaller would be caught
+
+
+@pytest.mark.parametrize(("lipschitz", "epsilon"), [(0.0, "1"), (1.0, "1"), (30.0, "2")])
+def test_the_measured_error_of_the_mechanism_is_below_the_bound(lipschitz, epsilon):
+    """1,000 leaves a k, each its own noise and series; 4 standard errors of the mean are left for luck."""
+    n_leaves, ratios = 1000, []
+    tree = AggregationTree.from_parents({"all": None} | {f"leaf {n}": "all" for n in range(n_leaves)})
+    rng = np.random.default_rng(7)
+    model = PrivacyModel(epsilon, WINDOW, "2", resolution="0.001")
+    for n_samples in (2, 3, 4, 6, 9, 13, 18, WINDOW):
+        mechanism = OptStream(
+            model,
+            tree,
+            sampling=EquallySpaced(n_samples),
+            features=[],
+            level_shares=["0", "1"],
+            lower_bound=None,
+            post_processing=False,
+        )
+        first_step = int(rng.integers(WINDOW))
+        kind = "zigzag" if n_samples % 2 else "away from the points"
+        truth = lipschitz * series_of(kind, n_samples, rng, n_leaves, first_step)
+        release = mechanism.release(truth, noise=simulated_noise(n_samples), first_step=first_step)
+        errors = np.abs(release.values[1:] - truth).mean(axis=-1)
+        slack = 4 * errors.std() / math.sqrt(n_leaves)
+        bound = error_bound(WINDOW, n_samples, Fraction(epsilon), 2, lipschitz)
+        assert errors.mean() <= bound + slack
+        ratios.append(errors.mean() / bound)
+    assert max(ratios) > 0.8  # so a bound that is a quarter smaller would be caught
+
+
+def test_it_grows_with_the_root_of_steepness_and_budget():
+    """1 + sqrt(L (w - 1) epsilon / (3 alpha)), where gaps are much longer than a step."""
+    for window in (10_000, 40_000):
+        for steepness in (0.1, 0.5, 2.0):
+            near = 1 + math.sqrt(steepness * (window - 1) * 0.5 / (3 * 2))
+            found = suggest_n_samples(window, 0.5, 2, steepness).n_samples
+            assert abs(found - near) <= 0.02 * near + 1
+    assert suggest_n_samples(48, 1, 1, 0).n_samples == 2
+    assert suggest_n_samples(48, 1, 1, 1e9).n_samples == 48
+
+
+ALMOST = 1 - Fraction(1, 2**40)
+
+
+def build_l1(n_steps=48, shortest=None, model=None, **changes):
+    arguments = {
+        "sampling": L1Sampling(10, "50"),
+        "features": [Feature((range(n_steps),), "day")],
+        "level_shares": ["1/3", "2/3"],
+        "shortest_period": shortest,
+    }
+    return OptStream(model or PrivacyModel("1", 48, 1), TREE, **(arguments | changes))
+
+
+def test_without_the_window_rule_a_straddling_window_costs_1_63():
+    """By hand: the sampler whole in both days, 9 points at the end of one and 10 at the start of the next."""
+    third = Fraction(1, 3)
+    points = [[0, *range(39, 48)], range(10)]
+    spends = []
+    for day, chosen in enumerate(points):
+        weights = tuple(int(step in chosen) for step in range(48))
+        spends.append(PeriodSpend(0, "sampling", 48 * day, (Fraction(0), *[third] * 48)))
+        spends.append(StepSpend(0, "samples", 48 * day, weights, Fraction(30), 1))
+        spends.append(StepSpend(0, "feature day", 48 * day, (1,) * 48, Fraction(144), 1))
+    assert float(worst_window(spends, 48).epsilon) == pytest.approx(1.6333, abs=1e-4)
+
+
+@pytest.mark.parametrize("sampling", [EquallySpaced(48), EquallySpaced(10), L1Sampling(10, "50")])
+@pytest.mark.parametrize("post_processing", [True, False])
+def test_ablations_share_the_budget_equally_among_active_stages(sampling, post_processing):
+    mechanism = build_l1(sampling=sampling, post_processing=post_processing)
+    n_stages = 1 + isinstance(sampling, L1Sampling) + post_processing
+    assert mechanism.stage_shares == (Fraction(1, n_stages),) * n_stages
+    assert ALMOST < mechanism.epsilon <= 1
+    release = mechanism.release(np.full((2, 48), 700), noise=simulated_noise(3))
+    consistent = np.allclose(release.values[0], release.values[1:].sum(axis=0))
+    assert consistent == post_processing
+
+
+@pytest.mark.parametrize(
+    ("window", "samples", "length"),
+    [
+        (4, 2, 4),
+        (6, 4, 6),
+        (48, 24, 4),
+        (48, 46, 48),
+        (48, 10, 1),
+        (48, 10, 2),
+        (48, 48, 48),
+        (7, 5, 7),
+        (5, 4, 5),
+    ],
+)
+def test_data_decide_nothing_that_was_not_charged(window, samples, length):
+    """Segments of one and two steps: the sampler is charged, or all data give the same points."""
+    mechanism = build_l1(
+        length,
+        length,
+        model=PrivacyModel("1", window, 1, "1"),
+        sampling=L1Sampling(samples, "1"),
+        features=[],
+    )
+    charged = any(isinstance(spend, PeriodSpend) for spend in mechanism.plan(length))
+    generator = np.random.default_rng(1)
+    chosen = {
+        mechanism.measure(generator.integers(0, 100, (2, length)), noise=SilentNoise()).positions
+        for _ in range(40)
+    }
+    assert charged or len(chosen) == 1
+    asked = mechanism.sampling.points_of_period(length, window) > 1 and length - samples >= 2
+    assert charged or not asked
+
+
+def test_a_late_day_without_headroom_for_a_single_point_is_released_all_the_same():
+    """The days around it took all points of its windows: its leaves share what the nation is, evenly."""
+    tree = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
+    mechanism = OptStream(
+        PrivacyModel("1", 6, 1), tree, sampling=L1Sampling(3, "1"), features=[], level_shares=["1/2", "1/2"]
+    )
+    state = {"points": {"0": [], "1": [-3, -2, -1, 6, 7, 8]}}
+    release = mechanism.release(np.full((2, 6), 1000.0), noise=simulated_noise(3), state=state)
+    assert not any(
+        weight
+        for spend in release.spends
+        if isinstance(spend, StepSpend) and (spend.level, spend.stage) == (1, "samples")
+        for weight in spend.weights
+    )
+    assert np.allclose(release.values[1], release.values[2])
+    assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
+    assert release.values[0].mean() == pytest.approx(2000, rel=0.2)
+
+
+def test_periods_shorter_than_declared_are_refused():
+    with pytest.raises(ParameterError, match="shortest_period of OptStream is 48, and this period has 46"):
+        build_l1(48, features=[]).plan(46)
+
+
+@pytest.mark.parametrize(("epsilon", "changes"), [("1/2850", {}), ("1/4300", {"features": []})])
+def test_a_longer_period_whose_noise_outgrows_the_integers_is_refused_before_it_is_planned(epsilon, changes):
+    """At this epsilon a day of 46 steps fits, and one of 50 does not: its segments are longer."""
+    model = PrivacyModel(epsilon, 48, 10)
+    assert build_l1(46, 46, model, **changes).plan(46)
+    with pytest.raises(ParameterError, match="noise of a period of 50 steps would outgrow the integers"):
+        build_l1(50, 46, model, **changes).plan(50)
+
+
+HALF_HOURS = (46, 48, 50)
+
+
+def build_points(model=MODEL, n_steps=48, **changes):
+    parts = Feature((range(14), range(14, n_steps)), "parts")
+    arguments = {
+        "sampling": EquallySpaced(10),
+        "features": [parts],
+        "level_shares": ["1/2", "1/2"],
+        "period_lengths": HALF_HOURS,
+    }
+    return OptStream(model, TREE, **(arguments | changes))
+
+
+def joint(model=MODEL, n_steps=48, **changes):
+    return build_points(model, n_steps, **({"noise": "joint", "declared_leaves": 1} | changes))
+
+
+def test_points_have_joint_noise_and_sums_have_not():
+    mechanism = joint()
+    assert mechanism.reads_spends
+    assert not mechanism.adaptive
+    assert [(spend.level, spend.stage, type(spend)) for spend in mechanism.plan(48)] == [
+        (0, SAMPLES, JointSpend), (0, "feature parts", StepSpend),
+        (1, SAMPLES, JointSpend), (1, "feature parts", StepSpend),
+    ]  # fmt: skip
+    assert [spend.n_nodes for spend in mechanism.plan(48)[::2]] == [1, 2]
+    # ten points in threes meet four groups of a window
+    groups = mechanism.levels[0].groups
+    assert (groups.least, groups.worst) == (3, 4)
+    assert groups.error < 10
+    release = mechanism.release(np.full((2, 48), 1e6), noise=simulated_noise(4))
+    assert release.spends == mechanism.plan(48)
+    assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
+    assert release.noise_standard_errors.min() > 0
+
+
+def test_a_period_with_fewer_points_than_a_group_is_refused():
+    with pytest.raises(ParameterError, match="cannot be cut into groups of 3"):
+        joint(features=[]).plan(6, 7)
+
+
+def test_a_plan_of_the_same_scale_for_larger_changes_is_not_its_own():
+    """An amendment to half of alpha and six tenths of epsilon: what days before cost is never divided."""
+    wide, narrow = PrivacyModel("1", 48, 1), PrivacyModel("0.6", 48, "1/2")
+    before, after = joint(wide), joint(narrow)
+    spends = [repriced(spend, wide, narrow) for spend in before.plan(48)]
+    assert all(old.scale >= new.scale for old, new in zip(spends, after.plan(48, 48), strict=True))
+    alike = [spend for spend in spends if isinstance(spend, JointSpend)]
+    for spend in (alike[0], next(spend for spend in spends if isinstance(spend, StepSpend))):
+        assert after.recall([spend]) is not None
+    first, full = (plan[0] for plan in (after.plan(48, 48, after.recall(alike)), after.plan(48, 48)))
+    assert len(first.groups) < len(full.groups), "what days before leave no headroom for"

@@ -1,0 +1,421 @@
+"""Budget distribution and absorption against their algorithms, by hand and by brute force."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.ledger.accounting import covers
+from optstream.measurement import distance
+from optstream.mechanisms import w_event as publish_by_distance
+from optstream.mechanisms.w_event import GRAINS, BudgetAbsorption, BudgetDistribution
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy.exact import round_up_to_float
+from optstream.privacy.rules import Absorption
+from studies.audit.attack import audit
+from studies.audit.histories import MechanismSubject
+from studies.audit.neighbours import make_neighbours
+from tests.optstream.mechanisms.silent_noise import SilentNoise
+
+BY_HAND = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
+"""A window of 4 and epsilon 8: a share is 1, its scale 1, a distance's 1."""
+
+
+def quarters(*counts):
+    return tuple(Fraction(count, 4) for count in counts)
+
+
+def test_by_hand_shares_are_absorbed_and_repaid():
+    stream = [0, 0, 50, 50, 90, 90, 90, 90, 90, 90, 90, 130, 999, 999, 999, 999]
+    release = BY_HAND.release([stream], noise=SilentNoise())
+    distance, publications = release.spends
+    # step 2 takes 3 shares and silences 3 and 4; step 5 has one; step 11 has a window's and silences 12 to 14
+    assert publications.weights == quarters(0, 0, 3, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1)
+    assert distance.weights == (1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1)
+    held = [0, 0, 50, 50, 50, 90, 90, 90, 90, 90, 90, 130, 130, 130, 130, 999]
+    assert release.values.tolist() == [held]
+
+
+def test_a_debt_that_no_window_sees_any_more_is_remembered():
+    """Four shares at step 3 pay for 4 to 6; at step 8 a window of 4 sees none of it, and two are there."""
+    first = BY_HAND.release([[0, 0, 0, 50, 50, 50, 50, 50]], noise=SilentNoise())
+    assert first.spends[1].weights == quarters(0, 0, 0, 4, 0, 0, 0, 0)
+    assert first.state["spent"] == []
+    second = BY_HAND.release([[90]], noise=SilentNoise(), first_step=8, state=first.state)
+    assert second.spends[1].weights == quarters(2)
+
+
+def test_without_memory_the_debt_is_read_from_the_spends_before_and_not_from_those_after():
+    jumps = [np.arange(1, 5) * 1000]
+    before = BY_HAND.release([[0, 0, 50]], noise=SilentNoise())
+    state = BY_HAND.recall(before.spends)
+    late = BY_HAND.release(jumps, noise=SilentNoise(), first_step=3, state=state)
+    assert late.spends[1].weights == quarters(0, 0, 1, 1)
+    after = BY_HAND.release([[50]], noise=SilentNoise(), first_step=8)
+    early = BY_HAND.release(jumps, noise=SilentNoise(), state=BY_HAND.recall(after.spends))
+    assert early.spends[1].weights == quarters(1, 1, 1, 1)
+
+
+def paid(mechanism, values):
+    return mechanism.release(values, noise=SilentNoise()).spends[1].weights
+
+
+def test_by_hand_each_publication_takes_half_of_what_its_window_has_left():
+    mechanism = BudgetDistribution(PrivacyModel("2", 4, 1, "1"))
+    jumps = [10**6 * step for step in range(1, 7)]
+    halves = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 16))
+    # the first leaves the window: 1 - 7/16 is left, then 1 - (1/8 + 1/16 + 9/32)
+    assert paid(mechanism, [jumps]) == (*halves, Fraction(9, 32), Fraction(17, 64))
+
+
+def absorption(series, window, noise):
+    """The algorithm as published, epsilon 2 * window, alpha 1: (step, shares, release) of what it publishes.
+
+    Steps that it silences are not asked, as ours.
+    """
+    last, at, shares, published = np.zeros(len(series), dtype=int), -1, 1, []
+    for step in range(series.shape[1]):
+        silenced = shares - 1
+        if at >= 0 and step - at <= silenced:
+            continue
+        absorbed = min(step - (at + silenced), window)
+        distance = np.abs(series[:, step] - last).mean()
+        noisy = distance + noise.discrete_laplace(1.0, (1,))[0] / len(series)
+        if noisy > 1 / absorbed:
+            scale = round_up_to_float(Fraction(1, absorbed))
+            last = series[:, step] + noise.discrete_laplace(scale, (len(series),))
+            at, shares = step, absorbed
+            published.append((step, absorbed, list(last)))
+    return published
+
+
+def distribution(series, window, noise):
+    """The algorithm as published, epsilon 2, alpha 1: (step, budget, release) of what it publishes."""
+    last, budgets, published = np.zeros(len(series), dtype=int), [], []
+    for step in range(series.shape[1]):
+        distance = np.abs(series[:, step] - last).mean()
+        left = 1 - sum(budgets[-(window - 1) :] if window > 1 else [])
+        # in whole grains, as ours
+        budget = Fraction(int(left / 2 * GRAINS), GRAINS)
+        budgets.append(Fraction(0))
+        if budget == 0:
+            continue
+        noisy = distance + noise.discrete_laplace(float(window), (1,))[0] / len(series)
+        if noisy > 1 / budget:
+            last = series[:, step] + noise.discrete_laplace(float(1 / budget), (len(series),))
+            budgets[-1] = budget
+            published.append((step, budget, list(last)))
+    return published
+
+
+# powers of two on either side of distribution's comparison, so that floats there are exact
+SCHEDULES = [(BudgetAbsorption, absorption, 4, 0.3), (BudgetDistribution, distribution, 40, 0.5)]
+
+
+@pytest.mark.parametrize(("kind", "algorithm", "jump", "share"), SCHEDULES)
+@pytest.mark.parametrize("window", [1, 2, 5, 16])
+def test_the_schedule_is_the_algorithms(kind, algorithm, jump, share, window):
+    shares = window if kind is BudgetAbsorption else 1
+    mechanism = kind(PrivacyModel(2 * shares, window, 1, "1"))
+    generator = np.random.default_rng(window)
+    for seed in range(20):
+        steps = generator.integers(-jump, jump, (2, 60)) * (generator.random(60) < share)
+        series = steps.cumsum(axis=1)
+        release = mechanism.release(series, noise=simulated_noise(seed))
+        weights = release.spends[1].weights
+        drawn = [
+            (step, weights[step] * shares, list(release.measured.points[:, place]))
+            for place, step in enumerate(release.measured.positions)
+        ]
+        assert drawn == algorithm(series, window, simulated_noise(seed))
+        assert len(drawn) > 3
+
+
+BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])
+
+
+def build(kind, window=6, epsilon="1", share="1/2", **model):
+    return kind(PrivacyModel(epsilon, window, 1, "1", **model), share)
+
+
+def cost(mechanism, spends):
+    return worst_window(spends, mechanism.model.window_length).epsilon
+
+
+@BOTH
+def test_a_void_day_is_charged_whole_and_the_days_beside_it_are_not_refused(kind):
+    mechanism = build(kind, 6)
+    void = mechanism.plan(4, 4, mechanism.recall([]))
+    for first, n_steps in ((8, 4), (0, 4)):
+        state = mechanism.recall(void)
+        plan = mechanism.plan(n_steps, first, state)
+        assert cost(mechanism, [*void, *plan]) <= 1
+        release = mechanism.release([[10**6] * n_steps], noise=SilentNoise(), first_step=first, state=state)
+        assert covers(plan, release.spends, 6)
+        assert cost(mechanism, [*void, *release.spends]) <= 1
+    far = mechanism.release([[10**6] * 4], noise=SilentNoise(), first_step=13, state=mechanism.recall(void))
+    assert far.measured.positions
+
+
+@BOTH
+def test_a_revision_of_a_day_pays_beside_the_first(kind):
+    mechanism = build(kind, 6)
+    values = np.arange(1, 7)[None] * 10**6
+    first = mechanism.release(values, noise=SilentNoise())
+    again = mechanism.release(values, noise=SilentNoise(), state=mechanism.recall(first.spends))
+    publications = [first.spends[1], again.spends[1]]
+    assert cost(mechanism, publications) <= Fraction(1, 2)
+    recalled = dict(map(tuple, mechanism.recall(publications)["spent"]))
+    assert dict(map(tuple, again.state["spent"])) == {
+        step: part for step, part in recalled.items() if step > 0
+    }
+
+
+@BOTH
+def test_what_another_configuration_spent_is_rounded_up(kind):
+    mechanism, other = build(kind), build(BudgetDistribution, epsilon="3/2")
+    spends = other.release(np.arange(12)[None] * 10**6, noise=SilentNoise()).spends
+    grains = dict(map(tuple, mechanism.recall(spends)["spent"]))
+    for step, charge in enumerate(spends[1].charges):
+        paid = Fraction(grains.get(step, 0), mechanism._n_grains) / 2
+        assert min(charge, Fraction(1, 2)) <= paid
+        assert paid - charge < Fraction(1, 2 * mechanism._n_grains)
+    assert build(kind).recall([replace(spends[0], stage="publication")])["spent"] == []
+
+
+@BOTH
+def test_a_lost_memory_is_sound_and_begins_again_from_zero(kind):
+    mechanism = build(kind)
+    before = mechanism.release(np.arange(12)[None] * 10**6, noise=SilentNoise())
+    state = mechanism.recall(before.spends)
+    assert state["spent"]
+    after = mechanism.release([[11 * 10**6] * 8], noise=SilentNoise(), first_step=12, state=state)
+    assert cost(mechanism, [*before.spends, *after.spends]) <= 1
+    assert after.measured.positions
+    kept = mechanism.release([[11 * 10**6] * 8], noise=SilentNoise(), first_step=12, state=before.state)
+    assert kept.measured.positions == ()
+    assert (kept.values == 11 * 10**6).all()
+
+
+@BOTH
+def test_a_state_that_is_not_one_is_refused(kind):
+    mechanism = build(kind)
+    for state in ({}, {"mechanism": "Sample", "points": []}, {"mechanism": kind.__name__}):
+        with pytest.raises(ParameterError, match=f"state of {kind.__name__}"):
+            mechanism.plan(4, 4, state)
+    left = mechanism.release([[5, 5]], noise=SilentNoise()).state
+    noise = SilentNoise()
+    with pytest.raises(ParameterError, match="last release of 1 series, and this period has 2"):
+        mechanism.release([[5], [5]], noise=noise, first_step=2, state=left)
+    assert noise.asked == []
+
+
+ALMOST = 1 - Fraction(1, 2**40)
+
+
+@pytest.mark.parametrize(("kind", "burst"), [(BudgetDistribution, (40, 56)), (BudgetAbsorption, (47, 94))])
+def test_control_restarted_each_period_they_cost_up_to_a_half_more(kind, burst):
+    """Quiet, then jumping across midnight. With state 1; without it, as by the paper for one day each."""
+    values = np.zeros((1, 96), dtype=int)
+    values[0, slice(*burst)] = 10**6 * np.arange(1, burst[1] - burst[0] + 1)
+    mechanism = build(kind, 48)
+    costs = {}
+    for keeps in (True, False):
+        first = mechanism.release(values[:, :48], noise=SilentNoise())
+        state = first.state if keeps else None
+        second = mechanism.release(values[:, 48:], noise=SilentNoise(), first_step=48, state=state)
+        costs[keeps] = cost(mechanism, [*first.spends, *second.spends])
+    assert costs[True] <= 1
+    assert costs[False] > Fraction(13, 10)
+
+
+@BOTH
+def test_the_steps_noise_is_what_its_price_says(kind):
+    mechanism = build(kind, 6, "7/3", unit="roaming", leaves_per_step=2)
+    noise = SilentNoise()
+    values = np.arange(12) ** 3 * 10**4
+    release = mechanism.release(np.tile(values, (3, 1)), noise=noise)
+    distance, publications = release.spends
+    drawn = [Fraction(scale) for scale, size in noise.asked if size == (3,)]
+    priced = [charge for charge in publications.charges if charge]
+    assert len(drawn) == len(priced) > 3
+    for scale, charge in zip(drawn, priced, strict=True):
+        assert charge * ALMOST < 2 / scale <= charge
+    assert {scale for scale, size in noise.asked if size == (1,)} == {float(distance.scale)}
+    assert sum(size == (1,) for _, size in noise.asked) == sum(distance.weights)
+    variances = [2 * float(scale) ** 2 for scale in drawn]
+    assert np.array_equal(release.measured.point_variances, np.tile(variances, (3, 1)))
+
+
+def test_distances_are_added_up_beyond_64_bits():
+    """A last release may be far outside: 64 series of 2^58 each."""
+    mechanism = build(BudgetDistribution)
+    state = {"mechanism": "BudgetDistribution", "spent": [], "held": [2**58] * 64, "held_variance": 1.0}
+    release = mechanism.release(np.zeros((64, 1), dtype=int), noise=SilentNoise(), state=state)
+    assert release.measured.positions == (0,)
+
+
+@BOTH
+def test_noise_that_would_outgrow_the_integers_is_never_drawn(kind):
+    """Distances fit, small offers do not: budget absorption waits, budget distribution stops halving."""
+    mechanism = kind(PrivacyModel("1", 8, 2**36, "1"), "7/8")
+    noise = SilentNoise()
+    mechanism.release(np.arange(24)[None] * 2**44, noise=noise)
+    scales = [scale for scale, _ in noise.asked]
+    assert max(scales) == 2**40
+    with pytest.raises(ParameterError, match="outgrow the integers"):
+        build(kind, 8, "1/100000000000000")
+
+
+FAR = 127
+"""Beyond any distance and threshold here."""
+
+
+class GivenNoise:
+    """First what is given for the distance, then what is given for the publication; what was asked."""
+
+    simulated = True
+
+    def __init__(self, on_distance, on_publication=()):
+        self.given = [[on_distance], on_publication]
+        self.scales = []
+
+    def discrete_laplace(self, scale, size):
+        self.scales.append(scale)
+        drawn = np.array(self.given[len(self.scales) - 1] or [0] * size[0], dtype=np.int64)
+        return drawn.reshape(size)
+
+
+def log_mass(value, scale):
+    """Of discrete Laplace noise."""
+    return math.log(math.tanh(1 / scale / 2)) - abs(value) / scale
+
+
+def log_tail(value, scale):
+    """That it is at least `value`."""
+    q = math.exp(-1 / scale)
+    if value > 0:
+        return value * math.log(q) - math.log1p(q)
+    return math.log1p(-(q ** (1 - value)) / (1 + q))
+
+
+def least_noise_that_publishes(mechanism, state, column):
+    """By bisection, for more noise never speaks for holding; None where nothing is asked."""
+    probe = GivenNoise(-FAR)
+    mechanism.step(state, column, noise=probe)
+    if not probe.scales:
+        return None, None
+    low, high = -FAR, FAR
+    while high - low > 1:
+        middle = (low + high) // 2
+        _, release = mechanism.step(state, column, noise=GivenNoise(middle))
+        low, high = (low, middle) if release.measured.positions else (middle, high)
+    return high, probe.scales[0]
+
+
+def outcomes(mechanism, values, grid):
+    """{what is published at each step, None where it is held: log probability}, by running the mechanism.
+
+    Each draw of noise is given, its probability computed. grid: the published values that are looked at;
+    their probabilities are exact, however many others there are.
+    """
+    found, open_ones = {}, [((), mechanism.start(), 0.0)]
+    while open_ones:
+        past, state, so_far = open_ones.pop()
+        if len(past) == values.shape[1]:
+            found[past] = so_far
+            continue
+        column = values[:, len(past)]
+        least, scale = least_noise_that_publishes(mechanism, state, column)
+        after, _ = mechanism.step(state, column, noise=GivenNoise(-FAR))
+        holds = 0.0 if least is None else log_tail(1 - least, scale)
+        open_ones.append(((*past, None), after, so_far + holds))
+        if least is None:
+            continue
+        for published in product(grid, repeat=len(column)):
+            noise = GivenNoise(FAR, [p - c for p, c in zip(published, column, strict=True)])
+            after, release = mechanism.step(state, column, noise=noise)
+            assert tuple(release.measured.points[:, 0]) == published
+            mass = sum(log_mass(drawn, noise.scales[1]) for drawn in noise.given[1])
+            open_ones.append(((*past, published), after, so_far + log_tail(least, scale) + mass))
+    return found
+
+
+def largest_loss(mechanism, one, other, grid):
+    first, second = (outcomes(mechanism, np.array(values), grid) for values in (one, other))
+    assert first.keys() == second.keys()
+    return max(abs(first[event] - second[event]) for event in first)
+
+
+def neighbours(window, n_steps, n_series=1):
+    """Pairs that differ at each step of a window, up or down, in one series after the other."""
+    one = np.tile([0] + [3] * (n_steps - 1), (n_series, 1))
+    for start in range(n_steps - window + 1):
+        for signs in product((1, -1), repeat=window):
+            other = one.copy()
+            for offset, sign in enumerate(signs):
+                other[offset % n_series, start + offset] += sign
+            yield one, other
+
+
+@pytest.mark.slow
+@BOTH
+@pytest.mark.parametrize(("n_series", "grid"), [(1, (0, 3, 9)), (2, (-2, 0, 3))])
+def test_by_exact_probabilities_no_outcome_loses_more_than_epsilon(kind, n_series, grid):
+    """A window of 2 in streams of 3 steps, of one series and of two between which the customer moves."""
+    mechanism = kind(PrivacyModel("2", 2, 1, "1"))
+    steps = 3 if n_series == 1 else 2
+    losses = [largest_loss(mechanism, *pair, grid) for pair in neighbours(2, steps, n_series)]
+    assert 1.2 < max(losses) <= 2 + 1e-9
+
+
+def test_the_probabilities_that_are_enumerated_are_all():
+    """With a wide grid they add up to 1."""
+    mechanism = BudgetDistribution(PrivacyModel("4", 2, 1, "1"))
+    found = outcomes(mechanism, np.array([[2, 4]]), range(-12, 19))
+    assert sum(map(math.exp, found.values())) == pytest.approx(1, abs=1e-2)
+
+
+def far_without_noise(exact, last, publication_scale, distance_scale, noise):
+    """BROKEN ON PURPOSE: the distance is compared as it is."""
+    noise.discrete_laplace(distance_scale, (1,))
+    return np.abs(exact - last).sum() > last.size * publication_scale
+
+
+def far_with_a_quarter_of_the_noise(exact, last, publication_scale, distance_scale, noise):
+    """BROKEN ON PURPOSE."""
+    on_distance = noise.discrete_laplace(distance_scale, (1,))[0] / 4
+    return np.abs(exact - last).sum() + on_distance > last.size * publication_scale
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", ["a quarter of the distance's noise", "publications that take nothing"])
+def test_by_exact_probabilities_what_is_broken_is_found(broken, monkeypatch):
+    if broken == "publications that take nothing":
+        monkeypatch.setattr(Absorption, "publish", lambda self, step, grains: None)
+        monkeypatch.setattr(publish_by_distance, "grains_of", lambda spends, epsilon, n_grains: [])
+    else:
+        monkeypatch.setattr(distance, "is_far", far_with_a_quarter_of_the_noise)
+    mechanism = BudgetAbsorption(PrivacyModel("2", 2, 1, "1"))
+    losses = [largest_loss(mechanism, *pair, (0, 3, 9)) for pair in neighbours(2, 3)]
+    assert max(losses) > 2.2
+
+
+def subject(kind, lengths, epsilon):
+    """A first publication has a scale of 40 / epsilon, and its distances lie on either side of that."""
+    model = PrivacyModel(epsilon, 2, 10, "1")
+    base = 40 / epsilon - 5
+    pair = make_neighbours("pair", model, n_leaves=1, lengths=lengths, steps=[0, 1], base=base)
+    return MechanismSubject(kind.__name__, [kind(model)] * len(lengths), pair)
+
+
+@pytest.mark.slow
+@BOTH
+def test_the_audit_finds_a_distance_without_noise(kind, monkeypatch):
+    monkeypatch.setattr(distance, "is_far", far_without_noise)
+    assert audit(subject(kind, [4], 2), n_runs=1000, noise=simulated_noise(32)).exceeds

@@ -1,0 +1,331 @@
+"""The operators' pages and metrics: a look at real streams, the pages of stream, day and node, the card."""
+
+import json
+from datetime import date, timedelta
+from fractions import Fraction
+from math import inf
+from pathlib import Path
+
+import polars as pl
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from optstream.catalogue import check_files
+from optstream.ledger import ReleaseEvent, ReleaseState
+from tasks.monitor.alarms import Kind
+from tasks.monitor.days import State
+from tasks.operate.keys import new_key
+from tasks.pages.day import KINDS, DayFacts, day_page, read_day
+from tasks.pages.metrics import HELP, metrics_text
+from tasks.pages.node import Span, node_page, read_nodes
+from tasks.pages.render import page
+from tasks.pages.snapshot import Snapshot, take_snapshot
+from tasks.pages.stream import Need, overview, stream_page
+from tasks.trusted.verdicts import ResultFile
+from tests.failing import raising
+from tests.tasks.conftest import NOW
+from tests.tasks.pages.snapshots import AT, FIRST, alarm
+
+SECOND = date(2016, 6, 2)
+
+
+def test_a_released_stream_is_seen_and_nothing_is_changed(installation):
+    installation.released(FIRST, SECOND)
+    file, before = installation.folder / "optstream.toml", installation.files("published", "trusted")
+    found = take_snapshot(file, installation.now)
+    assert (found.stream, found.problem, found.at) == ("two-regions", None, installation.now)
+    assert [day.state for day in found.view.days] == [State.PUBLISHED] * 2
+    assert set(found.nights) == {FIRST, SECOND}
+    assert all(night.took is not None for night in found.nights.values())
+    after = installation.files("published", "trusted")
+    changed = [name for name in after if after[name] != before.get(name)]
+    assert all(name.name.startswith("ledger.sqlite") for name in changed)
+
+
+def test_trouble_is_a_value_and_the_look_before_stays(small):
+    file = small().settings.file
+    before = take_snapshot(file, NOW)
+    file.write_text("[stream\n")
+    after = take_snapshot(file, NOW + timedelta(minutes=1), before)
+    assert (after.view, after.at) == (before.view, NOW)
+    assert "optstream.toml" in (after.problem or "")
+    never = take_snapshot(file, NOW)
+    assert (never.stream, never.view) == ("optstream", None)
+    assert take_snapshot(file.with_name("absent.toml"), NOW).problem
+
+
+@pytest.mark.parametrize("part", ["read_memory", "watch", "result_files"])
+def test_a_defect_is_a_value_too(small, monkeypatch, part):
+    """Raised, it would end the loop that looks at all streams."""
+    monkeypatch.setattr(f"tasks.pages.snapshot.{part}", raising(NotADirectoryError("a place")))
+    found = take_snapshot(small().settings.file, NOW)
+    assert "NotADirectoryError" in (found.problem or "")
+
+
+def test_streams_are_sorted_by_what_needs_a_person(snapshot):
+    warning = alarm(Kind.EXPIRING)
+    streams = [
+        snapshot("calm"),
+        snapshot("b-late", alarms=[alarm()]),
+        snapshot("warned", alarms=[warning]),
+        snapshot("a-late", alarms=[warning, alarm()]),
+        snapshot("gone", problem="the ledger refuses"),
+    ]
+    found = overview(streams, AT + timedelta(minutes=12))
+    assert [(row.name, row.need) for row in found] == [
+        ("gone", Need.BLIND),
+        ("a-late", Need.ALARM),
+        ("b-late", Need.ALARM),
+        ("warned", Need.WARNING),
+        ("calm", Need.NOTHING),
+    ]
+
+
+def metrics_of(*snapshots):
+    """Value by name and labels."""
+    families = text_string_to_metric_families(metrics_text(snapshots, AT).decode())
+    found = {}
+    for sample in (one for family in families for one in family.samples):
+        others = [value for name, value in sorted(sample.labels.items()) if name != "stream"]
+        found[(sample.name, sample.labels["stream"], *others)] = sample.value
+    return found
+
+
+def test_the_metrics_of_a_stream_that_is_seen(snapshot):
+    states = [State.PUBLISHED] * 69 + [State.LATE, State.VOID]
+    found = metrics_of(snapshot(states=states, alarms=[alarm(), alarm(day=None)]))
+    assert {name for name, *_ in found} == set(HELP) - {"optstream_step_seconds"}
+    for name, *labels, value in (
+        ("look_success", 1),
+        ("days", "published", 69),
+        ("days", "late", 1),
+        ("days", "void", 1),
+        ("days", "failed", 0),
+        ("alarms", "late", "alarm", 2),
+        ("alarms", "late", "warning", 0),
+        ("window_epsilon_headroom", 0.5),
+        ("run_seconds", 300),
+        # the 69th day, 8 August, ended at 22:00 UTC
+        ("newest_day_age_seconds", (23 * 24 + 8) * 3600),
+    ):
+        assert found[f"optstream_{name}", "two-regions", *labels] == value
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind.depends_on_readings])
+def test_no_metric_depends_on_readings(snapshot, kind):
+    """Control: an alarm of any other kind is counted."""
+    assert metrics_text([snapshot(alarms=[alarm(kind)])], AT) == metrics_text([snapshot()], AT)
+    assert metrics_text([snapshot(alarms=[alarm()])], AT) != metrics_text([snapshot()], AT)
+
+
+def test_the_metrics_of_trouble_and_of_hostile_names(snapshot):
+    name = 'a"} 1\nb\\'
+    new = Snapshot(Path("new.toml"), "new", AT, problem="no")
+    found = metrics_of(new, snapshot("other", problem="no"), snapshot(name, spent=inf))
+    assert [key for key in found if key[1] == "new"] == [("optstream_look_success", "new")]
+    assert found["optstream_look_success", "new"] == found["optstream_look_success", "other"] == 0
+    assert found["optstream_days", "other", "published"] == 70
+    assert found["optstream_window_epsilon_charged", name] == inf
+    assert found["optstream_window_epsilon_headroom", name] == -inf
+    unspent = metrics_of(snapshot(spent=Fraction(0)))
+    assert unspent["optstream_window_epsilon_headroom", "two-regions"] == 1
+
+
+def drawn(document):
+    """Values by label of the first span and node."""
+    return {one["label"]: one["values"] for one in document["spans"][0]["lines"][0]}
+
+
+@pytest.fixture
+def watched(installation):
+    """Two released days with their pages, and a third that is late."""
+    installation.configure("[trusted]", "[watch]\nfirst_day = 2016-06-01\n[trusted]")
+    installation.release(FIRST, SECOND)
+    installation.write_pages()
+    installation.now = installation.settings.calendar.ends_at(SECOND) + timedelta(hours=40)
+    return installation
+
+
+@pytest.mark.slow
+def test_series_errors_arrivals_run_times_and_windows_are_plots(watched):
+    snapshot = take_snapshot(watched.settings.file, watched.now)
+    shown = stream_page(snapshot, watched.now)
+    rows = pl.read_parquet(watched.folder / "published/data", hive_partitioning=True).sort("date", "step")
+    root = rows.filter(pl.col("node") == "FR")
+    assert shown["curves"]["nodes"][0] == "FR"
+    assert drawn(shown["curves"])["FR"] == pytest.approx(root["load_mw"].to_list(), rel=1e-5)
+    (row,) = overview([snapshot], watched.now)
+    means = root.group_by("date", maintain_order=True).agg(pl.col("load_mw").mean())["load_mw"]
+    assert drawn(row.curve)["FR"] == pytest.approx(means.to_list(), rel=1e-5)
+    plots = {title: drawn(document) for title, _, document in shown["plots"]}
+    assert set(plots) == {"Error by level", "Arrival by region", "Run time"}
+    assert list(plots["Error by level"]) == ["level 0", "level 1"]
+    kept = snapshot.view.facts.figures.filter(pl.col("node") == "FR")["model"]
+    assert sorted(plots["Error by level"]["level 0"]) == pytest.approx(sorted(kept), rel=1e-5)
+    assert set(plots["Arrival by region"]) == {"84", "11"}
+    assert len(plots["Run time"]["run time"]) == 2
+    windows = drawn(shown["windows"])
+    assert 0 < max(windows["charged"]) <= windows["may be charged"][0] == watched.settings.model.epsilon
+
+
+@pytest.mark.slow
+def test_the_written_page_is_the_live_one_and_says_when_its_curves_are_old(watched):
+    def values():
+        return stream_page(take_snapshot(watched.settings.file, watched.now), watched.now)
+
+    watched.write_pages()
+    written = watched.settings.report_file.read_text()
+    where = {"home": "/s", "links": None, "contracts": "/s/contracts/"}
+    live = page("stream", **where, now=watched.now, refresh_seconds=30, **values()).decode()
+    for said in ("was not complete by", "Charged to the worst window", ">late</b>", "Error by level"):
+        assert said in written
+        assert said in live
+    assert "/static/" in live
+    assert "/static/" not in written
+    assert "Loss over longer spans" in written, "a night composes it"
+    assert not values()["curves_are_old"]
+    watched.withdraw(SECOND)
+    assert values()["curves_are_old"]
+    watched.write_pages()
+    assert not values()["curves_are_old"]
+
+
+def test_what_happened_on_a_day_is_in_order_from_all_sources(snapshot):
+    result = ResultFile(Path("x.json"), FIRST, FIRST, AT - timedelta(minutes=1), "raw")
+    events = (ReleaseEvent(AT, "reserved", 0), ReleaseEvent(AT + timedelta(seconds=1), "something new", 0))
+    found = day_page(snapshot(), DayFacts(results=(result,), events=events), FIRST)["happened"]
+    assert [one.words for one in found] == ["The suite raw judged it", KINDS["reserved"], "Something new"]
+    assert [one.at for one in found] == sorted(one.at for one in found)
+
+
+RUN = "optstream run --config two-regions.toml --date 2016-06-01"
+COMMANDS = {
+    State.PUBLISHED: "",
+    State.RESTATED: "",
+    State.LOST: "optstream publish --config two-regions.toml 2016-06-01",
+    State.WITHDRAWN: f"{RUN} --restate",
+    State.VOID: f"{RUN} --restate",
+    State.MISSING: RUN,
+    State.FAILED: RUN,
+    State.LATE: RUN,
+    State.HELD: "",
+    State.WAITING: "",
+    State.RUNNING: "",
+}
+
+
+@pytest.mark.parametrize("state", State)
+def test_every_state_has_something_to_do(snapshot, state):
+    (words, command), *_, (_, last) = day_page(snapshot(states=[state] * 3), DayFacts(), FIRST)["actions"]
+    assert words
+    assert command == COMMANDS[state]
+    assert last == f"{RUN} --dry-run"
+
+
+def test_a_released_day_is_read_from_ledger_and_folders(installation):
+    installation.released(FIRST)
+    found = read_day(installation.settings, FIRST)
+    assert [one.kind for one in found.events][-1] == "published"
+    assert [one.state for one in found.records] == [ReleaseState.PUBLISHED]
+    assert found.curve["spans"][0]["lines"][0][0]["label"] == "FR"
+    assert set(found.arrival.files) == set(found.files) == {"84", "11"}
+    assert all(one.size > 0 and one.written for own in found.files.values() for one in own)
+    assert read_day(installation.settings, FIRST + timedelta(days=9)).records == ()
+    assert found.objected == frozenset()
+    raw = next(one for one in found.results if one.suite == "raw")
+    for said, objects in (
+        (b'{"success": false}', True),
+        (b'{"success": true}', False),
+        (b"[]", False),
+        (b"{", False),
+    ):
+        raw.path.write_bytes(said)
+        assert (raw.path.name in read_day(installation.settings, FIRST).objected) is objects, said
+
+
+def lines_of(installation, node, day):
+    shown = node_page(installation.settings, node, Span(day, day))
+    return shown, shown["curve"]["spans"][0]["at"], shown["curve"]["spans"][0]["lines"][0]
+
+
+def test_the_curve_of_a_node_is_what_readers_have(installation):
+    installation.released(FIRST, SECOND)
+    shown, at, lines = lines_of(installation, "FR", SECOND)
+    by_kind = {one["kind"]: one["values"] for one in lines}
+    assert at[0] == 1_464_818_400  # 2016-06-02 00:00 in Paris
+    assert len(at) == 48
+    both = zip(*(one["values"] for one in lines if one["kind"] == "child"), strict=True)
+    assert [sum(pair) for pair in both] == pytest.approx(by_kind["value"], rel=1e-5)
+    assert None not in by_kind["day-before"]
+    assert "week-before" not in by_kind
+    published = read_nodes(installation.settings, {"FR"}, [SECOND])
+    assert by_kind["value"] == pytest.approx(published["value"].to_list(), rel=1e-5)
+    assert (shown["parent"], shown["children"]) == (None, ("84", "11"))
+    assert shown["curve"]["zone"] == "Europe/Paris"
+    assert {kind for kind, _, _, why in shown["shown"] if why} == {"week-before", "replaced"}
+    shown, _, _ = lines_of(installation, "84", SECOND)
+    assert shown["parent"] == "FR"
+    assert "child" in {kind for kind, _, _, why in shown["shown"] if why}
+
+
+def test_a_restatement_is_shown_with_what_it_replaced_as_that_was_published(installation):
+    def replaced():
+        return [one for one in lines_of(installation, "FR", FIRST)[2] if one["kind"] == "replaced"]
+
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
+    installation.release(FIRST)
+    before = read_nodes(installation.settings, {"FR"}, [FIRST])["value"].to_list()
+    installation.release(FIRST, restate=True)
+    (old,) = replaced()
+    assert old["label"] == "revision 0, vintage 0"
+    assert old["values"] == pytest.approx(before, rel=1e-5)
+    assert before != read_nodes(installation.settings, {"FR"}, [FIRST])["value"].to_list()
+    (file,) = (installation.folder / "published/superseded").glob("*/*.parquet")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert replaced() == []
+
+
+CARDS = ("deployment-card.json", "deployment-card.html")
+
+
+def test_a_night_leaves_a_card_signed_and_the_same_whenever_it_runs(installation):
+    installation.configure("[published]", '[published]\nsigning_key = "trusted/signing.pem"')
+    public = new_key(installation.settings.signing_key_file)
+    installation.release(FIRST)
+    published = installation.folder / "published"
+
+    def cards():
+        installation.write_pages()
+        return {name: (published / name).read_bytes() for name in CARDS}
+
+    first = cards()
+    assert check_files(published, public) == []
+    installation.later(days=3)
+    assert cards() == first
+    (published / CARDS[1]).write_bytes(first[CARDS[1]].replace(b"Pure DP", b"No DP"))
+    (line,) = check_files(published, public)
+    assert line.startswith(CARDS[1])
+
+
+def test_days_keep_what_they_were_drawn_under(installation):
+    """Bounds and schema of each day are its statement's, whatever the configuration says by now."""
+    published = installation.folder / "published"
+
+    def card_and_privacy():
+        installation.write_pages()
+        page = (published / "index.html").read_text()
+        card = json.loads((published / CARDS[0]).read_text())["deployment"]
+        return str(card), page.partition('id="privacy"')[2].partition("</section>")[0]
+
+    installation.release(FIRST)
+    installation.configure('bounds = ["0", "20000"]', 'bounds = ["0", "77"]')
+    card, _ = card_and_privacy()
+    assert "0 to 20,000" in card
+    assert "0 to 77" not in card
+    assert "'77'" not in card
+    installation.release(SECOND)
+    card, privacy = card_and_privacy()
+    for said in (card, privacy):
+        assert "clamped to 0 to 20,000" in said
+        assert "clamped to 0 to 77" in said
+    assert "2016-06-01 to 2016-06-01 (1 day(s)): epsilon at most" in card

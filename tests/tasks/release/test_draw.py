@@ -1,0 +1,609 @@
+"""Exactly one draw: owners that raise, die, stall or wake up, and ledgers that are away or forgot."""
+
+import errno
+import hashlib
+import os
+import signal
+import sqlite3
+import threading
+from contextlib import closing, contextmanager
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from optstream.catalogue import read_catalogue
+from optstream.catalogue.stage import decode
+from optstream.errors import LedgerError, LedgerUnavailableError
+from optstream.ledger import Key, ReleaseState, open_ledger
+from optstream.noise import secure_noise
+from tasks.ingest import validate
+from tasks.operate.doctor import noise_library
+from tasks.release import draw as draw_module
+from tasks.release import pipeline as steps
+from tasks.release import publish as publish_module
+from tasks.release import run as release
+from tasks.release import statement
+from tasks.release.lineage import record_of_draw
+from tasks.release.outcomes import budget_of
+from tasks.release.run import Status, let_go, release_lease
+from tasks.trusted import files as private_files
+from tasks.trusted.files import NAMED, DrawingFile
+from tests.failing import Death, raising
+from tests.tasks.release.noises import NoiseMeanwhile, failing_noise, no_noise
+from tests.tasks.two_regions import DRAWN, RESERVED, STEPS
+
+DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
+failing = raising(LedgerError("the ledger cannot be reached"))
+read_only = raising(OSError(errno.EROFS, "Read-only file system"))
+
+
+def measurements(installation):
+    """What is drawn, by the hash in its name, whoever's token it has."""
+    found = installation.files("trusted/measurements")
+    return {path.name.partition("-")[2]: data for path, data in found.items() if "-" in path.name}
+
+
+# Owners that raise, stop or die.
+
+
+@pytest.mark.parametrize("error", [MemoryError("71234"), ValueError("71234")], ids=str)
+def test_an_exception_after_the_first_sample_voids_and_stays_charged(installation, error):
+    message = installation.outcome(DAY, noise=failing_noise(error)).message
+    assert "71234" not in message
+    assert "void, and stays charged" in message
+    record = installation.record(DAY)
+    assert record.state is ReleaseState.VOID
+    assert record.spends
+    assert installation.files("trusted/measurements") == {}
+    assert budget_of(installation.settings, installation.ledger).spent > Fraction(9, 10)
+
+
+def test_a_stop_signal_in_the_draw_waits_until_it_is_durable(installation):
+    noise = NoiseMeanwhile(lambda: signal.raise_signal(signal.SIGTERM), at="each")
+    before = signal.signal(signal.SIGTERM, raising(Death))
+    try:
+        with pytest.raises(Death):
+            installation.release(DAY, noise=noise)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert installation.record(DAY).state is ReleaseState.DRAWN
+    installation.later(hours=1)
+    assert installation.status(DAY) is Status.PUBLISHED
+
+
+def die_while_drawing(installation, owner):
+    """Reserve, begin the draw, leave orphan bytes, and be gone: what a killed process leaves behind."""
+    reservation = installation.release(DAY, steps=RESERVED, owner=owner)[DAY].reservation
+    installation.ledger.begin_draw(reservation, installation.now)
+    folder = installation.folder / f"trusted/measurements/two-regions/{DAY}-r0"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("{}.drawing", f"{{}}-{'ab' * 16}"):
+        (folder / name.format(reservation.fencing_token)).write_bytes(b"orphan")
+    installation.later(hours=1)
+    return reservation
+
+
+@pytest.mark.quick
+def test_a_dead_draw_is_drawn_afresh_and_its_orphan_bytes_are_destroyed(installation):
+    assert die_while_drawing(installation, "first").redraws == 0
+    assert die_while_drawing(installation, "second").redraws == 1
+    assert installation.status(DAY, owner="third") is Status.PUBLISHED
+    assert installation.record(DAY).redraws == 2
+    (kept,) = installation.files("trusted/measurements").values()
+    assert kept != b"orphan"
+
+
+@pytest.mark.parametrize("disk_is_full", [False, True])
+def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(
+    installation, monkeypatch, disk_is_full
+):
+    """The ledger is away, and the trusted folder may be full: a rename still leaves the word."""
+    write = private_files._write
+
+    def full(path, *arguments):
+        if "measurements" in path.parts:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, *arguments)
+
+    monkeypatch.setattr(type(installation.ledger), "void", failing)
+    if disk_is_full:
+        monkeypatch.setattr(private_files, "_write", full)
+    installation.release(DAY, noise=failing_noise(MemoryError()))
+    assert installation.record(DAY).state is ReleaseState.RESERVED
+    assert installation.record(DAY).drawing
+    monkeypatch.undo()
+    installation.later(hours=1)
+    assert not installation.status(DAY).is_good
+    assert installation.record(DAY).state is ReleaseState.VOID
+    assert not (installation.folder / "published").exists()
+
+
+@pytest.mark.parametrize(("raw_state_stays", "ledger_answers"), [(True, True), (False, False), (True, False)])
+def test_where_no_rename_keeps_the_word_the_ledger_does_or_a_person_is_told(
+    installation, monkeypatch, raw_state_stays, ledger_answers
+):
+    monkeypatch.setattr(DrawingFile, "mark_raised", read_only)
+    if raw_state_stays:
+        monkeypatch.setattr(release, "destroy_raw", read_only)
+    if not ledger_answers:
+        monkeypatch.setattr(type(installation.ledger), "void", failing)
+    outcome = installation.outcome(DAY, noise=failing_noise(MemoryError()))
+    assert not outcome.status.is_good
+    if ledger_answers:
+        assert installation.record(DAY).state is ReleaseState.VOID
+    else:
+        assert "do not run it again before a person has made it VOID" in outcome.message
+
+
+def test_a_day_that_is_drawn_is_not_given_up_for_a_mark_that_cannot_be_removed(installation, monkeypatch):
+    monkeypatch.setattr(DrawingFile, "settle", read_only)
+    assert installation.status(DAY) is Status.PUBLISHED
+
+
+def test_what_was_drawn_is_destroyed_when_it_cannot_be_recorded(installation, monkeypatch):
+    monkeypatch.setattr(type(installation.ledger), "record_drawn", failing)
+    installation.release(DAY)
+    monkeypatch.undo()
+    assert installation.record(DAY).state is ReleaseState.VOID
+    assert installation.files("trusted/measurements") == {}
+
+
+@pytest.mark.parametrize("mechanism", ["BudgetAbsorption", "BudgetDistribution", "Fast"])
+@pytest.mark.parametrize("deaths", [1, pytest.param(2, marks=pytest.mark.nightly)])
+def test_the_plan_that_was_charged_is_drawn_though_later_days_were_released_meanwhile(
+    installation, mechanism, deaths
+):
+    """Their plans look at what was spent around: what came after the death was judged with the plan in it."""
+    installation.change_mechanism(mechanism)
+    installation.simulate(DAY, NEXT, THIRD)
+    installation.released(DAY)
+    for _ in range(deaths):
+        run, works = installation.through(RESERVED, NEXT)
+        run.ledger.begin_draw(works[0].reservation, installation.now)
+        installation.later(minutes=1)
+        after = installation.release(NEXT, THIRD)
+        assert after[NEXT].outcome.status is Status.BUSY
+        assert after[THIRD].outcome.status in (Status.PUBLISHED, Status.UNCHANGED)
+        installation.later(hours=1)
+    assert installation.status(NEXT) is Status.PUBLISHED
+    record = installation.record(NEXT)
+    assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, deaths)
+    assert installation.ledger.worst("people").epsilon <= 1
+    assert installation.problems() == []
+
+
+# Ledgers that changed or forgot.
+
+
+def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
+    """Enrolled under alpha 1; before it reserves, the file says 10 and another run enrols."""
+    run, works = installation.through(STEPS[:4], DAY)
+    installation.configure('alpha = "1"', 'alpha = "10"')
+    installation.run()
+    (work,) = steps.reserve_budget(run, works)
+    assert "changed while this run was under way" in work.outcome.message
+    assert installation.record(DAY) is None
+
+
+@pytest.mark.parametrize("forgotten", [DAY, NEXT], ids=["the first day", "the second day"])
+def test_a_ledger_that_forgot_a_published_day_may_not_draw_it_again(installation, forgotten):
+    installation.released(NEXT if forgotten == DAY else DAY)
+    older = installation.copy_ledger()
+    installation.release(forgotten)
+    installation.bring_back(older)
+    drawn = installation.files("trusted/measurements")
+    assert installation.status(forgotten) is Status.FAILED
+    assert installation.files("trusted/measurements") == drawn
+
+
+def test_an_older_ledger_that_knows_a_drawn_day_may_neither_publish_nor_reserve(installation):
+    """Were it to publish, its head would be the newest, and stand for a day that it never heard of."""
+    installation.release(DAY, steps=DRAWN)
+    older = installation.copy_ledger()
+    assert installation.status(NEXT) is Status.PUBLISHED
+    installation.bring_back(older)
+    kept = installation.files("published", "trusted/measurements")
+    installation.simulate(THIRD)
+    for day in (DAY, THIRD):
+        outcome = installation.outcome(day)
+        assert outcome.status is Status.FAILED
+        assert "restored from an older copy" in outcome.message
+    assert installation.files("published", "trusted/measurements") == kept
+    assert installation.record(DAY).state is ReleaseState.DRAWN
+    assert installation.record(THIRD) is None
+
+
+def test_the_newest_head_of_a_catalogue_stands_for_all(installation, monkeypatch):
+    """Two runs publish at once: whichever is last in the folder carries a head that has the other's."""
+    run, works = installation.through(STEPS[:-1], DAY, NEXT)
+    publish = publish_module.publish_releases
+
+    def another_comes_first(*arguments):
+        monkeypatch.undo()
+        steps.publish_releases(run, works[1:])
+        return publish(*arguments)
+
+    monkeypatch.setattr(publish_module, "publish_releases", another_comes_first)
+    steps.publish_releases(run, works[:1])
+    first, second = (installation.entry(day).ledger_head for day in (DAY, NEXT))
+    assert read_catalogue(installation.settings.published_folder).ledger_head == first
+    with closing(sqlite3.connect(installation.folder / "trusted/ledger.sqlite")) as ledger:
+        number = dict(ledger.execute("SELECT hash, number FROM events"))
+    assert number[first] > number[second]
+
+
+# Draws that cannot be recorded, and owners that lose their lease meanwhile.
+
+
+def away(ledger, monkeypatch, times):
+    """The database does not answer the first so many times that a draw is to be recorded."""
+    genuine, calls = type(ledger).record_drawn, []
+
+    def record_drawn(*arguments):
+        calls.append(1)
+        if len(calls) <= times:
+            raise LedgerUnavailableError("the database is away")
+        return genuine(*arguments)
+
+    monkeypatch.setattr(type(ledger), "record_drawn", record_drawn)
+    monkeypatch.setattr(draw_module, "PAUSE", timedelta(milliseconds=1))
+    return calls
+
+
+def die_unrecorded(installation, monkeypatch, **changes):
+    """A run draws the day, and ends while the database is away."""
+    away(installation.ledger, monkeypatch, 10**6)
+    works = installation.release(DAY, **{"patience": timedelta(0), **changes})
+    monkeypatch.undo()
+    return works
+
+
+def before_recorded(either, monkeypatch, what):
+    """Do `what` when the next owner is about to record its durable measurements."""
+    genuine = type(either.ledger).record_drawn
+
+    def record_drawn(*arguments):
+        monkeypatch.undo()
+        what()
+        return genuine(*arguments)
+
+    monkeypatch.setattr(type(either.ledger), "record_drawn", record_drawn)
+
+
+def test_a_database_that_comes_back_has_the_draw_recorded(either, monkeypatch):
+    calls = away(either.ledger, monkeypatch, 3)
+    assert either.status(DAY) is Status.PUBLISHED
+    assert len(calls) == 4
+    assert either.record(DAY).redraws == 0
+
+
+def test_a_database_that_stays_away_loses_nothing(either, monkeypatch):
+    """Once it answers, the next run takes the same bytes up, with the inputs that they were drawn from."""
+    works = die_unrecorded(either, monkeypatch, patience=timedelta(milliseconds=3))
+    assert works[DAY].outcome.status is Status.FAILED
+    assert "Nothing is lost" in works[DAY].outcome.message
+    assert either.record(DAY).state is ReleaseState.RESERVED
+    drawn = measurements(either)
+    let_go(either.run(), works.values())
+    assert either.status(DAY, owner="at once") is Status.BUSY
+    either.later(hours=1)
+    assert either.status(DAY, noise=no_noise()) is Status.PUBLISHED
+    record = either.record(DAY)
+    assert (record.state, record.redraws, measurements(either)) == (ReleaseState.PUBLISHED, 0, drawn)
+    assert record_of_draw(either.settings, DAY, 0, record.measurements_hash).inputs()
+    assert either.ledger.verify() == []
+
+
+def test_measurements_that_are_not_whole_are_drawn_afresh(either, monkeypatch):
+    """Cut short after their name was durable, as no file system should: their own hash tells."""
+    die_unrecorded(either, monkeypatch)
+    (path,) = (either.folder / "trusted/measurements").rglob("1-*")
+    path.write_bytes(path.read_bytes()[:-1])
+    either.later(hours=1)
+    assert either.status(DAY) is Status.PUBLISHED
+    assert either.record(DAY).redraws == 1
+
+
+def test_an_owner_that_wakes_up_finds_its_draw_taken_up_and_destroys_nothing(either, monkeypatch):
+    def asleep():
+        either.later(hours=1)
+        assert either.status(DAY, owner="successor") is Status.PUBLISHED
+
+    before_recorded(either, monkeypatch, asleep)
+    assert "taken over by another run" in either.outcome(DAY, owner="sleeper").message
+    assert either.record(DAY).state is ReleaseState.PUBLISHED
+    assert len(either.files("trusted/measurements")) == 1
+    assert either.status(DAY) is Status.UNCHANGED
+
+
+@pytest.mark.parametrize("ledger_answers", [True, False])
+def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
+    either, monkeypatch, ledger_answers
+):
+    """It raises when another run has taken the day over and not drawn yet."""
+    taken = {}
+
+    def asleep():
+        either.later(hours=1)
+        taken.update(either.release(DAY, steps=RESERVED, owner="successor"))
+        if not ledger_answers:
+            for method in ("void", "find"):
+                unreachable = raising(LedgerUnavailableError("the database is away"))
+                monkeypatch.setattr(type(either.ledger), method, unreachable)
+        raise MemoryError
+
+    either.release(DAY, noise=NoiseMeanwhile(asleep, at=3), owner="sleeper")
+    monkeypatch.undo()
+    run = either.run(owner="successor")
+    works = list(taken.values())
+    for step in STEPS[5:]:
+        works = step(run, works)
+    assert works[0].outcome.status is Status.PUBLISHED
+    assert either.record(DAY).state is ReleaseState.PUBLISHED
+
+
+@pytest.mark.parametrize("taken_up", [False, True], ids=["drew it", "took it up"])
+def test_what_was_whole_when_a_person_ended_the_lease_is_the_release(either, monkeypatch, taken_up):
+    if taken_up:
+        die_unrecorded(either, monkeypatch, owner="dead")
+        either.later(hours=1)
+    drawn = {}
+
+    def ended():
+        drawn.update(measurements(either))
+        release_lease(either.settings, either.ledger, DAY, "it seemed dead", either.now)
+
+    before_recorded(either, monkeypatch, ended)
+    assert "taken over" in either.outcome(DAY, owner="alive").message
+    assert drawn
+    assert measurements(either) == drawn
+    assert either.status(DAY, noise=no_noise(), owner="next") is Status.PUBLISHED
+    assert (either.record(DAY).redraws, measurements(either)) == (0, drawn)
+    assert either.ledger.verify() == []
+
+
+def test_who_is_fenced_off_before_the_draw_leaves_nothing_that_looks_like_one(either, monkeypatch):
+    """It slept before it held disk space; another run drew and published meanwhile."""
+    genuine = DrawingFile.preallocate
+
+    def preallocate(*arguments):
+        monkeypatch.undo()
+        either.later(hours=1)
+        assert either.status(DAY, owner="alive") is Status.PUBLISHED
+        return genuine(*arguments)
+
+    monkeypatch.setattr(DrawingFile, "preallocate", preallocate)
+    assert "taken over" in either.outcome(DAY, owner="sleeper").message
+    folder, digest = either.settings.measurements_of(DAY, 0), either.record(DAY).measurements_hash
+    assert [path.name.split("-")[-1] for path in folder.iterdir()] == [digest[:NAMED]]
+
+
+@pytest.mark.parametrize("behind", [timedelta(hours=1), timedelta(0)], ids=["behind", "right"])
+def test_a_machine_whose_clock_is_behind_the_server_s_takes_a_whole_draw_up(
+    installation, postgresql_url, monkeypatch, behind
+):
+    """By the server the lease is over; by the machine's clock the owner would still be alive."""
+    installation.configure("sqlite:///trusted/ledger.sqlite", postgresql_url)
+    installation.now = datetime.now(UTC)
+    with closing(open_ledger(installation.settings.ledger_url, database_time=True)) as server:
+        die_unrecorded(installation, monkeypatch, ledger=server, lease=timedelta(seconds=1), owner="dead")
+        drawn = measurements(installation)
+        while server.find(Key("two-regions", DAY.isoformat())).lease_until >= datetime.now(UTC):
+            pass
+        installation.now = datetime.now(UTC) - behind
+        assert installation.status(DAY, noise=no_noise(), ledger=server, owner="next") is Status.PUBLISHED
+        assert (installation.record(DAY).redraws, measurements(installation)) == (0, drawn)
+
+
+def test_a_whole_draw_is_taken_up_though_the_dump_is_gone_and_the_plan_another(either, monkeypatch):
+    die_unrecorded(either, monkeypatch, owner="dead")
+    drawn = measurements(either)
+    for dump in (either.folder / "dumps").rglob(f"date={DAY}"):
+        dump.rename(dump.with_name("moved"))
+    either.configure("n_samples = 10", "n_samples = 12")
+    either.later(hours=1)
+    assert either.status(DAY, noise=no_noise(), owner="next") is Status.PUBLISHED
+    assert (either.record(DAY).redraws, measurements(either)) == (0, drawn)
+    assert either.ledger.verify() == []
+
+
+@pytest.mark.parametrize("fails", ["bear_witness", "destroy_orphans", "noise"])
+def test_what_fails_before_the_first_sample_is_no_death(either, monkeypatch, fails):
+    """Witness, folder or library fail for as many nights as deaths would void a day."""
+    missing = NoiseMeanwhile(raising(ImportError("71234")), at="each")
+    for _ in range(4):
+        if fails == "noise":
+            works, words = either.release(DAY, noise=missing), "nothing was"
+        else:
+            target, words = draw_module if fails == "bear_witness" else DrawingFile, "away"
+            monkeypatch.setattr(target, fails, raising(LedgerError("the witness is away")))
+            works = either.release(DAY)
+            monkeypatch.undo()
+        assert words in works[DAY].outcome.message
+        assert "71234" not in works[DAY].outcome.message
+        let_go(either.run(), works.values())
+        assert not either.record(DAY).drawing
+        either.later(minutes=1)
+    assert either.status(DAY) is Status.PUBLISHED
+    assert either.record(DAY).redraws == 0
+    assert either.ledger.verify() == []
+
+
+def test_the_doctor_tries_the_noise():
+    missing = NoiseMeanwhile(raising(ImportError("71234")), at="each")
+    assert [severity for severity, *_ in noise_library(missing)] == ["wrong"]
+    assert list(noise_library(secure_noise())) == []
+
+
+@pytest.mark.nightly
+def test_the_lease_of_a_long_draw_does_not_end(either):
+    """Another run, by real clocks, is refused long after the lease of the draw's start."""
+    refused, lease = threading.Event(), timedelta(seconds=2)
+    real = {"clock": lambda: datetime.now(UTC), "lease": lease}
+
+    def slow():
+        began = datetime.now(UTC)
+        while datetime.now(UTC) < began + 3 * lease:
+            refused.wait(0.05)
+        assert either.status(DAY, owner="other", **real) is Status.BUSY
+        refused.set()
+
+    assert either.status(DAY, noise=NoiseMeanwhile(slow), **real) is Status.PUBLISHED
+    assert refused.is_set()
+    assert either.record(DAY).redraws == 0
+
+
+@pytest.mark.parametrize("drawn", [True, False], ids=["whole", "not drawn"])
+def test_a_lease_of_a_clock_that_ran_ahead_is_ended_by_a_person(either, monkeypatch, drawn):
+    either.later(days=3650)
+    if drawn:
+        die_unrecorded(either, monkeypatch, owner="ahead")
+    else:
+        either.release(DAY, steps=RESERVED, owner="ahead")
+    either.later(days=-3650)
+    before, outcome = measurements(either), either.outcome(DAY)
+    assert outcome.status is Status.BUSY
+    assert "release-lease" in outcome.message
+    release_lease(either.settings, either.ledger, DAY, "its clock ran ahead", either.now)
+    with pytest.raises(LedgerError, match="held by no run"):
+        release_lease(either.settings, either.ledger, DAY, "once more", either.now)
+    assert either.status(DAY) is Status.PUBLISHED
+    assert either.record(DAY).redraws == 0
+    assert not drawn or measurements(either) == before
+    assert either.ledger.verify() == []
+
+
+# Days that readers have, and files that fail or were forged after that.
+
+
+@contextmanager
+def unsynced(monkeypatch, folder):
+    """Once the catalogue lists the days, no sync of this folder's own names succeeds."""
+    real, own = os.fsync, folder.stat().st_ino
+
+    def fsync(descriptor):
+        if os.fstat(descriptor).st_ino == own and read_catalogue(folder).entry(DAY):
+            raise OSError(5, "Input/output error")
+        real(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        yield
+
+
+@pytest.mark.parametrize("either", ["sqlite", "postgresql"], indirect=True)
+def test_days_that_are_listed_are_not_called_unpublished(either, monkeypatch):
+    either.simulate(THIRD)
+    either.release(THIRD)
+    with unsynced(monkeypatch, either.folder / "published"):
+        done = either.release(DAY, NEXT)
+    for day, work in done.items():
+        assert work.outcome.status is Status.FAILED
+        assert "it is listed and readers have it" in work.outcome.message
+        assert work.outcome.file == either.entry(day).file
+        assert either.record(day).state is ReleaseState.DRAWN
+    either.later(hours=1)
+    assert either.statuses(DAY, NEXT) == {Status.PUBLISHED}
+    assert either.problems() == []
+
+
+def test_a_day_without_its_lineage_is_published(installation, monkeypatch):
+    """The control: a folder that cannot be written before anything is listed publishes nothing."""
+    full = raising(OSError(28, "No space left on device"))
+    with monkeypatch.context() as patch:
+        patch.setattr("tasks.release.lineage._append", full)
+        outcome = installation.outcome(DAY)
+    assert outcome.status is Status.FAILED
+    assert "it is published and recorded, and its lineage event could not be written" in outcome.message
+    assert outcome.file == installation.entry(DAY).file
+    assert installation.status(DAY) is Status.UNCHANGED
+    with monkeypatch.context() as patch:
+        patch.setattr("optstream.catalogue.backends.write_new", full)
+        outcome = installation.outcome(NEXT)
+    assert (outcome.status, outcome.file) == (Status.FAILED, None)
+
+
+def test_a_run_that_dies_before_it_records_leaves_no_day_without_its_lineage(installation, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("tasks.release.publish.record_published", raising(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            installation.release(DAY)
+    assert installation.record(DAY).state is ReleaseState.DRAWN
+    installation.later(hours=1)
+    assert installation.status(DAY) is Status.PUBLISHED
+    runs = [event["run"]["runId"] for event in installation.lineage()]
+    assert (len(runs), len(set(runs))) == (2, 1), "written twice, as one event"
+
+
+PANICKING = {
+    "ingest": (steps, "ingest", lambda settings, dumps, *_: [dump.day for dump in dumps]),
+    "validate": (validate, "validate", lambda settings, days, **_: [one.day for one in days]),
+    "estimate": (statement, "published_rows", lambda settings, day, *_: [day]),
+    "look up": (release, "look_up", lambda run, work: [work.day]),
+}
+
+
+@pytest.mark.parametrize(("module", "name", "days_of"), PANICKING.values(), ids=list(PANICKING))
+def test_a_panic_costs_its_own_day_and_its_text_is_withheld(installation, monkeypatch, module, name, days_of):
+    real = getattr(module, name)
+
+    def panics(*arguments, **more):
+        if DAY in days_of(*arguments):
+            raise pl.exceptions.PanicException("called `unwrap()` on an `Err` value: 71234.5 of Kq7Zx9")
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(module, name, panics)
+    works = installation.release(DAY, NEXT)
+    assert works[DAY].outcome.status is Status.FAILED
+    assert "unexpected PanicException" in works[DAY].outcome.message
+    assert "71234" not in works[DAY].outcome.message
+    assert works[NEXT].outcome.status is Status.PUBLISHED
+
+
+ABSURD = {
+    "text for values": lambda rows: rows.with_columns(pl.col("load_mw").cast(pl.String)),
+    "no node": lambda rows: rows.drop("node"),
+    "numbers for nodes": lambda rows: rows.with_columns(pl.lit(3).alias("node")),
+    "steps that a node lacks": lambda rows: rows.filter((pl.col("node") != "84") | (pl.col("step") > 3)),
+    "no value": lambda rows: rows.with_columns(pl.lit(None, dtype=pl.Float64).alias("load_mw")),
+    "infinite": lambda rows: rows.with_columns(pl.lit(float("inf")).alias("load_mw")),
+    "nothing": lambda rows: rows.head(0),
+}
+
+
+@pytest.mark.parametrize("change", ABSURD.values(), ids=list(ABSURD))
+def test_a_page_names_a_forged_file_as_damaged(installation, change):
+    """A consistent file of other rows lies in the place of the day's, under its own statement."""
+    installation.released(DAY)
+    folder, entry = installation.folder / "published", installation.entry(DAY)
+    data = (folder / entry.file).read_bytes()
+    footer = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
+    sink = pa.BufferOutputStream()
+    pq.write_table(change(decode(data)[0]).to_arrow().replace_schema_metadata(footer), sink)
+    made = sink.getvalue().to_pybytes()
+    entry = entry.changed(file_hash=hashlib.sha256(made).hexdigest())
+    (folder / entry.file).write_bytes(made)
+    (folder / "catalogue.json").write_bytes(read_catalogue(folder).changed(periods=(entry,)).to_bytes())
+    written = installation.write_pages()
+    assert (written.problem, written.lost) == (None, (DAY,))
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe{", b"[" * 200_000, b'{"statement": ' + b"1" * 5000 + b"}"])
+def test_a_forged_manifest_is_no_statement(installation, monkeypatch, text):
+    """The file is lost, the staging purged, and the version another one."""
+    installation.release(DAY)
+    folder, entry, real = installation.folder / "published", installation.entry(DAY), statement.statement_of
+    (folder / entry.file).unlink()
+    (folder / entry.manifest).write_bytes(text)
+    for path in installation.settings.staging_of(DAY, 0).iterdir():
+        path.unlink()
+    monkeypatch.setattr(
+        statement, "statement_of", lambda *facts, **files: real(*facts, **files).changed(code_version="9")
+    )
+    (outcome,) = installation.publish_again(DAY)
+    assert outcome.status is Status.FAILED
+    assert "bring trusted/staging or the published file back from a copy" in outcome.message

@@ -1,0 +1,455 @@
+"""The looks before a draw: ledgers and folders from backups, witnesses, and steps by other time zone data."""
+
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from datetime import date, timedelta
+from itertools import combinations
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
+
+from optstream.errors import LedgerError
+from optstream.ledger import Key
+from optstream.ledger.schema import metadata
+from optstream.storage import lock
+from tasks.ledger.verify import verify
+from tasks.monitor.alarms import Kind
+from tasks.monitor.view import watch
+from tasks.operate.amend import declare
+from tasks.operate.doctor import examine
+from tasks.release import pipeline
+from tasks.release.run import Drawn, Status
+from tests.tasks.release.conftest import NONE, SUMMER_TIME
+from tests.tasks.release.noises import NoiseMeanwhile
+from tests.tasks.two_regions import RESERVED, STEPS, Installation
+
+FIRST, SECOND, THIRD, FOURTH = (date(2016, 6, day) for day in (1, 2, 3, 4))
+TELLING = ("witness", "measurements", "staging", "lineage")
+EVERYTHING = ("published", *(f"trusted/{name}" for name in TELLING))
+
+
+def back_up(installation, *folders):
+    """Copy the ledger and these folders; what is returned brings them back as an operator would."""
+    bring_ledger = back_up_ledger(installation)
+    kept = installation.folder / "backup"
+    shutil.rmtree(kept, ignore_errors=True)
+    for folder in folders:
+        if (installation.folder / folder).exists():
+            shutil.copytree(installation.folder / folder, kept / folder)
+
+    def restore():
+        bring_ledger()
+        for folder in folders:
+            shutil.rmtree(installation.folder / folder, ignore_errors=True)
+            if (kept / folder).exists():
+                shutil.copytree(kept / folder, installation.folder / folder)
+
+    return restore
+
+
+def back_up_ledger(installation):
+    url = installation.settings.ledger_url
+    if url.get_backend_name() == "sqlite":
+        copy = installation.copy_ledger()
+        # several may be made, and brought back in any order
+        copy = copy.rename(copy.with_name(f"older-{len([*copy.parent.glob('older-*.sqlite')])}.sqlite"))
+        return lambda: installation.bring_back(copy)
+    with connected(url) as connection:
+        rows = {
+            table: [dict(row) for row in connection.execute(table.select()).mappings()]
+            for table in metadata.sorted_tables
+        }
+
+    def restore():
+        with connected(url) as connection:
+            # as a restored dump is: no trigger and no foreign key is looked at
+            connection.execute(text("SET session_replication_role = replica"))
+            for table, known in rows.items():
+                connection.execute(table.delete())
+                if known:
+                    connection.execute(table.insert(), known)
+
+    return restore
+
+
+@contextmanager
+def connected(url):
+    engine = create_engine(url.set(drivername="postgresql+psycopg"), poolclass=NullPool)
+    with engine.begin() as connection:
+        yield connection
+
+
+def refused(installation, day=SECOND):
+    """What a run says that must draw nothing."""
+    noise = NoiseMeanwhile()
+    outcome = installation.outcome(day, noise=noise)
+    assert outcome.status is Status.FAILED, outcome
+    assert noise.calls <= 1
+    return outcome.message
+
+
+def doctor_finds_an_older_copy(installation):
+    found = examine(installation.settings, {}, installation.now)
+    return any("older copy" in one.rule for one in found)
+
+
+def with_second_witness(installation, place="second"):
+    trusted = '[trusted]\nfolder = "trusted"'
+    installation.configure(trusted, f'{trusted}\nwitness = "{place}"')
+
+
+# Ledger and folders from backups: what others saw is never drawn a second time.
+
+
+@pytest.mark.parametrize("telling", TELLING)
+def test_ledger_and_published_folder_restored_together(either, telling):
+    """Any one of what the trusted folder keeps is enough to notice it."""
+    either.released(FIRST)
+    restore = back_up(either, "published")
+    either.release(SECOND)
+    restore()
+    for other in set(TELLING) - {telling}:
+        for path in (either.folder / "trusted" / other).rglob(f"*{SECOND}*"):
+            shutil.rmtree(path, ignore_errors=True)
+        if other in ("witness", "lineage"):
+            shutil.rmtree(either.folder / "trusted" / other, ignore_errors=True)
+    kept = either.files("trusted/measurements", "published")
+    assert f"trusted/{telling}" in refused(either)
+    assert either.files("trusted/measurements", "published") == kept
+    assert either.record(SECOND) is None
+    assert doctor_finds_an_older_copy(either)
+
+
+@pytest.mark.parametrize("second", ["second", "memory://witness/of-{name}"])
+def test_everything_restored_is_noticed_by_the_second_place(either, tmp_path, second):
+    place = second.format(name=tmp_path.name)
+    with_second_witness(either, place)
+    either.released(FIRST)
+    restore = back_up(either, *EVERYTHING)
+    either.release(SECOND)
+    restore()
+    assert place.rpartition("/")[2] in refused(either)
+    assert doctor_finds_an_older_copy(either)
+
+
+def test_everything_restored_to_the_middle_of_a_draw_is_noticed_by_the_second_place(either):
+    """The copy has the draw as begun, as after a death: the next run would draw what readers have anew."""
+    with_second_witness(either)
+    noise = NoiseMeanwhile(lambda: back_up(either, *EVERYTHING))
+    assert either.status(FIRST, noise=noise) is Status.PUBLISHED
+    noise.came()
+    either.later(hours=1)
+    assert "/second" in refused(either, FIRST)
+
+
+def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_reserved(either):
+    with_second_witness(either)
+    (either.folder / "second").write_text("in the way")
+    assert "cannot be told how far the ledger is" in refused(either, FIRST)
+    assert either.record(FIRST) is None
+
+
+def test_a_ledger_restored_to_the_middle_of_a_day(either):
+    """Reserved and not begun in the copy; drawn in the folder, under the same token or a later one."""
+    works = either.release(FIRST, steps=RESERVED)
+    restore = back_up(either, "published")
+    (drawn,) = pipeline.draw_measurements(either.run(), list(works.values()))
+    assert isinstance(drawn, Drawn)
+    restore()
+    shutil.rmtree(either.folder / "trusted/witness", ignore_errors=True)
+    either.later(hours=1)
+    assert "knows a draw" in refused(either, FIRST)
+
+
+def test_a_ledger_restored_while_a_run_draws(either):
+    """The run destroys its draw, and nothing is drawn before the newest ledger is back."""
+    either.released(FIRST)
+    bring_older = back_up(either)
+
+    def meanwhile():
+        bring_newest = back_up(either)
+        bring_older()
+        return bring_newest
+
+    noise, before = NoiseMeanwhile(meanwhile), either.files("published/data")
+    assert either.status(SECOND, noise=noise) is Status.FAILED
+    assert noise.calls > 1
+    assert either.files("published/data") == before
+    left = either.files("trusted/measurements/two-regions/2016-06-02-r0")
+    assert {path.name: data for path, data in left.items()} == {"1.intact": b""}
+    assert "older copy" in refused(either)
+    noise.came()
+    either.later(hours=1)
+    assert either.status(SECOND) is Status.PUBLISHED
+    assert either.record(SECOND).redraws == 1
+    assert either.problems() == []
+
+
+def test_an_older_published_folder_shows_a_withdrawn_day_again_and_is_an_alarm(either):
+    def is_alarm():
+        alarms = watch(either.settings, either.ledger, either.now, live=False).alarms
+        return Kind.WITHDRAWN in [alarm.kind for alarm in alarms]
+
+    either.released(FIRST)
+    shutil.copytree(either.folder / "published", either.folder / "older")
+    for restored in (False, True):
+        either.withdraw(FIRST)
+        assert not is_alarm()
+        if not restored:
+            shutil.rmtree(either.folder / "published")
+            shutil.copytree(either.folder / "older", either.folder / "published")
+            assert is_alarm()
+            # a night of other days goes on, and does not hide it
+            assert either.status(SECOND) is Status.PUBLISHED
+            assert is_alarm()
+
+
+@pytest.mark.parametrize("declared", ["withdrawn", "compromised", "amended"])
+def test_what_a_person_declared_is_not_forgotten(either, declared):
+    """The copy lacks nothing but that: readers would have the day again, or its windows be drawn in."""
+    either.released(FIRST)
+    restore = back_up(either, "published")
+    if declared == "withdrawn":
+        assert either.withdraw(FIRST).status is Status.WITHDRAWN
+    elif declared == "amended":
+        either.configure('alpha = "1"', 'alpha = "10"')
+        declare(either.settings, either.ledger, "larger customers", either.now)
+        either.configure('alpha = "10"', 'alpha = "1"')
+    else:
+        assert either.compromise(FIRST) == [FIRST]
+    restore()
+    head = either.ledger.head("two-regions")
+    assert doctor_finds_an_older_copy(either)
+    for day in (FIRST, SECOND):
+        assert "older copy" in refused(either, day)
+    (again,) = either.publish_again(FIRST)
+    assert (again.status, "older copy" in again.message) == (Status.FAILED, True), again
+    for declare_again in (either.withdraw, either.compromise):
+        with pytest.raises(LedgerError, match="older copy"):
+            declare_again(FIRST)
+    either.configure('alpha = "1"', 'alpha = "10"')
+    with pytest.raises(LedgerError, match="older copy"):
+        declare(either.settings, either.ledger, "larger customers", either.now)
+    assert either.ledger.head("two-regions") == head
+
+
+@pytest.mark.parametrize("shared", ["published", "witness"])
+def test_a_copied_trusted_folder_run_elsewhere(installation, tmp_path_factory, shared):
+    """Two machines, a ledger each: the second notices the first before it draws."""
+    if shared == "witness":
+        with_second_witness(installation, installation.folder / "second")
+    else:
+        place = installation.folder / "published"
+        installation.configure('[published]\nfolder = "published"', f'[published]\nfolder = "{place}"')
+    installation.released(FIRST)
+    installation.ledger.close()
+    elsewhere = Installation(tmp_path_factory.mktemp("elsewhere") / "copy", installation.now)
+    shutil.copytree(installation.folder, elsewhere.folder)
+    if shared == "published":
+        shutil.rmtree(elsewhere.folder / "published")
+    assert installation.status(SECOND) is Status.PUBLISHED
+    assert "bring" in refused(elsewhere).lower()
+    assert elsewhere.record(SECOND) is None
+
+
+STORES = ("ledger", "trusted", "published")
+
+
+class Moments:
+    """Copies of ledger, trusted and published folder at each moment of one history, to be restored apart."""
+
+    def __init__(self, installation):
+        self.installation, self.n = installation, 0
+        self.copy()
+        installation.release(FIRST)
+        self.copy()
+        steps = (*STEPS[:6], self.between, STEPS[6], self.between, STEPS[7])
+        noise = NoiseMeanwhile(self.copy)
+        assert installation.status(SECOND, steps=steps, noise=noise) is Status.PUBLISHED
+        self.copy()
+        installation.withdraw(FIRST)
+        self.copy()
+        self.last = self.n - 1
+        installation.later(hours=1)
+
+    def place(self, number, store=""):
+        return self.installation.folder / "moments" / str(number) / store
+
+    def between(self, _run, works):
+        self.copy()
+        return works
+
+    def copy(self):
+        for store in ("trusted", "published"):
+            if (source := self.installation.folder / store).exists():
+                hidden = shutil.ignore_patterns("ledger.sqlite*")
+                shutil.copytree(source, self.place(self.n, store), ignore=hidden)
+        if self.n:
+            self.installation.copy_ledger().rename(self.place(self.n, "ledger"))
+        self.n += 1
+
+    def lay(self, stores, number):
+        """Bring these stores back as they were then, and the others as they are at the end."""
+        self.installation.ledger.close()
+        for store in ("trusted", "published"):
+            shutil.rmtree(self.installation.folder / store, ignore_errors=True)
+            source = self.place(number if store in stores else self.last, store)
+            if source.exists():
+                shutil.copytree(source, self.installation.folder / store)
+        source = self.place(number if "ledger" in stores else self.last, "ledger")
+        if source.exists():
+            (self.installation.folder / "trusted").mkdir(mode=0o700, exist_ok=True)
+            shutil.copy(source, self.installation.folder / "trusted/ledger.sqlite")
+
+    def run(self):
+        """Whether anything was sampled, and whether the run or the check says that something is wrong."""
+        noise = NoiseMeanwhile()
+        try:
+            statuses = self.installation.statuses(FIRST, SECOND, noise=noise)
+        except LedgerError:
+            return noise.calls > 2, True
+        wrong = not statuses <= {Status.PUBLISHED, Status.UNCHANGED, Status.WITHDRAWN}
+        return noise.calls > 2, wrong or self.installation.problems() != []
+
+
+@pytest.mark.parametrize("stores", [*combinations(STORES, 1), *combinations(STORES, 2)], ids=" + ".join)
+def test_no_restored_part_of_any_earlier_moment_has_a_day_that_readers_saw_drawn_again(installation, stores):
+    moments = Moments(installation)
+    assert moments.last == 6
+    hashes = {path.name for path in moments.place(6, "trusted/measurements").rglob("*-*") if path.is_file()}
+    for number in range(moments.last):
+        moments.lay(stores, number)
+        sampled, told = moments.run()
+        assert not sampled, number
+        assert told or "ledger" not in stores, number
+        left = installation.files("trusted/measurements")
+        assert {path.name for path in left if "-" in path.name} <= hashes, number
+
+
+def test_control_all_parts_of_the_middle_of_a_draw_have_it_drawn_again(installation):
+    """Nothing is left that could tell: a second witness outside of the backup is for that."""
+    moments = Moments(installation)
+    moments.lay(STORES, 2)
+    assert moments.run()[0]
+
+
+# Witnesses that are behind, broken, shared or locked.
+
+
+def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_told(either):
+    either.released(FIRST)
+    file = either.folder / "trusted/witness/ledger-heads.json"
+    older = file.read_bytes()
+    either.release(SECOND)
+    newer = file.read_bytes()
+    assert newer != older
+    file.write_bytes(older)
+    either.simulate(THIRD, FOURTH)
+    assert either.status(THIRD) is Status.PUBLISHED
+    assert file.read_bytes() not in (older, newer)
+    file.write_bytes(b"{}")
+    assert "not what OptStream wrote" in refused(either, FOURTH)
+
+
+def other_stream(installation, folder, **names):
+    """An installation of another stream: of its own population and ledger, or of this one's."""
+    other = Installation(folder, installation.now)
+    configuration = (installation.folder / "optstream.toml").read_text()
+    for before, after in {"two-regions": "other", **names}.items():
+        configuration = configuration.replace(before, after)
+    (other.folder / "optstream.toml").write_text(configuration)
+    return other
+
+
+def test_two_populations_with_a_ledger_each_share_a_trusted_folder(installation, tmp_path_factory):
+    other = other_stream(installation, tmp_path_factory.mktemp("other"), people="other-people")
+    other.simulate(FIRST)
+    other.configure('folder = "trusted"', f'folder = "{installation.folder / "trusted"}"')
+    other.configure("trusted/ledger.sqlite", "ledger.sqlite")
+    for one, day in ((installation, FIRST), (other, FIRST), (installation, SECOND)):
+        assert one.status(day) is Status.PUBLISHED
+
+
+def test_a_lock_that_another_process_holds_is_waited_for_and_named(installation, monkeypatch):
+    """A run that was stopped while it wrote the witness."""
+    assert installation.status(FIRST) is Status.PUBLISHED
+    monkeypatch.setattr(lock, "LONGEST_WAIT", 0.2)
+    code = (
+        "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(); sys.stdin.read()"
+    )
+    file = installation.folder / "trusted/witness/.lock"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        holder.stdout.readline()
+        said = refused(installation)
+    finally:
+        holder.communicate()
+    assert str(file) in said
+    assert "held" in said
+    assert installation.record(SECOND) is None
+    assert installation.status(SECOND) is Status.PUBLISHED
+
+
+# Days that have other steps by the present time zone data.
+
+CHANGED = date(2016, 3, 28)  # the day after the clock changes by the older data; by the newer it does not
+BEFORE, AFTER, LATER = (CHANGED + timedelta(days=number) for number in (-2, 1, 5))
+
+
+def all_published(installation, *days):
+    installation.simulate(*days)
+    return installation.statuses(*days) == {Status.PUBLISHED}
+
+
+@pytest.fixture
+def renumbered(installation, zone):
+    """A day is released by the older data; then come the newer."""
+    zone(SUMMER_TIME)
+    assert all_published(installation, CHANGED)
+    zone(NONE)
+    return installation
+
+
+def test_a_day_is_refused_whose_neighbour_has_other_steps_now(renumbered):
+    renumbered.simulate(AFTER)
+    before = renumbered.files("published", "trusted/measurements")
+    message = refused(renumbered, AFTER)
+    assert f"has {CHANGED} of stream 'two-regions' at steps" in message
+    assert "time zone data of Test/" in message
+    assert renumbered.ledger.find(Key("two-regions", AFTER.isoformat())) is None
+    assert renumbered.files("published", "trusted/measurements") == before
+
+
+def test_days_that_share_no_window_with_it_are_released_and_verify_does_not_name_them(renumbered):
+    assert all_published(renumbered, LATER, LATER + timedelta(days=1))
+    assert renumbered.ledger.verify() == []
+    assert renumbered.problems() == []
+
+
+def test_verify_names_days_that_lie_otherwise_by_the_present_data(installation, zone):
+    zone(SUMMER_TIME)
+    assert all_published(installation, BEFORE, CHANGED, AFTER, LATER + timedelta(days=9))
+    zone(NONE)
+    (told,) = installation.problems()
+    first = installation.settings.calendar.first_step(BEFORE)
+    own = "of stream 'two-regions' at"
+    assert f"has {BEFORE} {own} steps {first} to {first + 47} and {CHANGED} {own} {first + 94} to" in told
+
+
+def test_verify_names_days_of_two_streams_that_share_a_window_of_one_budget(
+    installation, zone, tmp_path_factory
+):
+    zone(SUMMER_TIME)
+    ledger = {"sqlite:///trusted/ledger.sqlite": str(installation.settings.ledger_url)}
+    other = other_stream(installation, tmp_path_factory.mktemp("other"), **ledger)
+    assert all_published(installation, BEFORE)
+    assert all_published(other, CHANGED)
+    zone(NONE)
+    for one in (installation, other):
+        (told,) = verify(one.settings, one.ledger).problems
+        assert f"and {CHANGED} of stream 'other' at" in told

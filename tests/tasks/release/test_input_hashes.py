@@ -1,0 +1,113 @@
+"""Which files a release came from: keyed hashes, in the trusted zone alone."""
+
+import hashlib
+import hmac
+import stat
+from datetime import date
+
+import polars as pl
+import pytest
+
+from optstream.errors import LedgerError
+from tasks.release import pipeline as steps
+from tasks.release.lineage import UNKNOWN, input_key
+from tasks.release.run import Status
+from tests.failing import Death, raising
+from tests.tasks.two_regions import STEPS
+
+FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
+DUMP = f"region=84/date={FIRST}/part-0.parquet"
+
+
+def stated(installation):
+    """What the lineage says of its inputs' files."""
+    sources = installation.lineage()[0]["inputs"]
+    return [source["facets"]["optstream_inputs"]["hmac_sha256"] for source in sources]
+
+
+def expected(installation, name):
+    key = (installation.folder / "trusted/input.key").read_bytes()
+    return hmac.new(key, (installation.folder / "dumps" / name).read_bytes(), hashlib.sha256).hexdigest()
+
+
+def test_with_the_key_an_auditor_can_tell_which_files_a_release_came_from(installation):
+    installation.released(FIRST)
+    files = {name: tag for source in stated(installation) for name, tag in source.items()}
+    names = [f"region={leaf}/date={FIRST}/part-0.parquet" for leaf in ("84", "11")]
+    assert files == {name: expected(installation, name) for name in names}
+
+
+def test_no_hash_of_an_input_stands_in_the_public_zone_and_no_plain_one_anywhere(installation):
+    installation.released(FIRST)
+    data = (installation.folder / "dumps" / DUMP).read_bytes()
+    keyed = expected(installation, DUMP).encode()
+    assert not [path for path, bytes_ in installation.files("published").items() if keyed in bytes_]
+    assert [path for path, bytes_ in installation.files("trusted").items() if keyed in bytes_]
+    for algorithm in ("md5", "sha1", "sha256", "sha512", "blake2b", "blake2s"):
+        plain = hashlib.new(algorithm, data).hexdigest().encode()
+        everything = installation.files("published", "trusted")
+        assert not [path for path, bytes_ in everything.items() if plain in bytes_]
+
+
+def test_the_key_is_made_once_for_its_owner_alone(installation):
+    key = input_key(installation.settings)
+    assert input_key(installation.settings) == key
+    file = installation.folder / "trusted/input.key"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in file.parent.iterdir()] == ["input.key"]
+    file.write_bytes(b"short")
+    with pytest.raises(LedgerError, match="must hold 32 bytes"):
+        input_key(installation.settings)
+
+
+def test_a_draw_that_a_later_run_finishes_names_the_files_it_was_drawn_from(installation):
+    installation.release(FIRST, steps=STEPS[:6])
+    drawn_from = expected(installation, DUMP)
+    path = installation.folder / "dumps" / DUMP
+    pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
+    installation.later(hours=1)
+    installation.release(FIRST)
+    assert stated(installation)[0][DUMP] == drawn_from != expected(installation, DUMP)
+
+
+def test_a_redraw_names_the_files_of_the_draw_that_counted(installation, monkeypatch):
+    with monkeypatch.context() as patched:
+        # as a kill: nothing after it runs
+        patched.setattr("tasks.release.draw.DrawingFile.fill", raising(Death))
+        patched.setattr("tasks.release.draw._give_up", lambda *_: None)
+        with pytest.raises(Death):
+            installation.release(FIRST)
+    path = installation.folder / "dumps" / DUMP
+    pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
+    installation.later(hours=1)
+    assert installation.status(FIRST) is Status.PUBLISHED
+    assert stated(installation)[0][DUMP] == expected(installation, DUMP)
+
+
+def test_a_release_without_record_says_unknown(installation):
+    installation.release(FIRST, steps=STEPS[:6])
+    for path in (installation.folder / "trusted/inputs").rglob("*.json"):
+        path.unlink()
+    installation.later(hours=1)
+    installation.release(FIRST)
+    assert stated(installation) == [UNKNOWN, UNKNOWN]
+
+
+@pytest.mark.parametrize("how", ["written to", "replaced"])
+def test_a_file_that_changes_while_it_is_read_refuses_its_day_alone(installation, monkeypatch, how):
+    path, real = installation.folder / "dumps" / DUMP, steps.ingest
+
+    def meanwhile(settings, dumps):
+        read = real(settings, dumps)
+        data = path.read_bytes()
+        if how == "replaced":
+            path.rename(path.with_suffix(".old"))
+        path.write_bytes(data)
+        return read
+
+    monkeypatch.setattr(steps, "ingest", meanwhile)
+    works = installation.release(FIRST, SECOND)
+    assert works[FIRST].outcome.status is Status.REFUSED
+    assert works[FIRST].outcome.message.startswith(f"{DUMP} changed while it was read")
+    assert works[SECOND].outcome.status is Status.PUBLISHED
+    assert installation.record(FIRST) is None

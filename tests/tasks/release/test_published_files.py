@@ -1,0 +1,436 @@
+"""Files next to a release: its replicates, and its measurements, from which a reader redoes the release."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+import fsspec
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from optstream import read_figure, read_measurements, read_published, read_sum
+from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.publish import clear_superseded
+from optstream.catalogue.replicates import Replicates, encode_replicates, read_day
+from optstream.errors import ParameterError, PublicationError
+from optstream.mechanisms import MECHANISMS
+from tasks.release.run import Status
+from tests.by_night import few
+from tests.tasks.release.vintage_nights import DAYS, night
+from tests.tasks.test_schemas import validator
+from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation
+
+FIRST, SECOND, THIRD = DAYS[:3]
+
+
+def files(installation, folder="errors"):
+    """{day: (revision, vintage) of each file of errors}."""
+    found = {}
+    for path in sorted((installation.folder / "published" / folder).rglob("*vintage*.parquet")):
+        told = re.match(r"revision-(\d+)-vintage-(\d+)-", path.name)
+        day = path.parent.name.removeprefix("date=")
+        found.setdefault(day, []).append((int(told[1]), int(told[2])))
+    return found
+
+
+def fits_its_schema(installation, day):
+    folder = installation.folder / "published"
+    manifest = json.loads((folder / installation.entry(day).manifest).read_text())
+    return not list(validator("optstream.manifest/1").iter_errors(manifest))
+
+
+def come_back(installation, path):
+    """Whether a file that is lost, or damaged, is made again from the stored measurements as it was."""
+    whole, folder = path.read_bytes(), installation.folder / "published"
+    for damage in (path.unlink, lambda: path.write_bytes(b"damaged")):
+        path.chmod(0o644)
+        damage()
+        assert "`optstream publish" in str(check_files(folder))
+        for kept in installation.settings.staging_of(FIRST, 0).iterdir():
+            kept.unlink()
+        assert installation.publish_again(FIRST)[0].status is Status.PUBLISHED
+        assert path.read_bytes() == whole
+        assert check_files(folder) == []
+    return True
+
+
+# Replicates, which give the errors of any figure.
+
+
+@pytest.fixture
+def nights(learning):
+    """Two nights: the first day has a new estimate after the second."""
+    learning.once(two_nights)
+    return learning
+
+
+def two_nights(installation):
+    night(installation, FIRST)
+    night(installation, SECOND)
+
+
+def test_each_listed_release_has_one_and_replaced_ones_lie_with_their_release(nights):
+    assert files(nights) == {str(FIRST): [(0, 1)], str(SECOND): [(0, 0)]}
+    assert files(nights, "superseded_errors") == {str(FIRST): [(0, 0)]}
+    nights.assert_sound()
+    assert nights.statement(FIRST)["errors"]["of"] == "whole"
+    assert fits_its_schema(nights, FIRST)
+
+
+def test_single_values_have_the_standard_errors_of_the_rows(nights):
+    folder, rows = nights.settings.published_folder, nights.rows().filter(date=SECOND)
+    for node, step in (("FR", 0), ("11", 17), ("84", 47)):
+        known = rows.row(by_predicate=(pl.col("node") == node) & (pl.col("step") == step), named=True)
+        found = read_sum(folder, [node], SECOND, SECOND, steps=[step])
+        assert found.value == pytest.approx(known["load_mw"])
+        # of 50 replicates: beyond half of it with less than 1e-6
+        assert found.standard_error == pytest.approx(known["load_mw_se"], rel=0.5)
+        assert found.noise_standard_error is None
+        # the bound is far, and rounding adds less than a unit
+        assert 0 < abs(found.estimate - found.value) < 0.001
+
+
+def test_lost_and_damaged_replicates_come_back(nights):
+    (path,) = (nights.folder / f"published/errors/date={FIRST}").iterdir()
+    whole = path.read_bytes()
+    path.unlink()
+    with pytest.raises(PublicationError, match="optstream publish 2016-06-01"):
+        read_sum(nights.settings.published_folder, ["11"], FIRST, FIRST)
+    path.write_bytes(whole)
+    assert come_back(nights, path)
+
+
+def left_by_a_crash(installation, day, rank, digest=None):
+    """A publisher wrote a file of errors, and died before anything listed it."""
+    path = next((installation.folder / f"published/errors/date={day}").iterdir())
+    named = re.sub(r"revision-\d+-vintage-\d+", "revision-{}-vintage-{}".format(*rank), path.name)
+    named = named if digest is None else re.sub("[0-9a-f]{64}", digest, named)
+    path.with_name(named).write_bytes(path.read_bytes())
+    return path.with_name(named)
+
+
+def test_what_a_crash_left_is_named_and_leaves_with_the_next_release_or_its_day(nights):
+    for day, rank, digest in (
+        (SECOND, (0, 7), None),
+        (FIRST, (1, 0), None),
+        (SECOND, (0, 1), "0" * 64),  # an estimate that was made again, in other digits
+    ):
+        stray = left_by_a_crash(nights, day, rank, digest)
+        problems = check_files(nights.folder / "published")
+        assert any(f"{stray.name}' is of no listed release" in problem for problem in problems)
+    night(nights, THIRD)
+    assert files(nights)[str(SECOND)] == [(0, 1)]
+    nights.withdraw(FIRST)
+    assert str(FIRST) not in files(nights)
+    nights.assert_sound()
+
+
+def test_publishing_again_clears_up_next_to_a_whole_release(nights):
+    left_by_a_crash(nights, FIRST, (0, 1), "0" * 64)
+    (problem,) = check_files(nights.folder / "published")
+    assert "is of no listed release" in problem
+    assert nights.publish_again(FIRST)[0].status is Status.PUBLISHED
+    nights.assert_sound()
+
+
+def test_without_its_manifest_nothing_of_a_release_leaves(nights):
+    folder = nights.folder / "published"
+    (listed,) = (folder / f"errors/date={FIRST}").iterdir()
+    left_by_a_crash(nights, FIRST, (0, 1), "0" * 64)
+    entry = nights.entry(FIRST)
+    (folder / entry.manifest).unlink()
+    open_storage(folder).change(lambda transaction: clear_superseded(transaction, entry))
+    assert listed.exists()
+
+
+def test_a_file_that_was_replaced_while_days_were_read_is_read_where_it_lies(nights):
+    storage = open_storage(nights.settings.published_folder)
+    known = read_catalogue(storage)
+    before = read_day(storage, known, known.entry(SECOND), verify=True)
+    night(nights, THIRD)
+    assert nights.entry(SECOND).vintage == 1
+    again = read_day(storage, known, known.entry(SECOND), verify=True)
+    assert again.rows.equals(before.rows)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "n_steps"), [(("FR", "11"), 48), (("FR", "11", "84"), 47), (("FR", "11", "12"), 48)]
+)
+def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch, nodes, n_steps):
+    """Left out of the sum, the missing ones would make it look surer than it is."""
+    drawn = np.ones((2, len(nodes), n_steps))
+    data = encode_replicates(Replicates.labelled(SECOND, "whole", nodes, drawn[0], drawn))
+    monkeypatch.setattr("optstream.catalogue.replicates.read_beside", lambda *_: data)
+    with pytest.raises(PublicationError, match=r"other nodes or steps than .*parquet; restore it"):
+        read_sum(nights.settings.published_folder, ["11", "84"], SECOND, SECOND)
+
+
+def test_a_withdrawn_day_takes_all_of_them_along(nights):
+    nights.withdraw(FIRST)
+    assert files(nights) == {str(SECOND): [(0, 0)]}
+    assert files(nights, "superseded_errors") == {}
+    with pytest.raises(ParameterError, match="must be published; 1 of them are"):
+        read_sum(nights.settings.published_folder, ["11"], FIRST, SECOND)
+
+
+def test_a_day_does_not_wait_for_errors_that_cannot_be_drawn(installation, monkeypatch):
+    def fails(*_):
+        raise np.linalg.LinAlgError("no covariance")
+
+    monkeypatch.setattr("optstream.mechanisms.base.Mechanism.noise_replicates", fails)
+    assert installation.status(FIRST) is Status.PUBLISHED
+    assert files(installation) == {}
+    assert check_files(installation.folder / "published") == []
+
+
+# Measurements.
+
+
+def wanted(installation, name="OptStream"):
+    """The small stream by this mechanism, which publishes its measurements."""
+    installation.configure(
+        'value = "load_mw"\n[trusted]', 'value = "load_mw"\nmeasurements = true\n[trusted]'
+    )
+    if name != "OptStream":
+        installation.change_mechanism(name)
+    installation.simulate(*DAYS[:3])
+    return installation
+
+
+@pytest.fixture
+def measuring(installation):
+    return wanted(installation)
+
+
+def measured_files(installation):
+    """The files of measurements, by day."""
+    found: dict[str, list] = {}
+    for path in sorted((installation.folder / "published/measurements").rglob("*.parquet")):
+        found.setdefault(path.parent.name.removeprefix("date="), []).append(path)
+    return found
+
+
+def redone(installation, day):
+    """Whether the values that follow from the file are those of the rows, to the last digit."""
+    folder = installation.settings.published_folder
+    rows = read_published(folder).filter(date=day)
+    read = read_measurements(folder, day)
+    values, nodes = read.values(), read.mechanism.tree.nodes
+    known = {(node, step): value for node, step, value in rows.select("node", "step", "load_mw").iter_rows()}
+    again = {(node, step): values[row, step] for row, node in enumerate(nodes) for step in range(48)}
+    (path,) = installation.settings.measurements_of(day, rows["revision"][0]).glob("*[0-9a-f]")
+    return again == known and read.measured.to_bytes() == path.read_bytes()
+
+
+DAILY = ("OptStream", "Sample", "Fourier", "PeGaSus", "HistoryInformed", "Gaussian")
+"""Tried by day, the others by night: test_release_mechanisms has a released start of each of those by day."""
+
+
+@pytest.mark.parametrize("name", few(sorted(MECHANISMS, key=lambda name: name not in DAILY), len(DAILY)))
+def test_a_reader_redoes_every_mechanisms_days_to_the_last_digit(installation, name):
+    installation = wanted(installation, name)
+    assert installation.statuses(FIRST, SECOND) == {Status.PUBLISHED}
+    assert all(redone(installation, day) for day in (FIRST, SECOND))
+    assert check_files(installation.folder / "published") == []
+    (file,) = measured_files(installation)[str(SECOND)]
+    rows, drawn = pl.read_parquet(file), installation.measured(SECOND)
+    parts = drawn.parts or (drawn,)
+    assert 0 < rows.height <= sum(one.points.size + sum(map(np.size, one.answers.values)) for one in parts)
+    assert rows.schema["value"] == pl.Int64
+    assert rows["noise_variance"].is_finite().all()
+    assert rows["node"].is_in(["FR", "84", "11"]).all()
+    assert (rows["first_step"] + rows["n_steps"]).max() <= 48
+
+
+def test_without_the_option_nothing_is_there_and_hashes_of_configurations_are_the_same(installation):
+    before = installation.settings.configuration_hash
+    installation.release(FIRST)
+    assert not (installation.folder / "published/measurements").exists()
+    with pytest.raises(PublicationError, match="without measurements"):
+        read_measurements(installation.folder / "published", FIRST)
+    assert wanted(installation).settings.configuration_hash == before
+
+
+def test_a_day_that_remembers_others_shows_their_sums_in_their_own_files_alone(learning):
+    installation, days = wanted(learning), DAYS[:3]
+    night(installation, *days)
+    folder = installation.folder / "published"
+    assert installation.entry(FIRST).vintage == 1
+    assert all(redone(installation, day) for day in days)
+    assert len(read_measurements(folder, FIRST).later) == 2
+    (file,) = measured_files(installation)[str(THIRD)]
+    footer = json.loads(pq.read_metadata(file).metadata[b"optstream.measurements"])
+    inner = footer["measured"]["state"]["levels"]["0"]["history"]
+    assert len(inner["starts"]) > 0
+    assert "sums" not in inner
+    installation.withdraw(SECOND)
+    assert set(measured_files(installation)) == {str(FIRST), str(THIRD)}
+    for day, words in ((THIRD, "rests on measurements of earlier days"), (SECOND, "withdrawn")):
+        with pytest.raises(PublicationError, match=words):
+            read_measurements(folder, day)
+    assert check_files(folder) == []
+
+
+def test_a_held_day_shows_no_measurements_before_its_hour(measuring):
+    measuring.configure('folder = "published"\n', 'folder = "published"\nnot_before = "06:00"\n')
+    measuring.now = datetime(2016, 6, 2, 3, 59, tzinfo=UTC)
+    assert measuring.status(FIRST) is Status.HELD
+    assert not (measuring.folder / "published").exists()
+    measuring.later(hours=1)
+    assert measuring.status(FIRST, noise=None) is Status.PUBLISHED
+    assert redone(measuring, FIRST)
+
+
+def test_each_revision_has_a_file_and_a_withdrawal_takes_all(measuring):
+    measuring.configure('restatement_share = "0"', 'restatement_share = "1/10"')
+    measuring.release(FIRST)
+    measuring.later(hours=1)
+    assert measuring.status(FIRST, restate=True) is Status.PUBLISHED
+    names = [path.name[:11] for path in measured_files(measuring)[str(FIRST)]]
+    assert names == ["revision-0-", "revision-1-"]
+    assert redone(measuring, FIRST)
+    measuring.withdraw(FIRST)
+    assert measured_files(measuring) == {}
+    assert check_files(measuring.folder / "published") == []
+    assert measuring.problems() == []
+
+
+def test_what_a_publisher_left_that_died_goes_with_a_day_that_was_never_listed(measuring):
+    measuring.cut_short(FIRST, steps=STEPS[:-1])
+    folder = measuring.folder / f"published/measurements/date={FIRST}"
+    folder.mkdir(parents=True)
+    (folder / f"revision-0-{'0' * 64}.parquet").write_bytes(b"written, and not listed")
+    measuring.withdraw(FIRST)
+    assert measured_files(measuring) == {}
+
+
+def test_lost_and_damaged_measurements_come_back_whatever_is_configured_by_then(measuring):
+    measuring.release(FIRST)
+    (file,) = measured_files(measuring)[str(FIRST)]
+    measuring.configure("measurements = true\n", "")
+    assert come_back(measuring, file)
+    assert measuring.statement(FIRST)["measurements"]["file"].endswith(file.name)
+    assert fits_its_schema(measuring, FIRST)
+
+
+def test_in_an_object_store_they_come_and_go_with_their_day(measuring):
+    filesystem = fsspec.filesystem("memory", use_listings_cache=False)
+    root = f"/{measuring.folder.name}/measured"
+    measuring.configure('folder = "published"', f'folder = "memory://{root.lstrip("/")}"')
+    assert measuring.status(FIRST) is Status.PUBLISHED
+    assert len(filesystem.find(f"{root}/measurements")) == 1
+    assert redone(measuring, FIRST)
+    measuring.withdraw(FIRST)
+    assert filesystem.find(f"{root}/measurements") == []
+
+
+# Sums over nodes and days, with their standard errors.
+
+
+@pytest.fixture(scope="module", params=["OptStream", "Laplace", "HistoryInformed"])
+def published(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sums")
+    (folder / "optstream.toml").write_text(CONFIGURATION)
+    installation = wanted(Installation(folder), request.param)
+    installation.release(*DAYS[:3])
+    return request.param, installation.settings.published_folder
+
+
+def known_error(name):
+    """Which error a figure has: OptStream's estimate says what the noise alone did."""
+    return "noise_standard_error" if name == "OptStream" else "standard_error"
+
+
+@pytest.mark.slow
+def test_a_sum_is_that_of_the_rows(published):
+    _, folder = published
+    rows = read_published(folder).filter(node="11")
+    assert read_sum(folder, ["11"], FIRST, THIRD).value == pytest.approx(rows["load_mw"].sum())
+    evening = rows.filter((rows["step"] >= 36) & (rows["date"] > FIRST))["load_mw"].sum()
+    assert read_sum(folder, ["11"], SECOND, THIRD, steps=range(36, 48)).value == pytest.approx(evening)
+
+
+@pytest.mark.slow
+def test_of_one_day_it_is_as_the_days_own_release_says(published):
+    name, folder = published
+    own = read_measurements(folder, THIRD).release()
+    steps = [own.measured.first_step + step for step in range(10, 20)]
+    found = read_sum(folder, ["84", "11"], THIRD, THIRD, range(10, 20))
+    expected = own.sum(["84", "11"], steps)
+    for which in ("standard_error", "noise_standard_error"):
+        one, other = getattr(found, which), getattr(expected, which)
+        assert (one is None) == (other is None)
+        assert one is None or one == pytest.approx(other, rel=1e-4)  # float32
+    assert (found.standard_error is None) == (name == "OptStream")
+    assert (found.noise_standard_error is None) == (name == "HistoryInformed")
+
+
+def replicates_of(folder, day, node):
+    (file,) = (folder / f"errors/date={day}").iterdir()
+    rows = pl.read_parquet(file, hive_partitioning=False).filter(node=node)
+    return rows.select(pl.selectors.starts_with("replicate").cast(pl.Float64))
+
+
+@pytest.mark.slow
+def test_a_day_shares_its_errors_with_another_only_where_it_learns(published):
+    """Replicates are functions of public facts, so these figures are the same in each run."""
+    name, folder = published
+    sums = [replicates_of(folder, day, "11").sum().row(0) for day in (SECOND, THIRD)]
+    correlation, other = np.corrcoef(sums)[0, 1], np.corrcoef(sums[0], np.roll(sums[1], 1))[0, 1]
+    if name == "HistoryInformed":
+        assert correlation > 0.3 > abs(other)
+    else:
+        assert abs(correlation) < 0.3
+
+
+@pytest.mark.slow
+def test_a_figure_has_the_spread_of_its_replicates(published):
+    name, folder = published
+    found = read_figure(folder, lambda value: value.max(), FIRST, THIRD, by=["node", "date"])
+    rows = read_published(folder).group_by("node", "date").agg(pl.col("load_mw").max()).sort("node", "date")
+    assert found["value"].equals(rows["load_mw"], check_names=False)
+    assert found[known_error(name)].min() > 0
+    peaks = replicates_of(folder, THIRD, "84").max().row(0)
+    own = found.filter(node="84", date=THIRD).row(0, named=True)
+    assert own[known_error(name)] == pytest.approx(np.std(peaks, ddof=1), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_share_of_the_nation_has_an_error_of_its_own(published):
+    name, folder = published
+
+    def share(value):
+        return value.filter(pl.col("node") == "11").sum() / value.filter(pl.col("node") == "FR").sum()
+
+    (found,) = read_figure(folder, share, FIRST, THIRD, by=[pl.lit("all").alias("span")]).iter_rows(
+        named=True
+    )
+    assert 0 < found["value"] < 1
+    assert 0 < found[known_error(name)] < 1
+    of_root = read_figure(folder, lambda value: value.sum() / value.sum(), FIRST, THIRD)
+    assert of_root[known_error(name)].max() == 0.0
+
+
+NO_SUMS = [
+    (["11"], THIRD + timedelta(days=1), None, "to 2016-06-04 must be published; 3 of them are"),
+    (["12"], THIRD, None, "has no node '12'"),
+    ("11", THIRD, None, r"several names, such as \['11'\]; got the text '11'"),
+    (["11"], "2016-06-03", None, r"last day must be one such as date\(2016, 2, 1\); got '2016-06-03'"),
+    (["11"], FIRST - timedelta(days=1), None, "2016-05-31, is before the first, 2016-06-01"),
+    (["FR", "11"], THIRD, None, "none may lie in another"),
+    (["11"], THIRD, [48], "steps of a sum|of this period"),
+    (["11"], THIRD, [], "steps of a sum"),
+    (["11"], THIRD, [1.5], "steps of a sum must be integers, counted from 0; got 1.5"),
+    ({"11": np.nan}, THIRD, None, "the weight of '11' in a sum must be a finite number"),
+    ({"11": "x"}, THIRD, None, "the weight of '11' in a sum must be a finite number"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("nodes", "last", "steps", "words"), NO_SUMS)
+def test_what_cannot_be_summed_is_named(published, nodes, last, steps, words):
+    with pytest.raises((ParameterError, PublicationError), match=words):
+        read_sum(published[1], nodes, FIRST, last, steps)
