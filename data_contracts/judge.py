@@ -40,7 +40,7 @@ class Contract:
 
     @cached_property
     def identities(self) -> list[Identity]:
-        """Of the suite's expectations: the library builds a configuration anew each time it is asked for."""
+        """Of the suite's expectations: the library builds a configuration at each call."""
         return [_identity(one.configuration) for one in self.suite]
 
 
@@ -166,7 +166,7 @@ def _batches() -> BatchDefinition[Any]:
 # One page of Great Expectations' Data Docs, that fetches nothing when it is read.
 
 MOST_ROWS = 20
-"""That a page shows of those for which an expectation does not hold; how many there are is always said."""
+"""Of those for which an expectation does not hold, on a page, which states how many there are."""
 OF_ALL_ROWS = ("unexpected_list", "unexpected_index_list")
 
 

@@ -76,29 +76,25 @@ def judge_user_suite(
 
 def unjudged(suite: UserSuite) -> ExpectationSuiteValidationResult:
     """Return the result of a suite of which nothing was evaluated."""
-    none = {
-        "evaluated_expectations": 0,
-        "successful_expectations": 0,
-        "unsuccessful_expectations": 0,
-        "success_percent": None,
-    }
+    counts = (f"{kind}_expectations" for kind in ("evaluated", "successful", "unsuccessful"))
+    none = {**dict.fromkeys(counts, 0), "success_percent": None}
     return ExpectationSuiteValidationResult(success=False, results=[], suite_name=suite.name, statistics=none)
 
 
 def _loaded(path: Path) -> UserSuite:
     if not _NAME.fullmatch(path.stem):
-        return UserSuite(
-            "unnamed", problem="must have a name of letters, digits, '_' and '-'; rename the file"
-        )
+        problem = "must have a name of letters, digits, '_' and '-'; rename the file"
+        return UserSuite("unnamed", problem=problem)
     try:
         found = _from_json(path) if path.suffix == ".json" else _from_python(path)
+        if 1 <= len(found) <= MOST_EXPECTATIONS:
+            return UserSuite(path.stem, tuple(found))
+        problem = f"must have 1 to {MOST_EXPECTATIONS} expectations"
     except ContractError as error:
-        return UserSuite(path.stem, problem=str(error))
+        problem = str(error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 whatever it raises is an alarm, and stops no day
-        return UserSuite(path.stem, problem=f"cannot be loaded: {type(error).__name__}: {str(error)[:500]}")
-    if not 1 <= len(found) <= MOST_EXPECTATIONS:
-        return UserSuite(path.stem, problem=f"must have 1 to {MOST_EXPECTATIONS} expectations")
-    return UserSuite(path.stem, tuple(found))
+        problem = f"cannot be loaded: {type(error).__name__}: {str(error)[:500]}"
+    return UserSuite(path.stem, problem=problem)
 
 
 def _from_json(path: Path) -> Sequence[Expectation]:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.measurement.sampling import check_n_samples
 from optstream.privacy.exact import whole
 
 Real = float | Fraction  # nothing here needs to be exact
@@ -56,7 +55,7 @@ def error_bound(window_length: int, n_samples: int, epsilon: Real, alpha: Real, 
     Source: after OptStream, Theorem 11.
     """
     _check(window_length, epsilon, alpha, lipschitz)
-    check_n_samples(n_samples, window_length, "error_bound")
+    whole(n_samples, "n_samples of error_bound", 2, window_length)
     missed = _missed(window_length, np.array([n_samples]))
     return float(n_samples * alpha / epsilon + float(lipschitz) * missed[0])
 

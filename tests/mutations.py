@@ -146,7 +146,7 @@ MUTATIONS = (
     ),
     Mutation(
         "joint noise for other parts than were priced",
-        "optstream/measurement/priced.py",
+        "optstream/measurement/sums.py",
         "(spend.parts, spend.n_nodes) == (tuple(parts), n_series)",
         "spend.n_nodes == n_series",
     ),
@@ -217,19 +217,19 @@ MUTATIONS = (
     ),
     Mutation(
         "noise of half the scale",
-        "optstream/measurement/priced.py",
+        "optstream/measurement/sums.py",
         "noise.discrete_laplace(float(spend.scale), shape)",
         "noise.discrete_laplace(float(spend.scale) / 2, shape)",
     ),
     Mutation(
         "a spend that does not price its query is taken",
-        "optstream/measurement/priced.py",
+        "optstream/measurement/sums.py",
         "if not priced:",
         "if False:",
     ),
     Mutation(
         "the parts of a query may overlap",
-        "optstream/measurement/priced.py",
+        "optstream/measurement/sums.py",
         "if len(covered) != sum(map(len, parts)) or not covered",
         "if not covered",
     ),

@@ -192,17 +192,17 @@ def advise(
 
 
 def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> None:
-    compared, best = advice.compared, advice.proposed
-    name, share = compared.settings.stream.name, compared.settings.budget.stream_share
-    budget = compared.settings.model.currency
-    marks = {id(compared.configured): "configured"}
-    marks[id(compared.best)] = "best" if compared.best is not compared.configured else "best, kept"
+    best, settings = advice.proposed, advice.settings
+    name, share = settings.stream.name, settings.budget.stream_share
+    budget = settings.model.currency
+    marks = {id(advice.configured): "configured"}
+    marks[id(advice.best)] = "best" if advice.best is not advice.configured else "best, kept"
     terminal.say(f"\n{name}: plans with {share} of {budget}, least expected error first")
-    _show_plans(compared, compared.plans, marks, terminal)
+    _show_plans(advice, advice.plans, marks, terminal)
     if not alone:
         terminal.say(f"\n{name}: proposed with {advice.stream_share} of {budget}, errors then")
-        _show_plans(compared, [best], {id(best): "proposed"}, terminal)
-    for title, plan in (("as configured", compared.configured), ("proposed", best)):
+        _show_plans(advice, [best], {id(best): "proposed"}, terminal)
+    for title, plan in (("as configured", advice.configured), ("proposed", best)):
         for warning in plan.warnings:
             terminal.explain(f"{title}: {warning}")
     if not advice.keys:
@@ -211,7 +211,7 @@ def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> No
     less = "less" if advice.gain >= 0 else "more"  # where it leaves a share to another stream
     terminal.say(
         f"\n{name}: {best.choice.label} is expected to err {abs(advice.gain):.0%} {less} than configured; "
-        f"in {compared.settings.file.name}:\n{as_toml(advice.keys)}"
+        f"in {settings.file.name}:\n{as_toml(advice.keys)}"
     )
 
 

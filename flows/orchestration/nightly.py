@@ -31,8 +31,15 @@ from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
 from tasks.monitor.facts import note_end
 from tasks.operate.permissions import check_trusted
-from tasks.plan.backfill import pages_are_made, plan_backfill
-from tasks.plan.nightly import Night, UnreleasedError, days_of_night, looks_of, night_of
+from tasks.plan.backfill import (
+    Night,
+    UnreleasedError,
+    days_of_night,
+    looks_of,
+    night_of,
+    pages_are_made,
+    plan_backfill,
+)
 from tasks.release.run import terms_of
 from tasks.trusted.files import unexpected
 

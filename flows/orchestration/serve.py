@@ -39,7 +39,7 @@ from tasks.config import Settings
 from tasks.config.schema import next_fire
 from tasks.monitor.facts import LONGEST_WATCH, last_end
 from tasks.operate.permissions import check_trusted
-from tasks.plan.nightly import looks_of
+from tasks.plan.backfill import looks_of
 from tasks.trusted.files import make_private_folder, private_opener, write_private
 
 START_SECONDS = 180

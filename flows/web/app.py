@@ -39,7 +39,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 OPEN = "/healthz"
-"""The only address that asks for no password; it says "ok" or what is overdue, and when to who has one."""
+"""The only address that asks for no password: "ok" or the overdue works, and with a password their times."""
 
 
 def _guard(secret: str) -> DispatchFunction:

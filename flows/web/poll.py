@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 from threading import Event
@@ -21,22 +21,18 @@ class UnknownStreamError(OptStreamError):
     """No configuration describes a stream of this name."""
 
 
+@dataclass
 class Looks:
     """The newest look at each stream; `seconds` between two rounds, `textfile` for the node exporter."""
 
-    def __init__(
-        self,
-        configurations: Sequence[Path],
-        seconds: float,
-        clock: Callable[[], datetime],
-        textfile: Path | None = None,
-        runs: RunsOf | None = None,
-    ) -> None:
-        self.configurations, self.seconds, self.clock = configurations, seconds, clock
-        self.textfile, self.runs = textfile, runs
-        self._found: dict[Path, Snapshot] = {}
-        self._ended: datetime | None = None
-        self._unwritten: str | None = None
+    configurations: Sequence[Path]
+    seconds: float
+    clock: Callable[[], datetime]
+    textfile: Path | None = None
+    runs: RunsOf | None = None
+    _found: dict[Path, Snapshot] = field(default_factory=dict, init=False)
+    _ended: datetime | None = field(default=None, init=False)
+    _unwritten: str | None = field(default=None, init=False)
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:

@@ -1,7 +1,6 @@
-"""Documents that machines read: what their values are, how they are checked, and their JSON Schemas.
+"""Documents that machines read, each one pydantic model: their values, checks and JSON Schemas.
 
-A document is one pydantic model. What follows from its other values, such as sentences and names of files, is
-a field too; it is worked out when the document is made, and never read.
+What follows from other values, such as sentences and names of files, is a field too, and is never read.
 """
 
 from collections.abc import Mapping

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property, lru_cache
 from itertools import groupby
@@ -73,11 +74,9 @@ def _keyed(periods: Any) -> Any:
     for text, listed in periods.items():
         period = text
         if isinstance(text, str) and isinstance(listed, dict):
-            try:
+            with suppress(ValueError):
                 period = period_from(text)
-            except ValueError:
-                period = None
-            if period is None or period.isoformat() != text:
+            if not isinstance(period, date) or period.isoformat() != text:
                 raise ValueError(f"period {text:.40} is not a date YYYY-MM-DD, nor an hour YYYY-MM-DDTHH")
             if not FIRST_YEAR <= period.year <= LAST_YEAR:
                 raise ValueError(f"has a period outside the years {FIRST_YEAR} to {LAST_YEAR}")

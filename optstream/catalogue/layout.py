@@ -1,33 +1,15 @@
-"""Where things are in the published folder.
+"""Where things are in the published folder (docs/data/published.md).
 
-    catalogue.json                                    which file is the release of which period
-    data/date=2016-02-01/release-<hash>.parquet       the releases, one hive-partitioned dataset
-    manifests/release-<hash>.json                     what each release is and costs
-    superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
-    measurements/date=2016-02-01/revision-0-<hash>.parquet
-                                                      the noisy integers a release is made of, if told
-    errors/date=2016-02-01/revision-0-vintage-0-<hash>.parquet
-                                                      replicates of a release, for standard errors
-    superseded_errors/date=2016-02-01/…               the same of files that were replaced
-    signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
-    about.json                                        publisher, licence, names of nodes, where they are given
-    hierarchy.parquet                                 units and the days on which they hold, if these change
-    datapackage.json, croissant.json, dcat.jsonld     the folder as other tools know it, made of all that
-    deployment-card.html, deployment-card.json        how its privacy is kept, as the public registry asks
-    index.html                                        the page of the data users, made of all that
-    curves/<SHA-256>.bin                              the figures that the page loads, made of the releases
-    .lock, .incoming/                                 the publishers' lock and half-written files
+    data/date=2016-02-01/release-<hash>.parquet               the releases, one hive-partitioned dataset
+    data/date=2016-02-01/hour=13/release-<hash>.parquet       of streams by the hour; 02B is one that repeats
+    data/date=2016-02-01/hour=all/day-<hash>.parquet          of a closed day, whose hours are in superseded/
+    measurements/date=2016-02-01/revision-0-<hash>.parquet    the noisy integers of a release
+    errors/date=2016-02-01/revision-0-vintage-0-<hash>.parquet  replicates of a release
+    manifests/release-<hash>.json, signatures/<SHA-256>-<key>.sig
 
-Where a stream is released by the hour, each folder of a day has one for each hour, "hour=13", with what is
-otherwise in the day's; the second of an hour that the day repeats is "hour=02B". A day that is
-closed has one file, data/date=2016-02-01/hour=all/day-<hash>.parquet; those of its hours are in superseded/.
-
-Of a withdrawn day the files are gone; the manifests stay, and catalogue.json says `withdrawn` and names
-the last one.
-
-<hash> is the SHA-256 of the Parquet file. Names are built of dates and hashes alone: the name of a stream
-or a node never becomes part of a path. `data/` holds nothing but Parquet files (polars refuses a folder
-that also holds JSON), and every other file stays outside it.
+<hash> is the SHA-256 of the Parquet file. Names are built of dates and hashes alone: the name of a stream or
+a node never becomes part of a path. `data/` holds nothing but Parquet files, for polars refuses a folder that
+also holds JSON.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
-"""A release as the bytes of the Parquet file that will be published: pure, nothing is written.
+"""A release as the bytes of the Parquet file that will be published.
 
-`date` is in the path (`date=2016-02-01`) alone: pyarrow refuses a dataset in which a column says it too, and
-takes the path's for text unless it is given the type, while polars and DuckDB read it as a date.
+`date` is in the path (`date=2016-02-01`) alone: pyarrow refuses a dataset in which a column says it too.
 """
 
 import hashlib
@@ -53,8 +52,9 @@ def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
 
 def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.DataFrame, Footer]:
     """Return a release's rows, step after step, and its footer; PublicationError beyond `LIMITS`."""
-    asked = {*columns, "step"} if columns else columns
-    rows, metadata = decode_table(data, LIMITS, "a published file", asked)
+    rows, metadata = decode_table(
+        data, LIMITS, "a published file", {*columns, "step"} if columns else columns
+    )
     is_stepped = rows.schema.get("step", pl.Null()).is_integer()  # another type is the caller's to refuse
     if is_stepped and not rows["step"].is_sorted():
         rows = rows.sort("step", maintain_order=True)
@@ -78,9 +78,15 @@ class StagedRelease:
 
     data: bytes = field(repr=False)
     rows_hash: str
-    file_hash: str
-    name: str
     beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def file_hash(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def name(self) -> str:
+        return release_name(self.file_hash)
 
 
 def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
@@ -93,7 +99,7 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     has = statement.standard_errors is not None, statement.bands is not None
     ordered = ordered_rows(rows, statement.value_column, stated, *has)
     rows_hash = hash_rows(ordered)
-    return _named(encode(ordered, Footer(rows_hash, statement.to_json())), rows_hash)
+    return StagedRelease(encode(ordered, Footer(rows_hash, statement.to_json())), rows_hash)
 
 
 def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
@@ -103,7 +109,7 @@ def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
         raise PublicationError(
             "the rows of a staged release differ from the hash in its footer; stage it again"
         )
-    return _named(data, footer.rows_hash), footer.stated
+    return StagedRelease(data, footer.rows_hash), footer.stated
 
 
 def statement_in(data: bytes) -> ReleaseStatement:
@@ -120,8 +126,3 @@ def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame
     if dict(rows.schema) != wanted or rows.width != inner.width + 1:
         raise PublicationError(f"the release of {statement.period} has other columns than a release has")
     return rows.select(wanted.keys())
-
-
-def _named(data: bytes, rows_hash: str) -> StagedRelease:
-    file_hash = hashlib.sha256(data).hexdigest()
-    return StagedRelease(data, rows_hash, file_hash, release_name(file_hash))

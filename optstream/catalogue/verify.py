@@ -5,26 +5,11 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from itertools import groupby
 
+from optstream.catalogue import layout
 from optstream.catalogue.about import LARGEST_ABOUT, LARGEST_HIERARCHY, find_hierarchy, read_about
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
-from optstream.catalogue.layout import (
-    ABOUT,
-    CATALOGUE,
-    DATA,
-    DESCRIPTIONS,
-    ERRORS,
-    HIERARCHY,
-    LARGEST_MEASUREMENTS,
-    LARGEST_RELEASE,
-    MEASUREMENTS,
-    SUPERSEDED,
-    SUPERSEDED_ERRORS,
-    data_file,
-    folder_of,
-    measurements_name,
-    release_name,
-)
+from optstream.catalogue.layout import LARGEST_MEASUREMENTS, LARGEST_RELEASE, MEASUREMENTS, folder_of
 from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata, check_page
 from optstream.catalogue.read import is_of, listed_errors, lost, read_beside, read_day, read_release
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
@@ -51,55 +36,65 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
             stated[entry.period] = _check_entry(storage, catalogue, entry)
         except PublicationError as error:
             problems.append(f"{entry.period}: {error}")
-    listed = {entry.shown_in for entry in catalogue.listed}
-    problems += _closed(storage, catalogue)
-    strays = [name for name in storage.names_below(DATA) if name not in listed]
-    return [
-        *problems,
-        *(f"{name!r} is not listed in the catalogue; {AGAIN}" for name in strays),
-        *_superseded(storage, catalogue),
-        *_measurements(storage, catalogue),
-        *_errors(storage, catalogue, stated),
-        *check_page(storage, catalogue),
-        *_check_about(storage),
-        *check_metadata(storage, catalogue),
-    ]
-
-
-def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[str]:
-    """Return the files beside a listed release. Raises PublicationError unless all is there, whole."""
-    if entry.withdrawn:
-        manifest = _manifest(storage, entry, "a withdrawn day keeps it: restore it from a copy")
-        if not is_of(manifest.stated, catalogue, entry):
-            raise PublicationError(_differs(entry))
-        return set()
-    if not storage.is_file(entry.file):
-        raise lost(entry)
-    _, footer = read_release(storage, catalogue, entry, verify=True)
-    manifest = _manifest(storage, entry, f"`optstream publish {entry.period}` puts it back")
-    if manifest.statement != footer.statement:
-        raise PublicationError(_differs(entry))
-    beside = dict(manifest.stated.beside)
-    for name, digest in beside.items():
-        read_beside(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
-    return set(beside)
-
-
-def _closed(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
-    """Yield what is wrong with the files of closed days."""
     closed = (entry for entry in catalogue.entries if entry.closed_in is not None)
     for _, own in groupby(closed, key=lambda entry: entry.closed_in):
         try:
             read_day(storage, catalogue.value_column, list(own), verify=True)
         except PublicationError as error:
-            yield str(error)
+            problems.append(str(error))
+    listed = {entry.shown_in for entry in catalogue.listed}
+    strays = [name for name in storage.names_below(layout.DATA) if name not in listed]
+    problems += [f"{name!r} is not listed in the catalogue; {AGAIN}" for name in strays]
+    problems += _superseded(storage, catalogue)
+    problems += _measurements(storage, catalogue)
+    problems += _errors(storage, catalogue, stated)
+    problems += check_page(storage, catalogue)
+    for read in (read_about, find_hierarchy):
+        try:
+            read(storage)
+        except PublicationError as error:
+            problems.append(str(error))
+    return [*problems, *check_metadata(storage, catalogue)]
+
+
+def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[str]:
+    """Return the files of a listed release next to it. Raises PublicationError unless all is there, whole."""
+    remedy = f"`optstream publish {entry.period}` puts it back"
+    if entry.withdrawn:
+        remedy = "a withdrawn day keeps it: restore it from a copy"
+    elif not storage.is_file(entry.file):
+        raise lost(entry)
+    else:
+        _, footer = read_release(storage, catalogue, entry, verify=True)
+    try:
+        data = storage.read(entry.manifest, LARGEST_MANIFEST)
+    except FileNotFoundError as error:
+        raise PublicationError(f"{entry.manifest} is missing; {remedy}") from error
+    try:
+        manifest = Manifest.from_bytes(data)
+    except PublicationError as error:
+        raise PublicationError(f"{entry.manifest} is not a manifest; restore it") from error
+    file = layout.data_file(entry.period, entry.file_hash)
+    names = (manifest.file, manifest.file_hash, manifest.rows_hash)
+    if names != (file, entry.file_hash, entry.rows_hash) or not (
+        is_of(manifest.stated, catalogue, entry)
+        if entry.withdrawn
+        else manifest.statement == footer.statement
+    ):
+        raise PublicationError(
+            f"{entry.manifest} says other things than the file and the catalogue; restore it"
+        )
+    files = {} if entry.withdrawn else dict(manifest.stated.beside)
+    for name, digest in files.items():
+        read_beside(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
+    return set(files)
 
 
 def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
     """Yield files that should be signed and are not; a listed day's manifest need not be signed."""
     keys = read_public_keys(public_key)
-    always = {CATALOGUE: LARGEST_CATALOGUE, ABOUT: LARGEST_ABOUT, HIERARCHY: LARGEST_HIERARCHY}
-    always |= dict.fromkeys(DESCRIPTIONS, LARGEST_METADATA)
+    always = {layout.CATALOGUE: LARGEST_CATALOGUE, layout.ABOUT: LARGEST_ABOUT}
+    always |= {layout.HIERARCHY: LARGEST_HIERARCHY, **dict.fromkeys(layout.DESCRIPTIONS, LARGEST_METADATA)}
     manifests = {entry.manifest: LARGEST_MANIFEST for entry in catalogue.entries}
     for name, largest in (always | manifests).items():
         try:
@@ -112,44 +107,17 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
             yield str(error)
 
 
-def _check_about(storage: Storage) -> Iterator[str]:
-    """Yield a line if `about.json` or `hierarchy.parquet` is there and is none."""
-    for read in (read_about, find_hierarchy):
-        try:
-            read(storage)
-        except PublicationError as error:
-            yield str(error)
-
-
-def _manifest(storage: Storage, entry: Entry, remedy: str) -> Manifest:
-    """Return the manifest that an entry names, whose file and hashes are the entry's."""
-    try:
-        data = storage.read(entry.manifest, LARGEST_MANIFEST)
-    except FileNotFoundError as error:
-        raise PublicationError(f"{entry.manifest} is missing; {remedy}") from error
-    try:
-        found = Manifest.from_bytes(data)
-    except PublicationError as error:
-        raise PublicationError(f"{entry.manifest} is not a manifest; restore it") from error
-    listed = (data_file(entry.period, entry.file_hash), entry.file_hash, entry.rows_hash)
-    if (found.file, found.file_hash, found.rows_hash) != listed:
-        raise PublicationError(_differs(entry))
-    return found
-
-
-def _differs(entry: Entry) -> str:
-    return f"{entry.manifest} says other things than the file and the catalogue; restore it"
-
-
 def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     """Yield which replaced files are of a withdrawn day, and which releases are not what their names say."""
-    for part in (SUPERSEDED, SUPERSEDED_ERRORS):
+    for part in (layout.SUPERSEDED, layout.SUPERSEDED_ERRORS):
         withdrawn = {folder_of(part, entry.period) for entry in catalogue.entries if entry.withdrawn}
         for name in storage.names_below(part):
             folder, _, last = name.rpartition("/")
             if folder in withdrawn:
                 yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
-            elif part == SUPERSEDED and last != release_name(_digest(storage, name, LARGEST_RELEASE)):
+            elif part == layout.SUPERSEDED and last != layout.release_name(
+                _digest(storage, name, LARGEST_RELEASE)
+            ):
                 yield f"{name!r} is not what its name says; restore it from a copy, or remove it"
 
 
@@ -166,7 +134,7 @@ def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     days = {folder_of(MEASUREMENTS, entry.period) for entry in catalogue.listed}
     for name in storage.names_below(MEASUREMENTS):
         folder, _, last = name.rpartition("/")
-        named = measurements_name(last)
+        named = layout.measurements_name(last)
         if named is None or folder not in days:
             yield f"{name!r} is of no listed day; {AGAIN}"
         elif _digest(storage, name, LARGEST_MEASUREMENTS) != named[1]:
@@ -175,9 +143,11 @@ def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
 
 def _errors(storage: Storage, catalogue: Catalogue, stated: Mapping[date, set[str]]) -> Iterator[str]:
     """Yield the files of errors that are of no listed release."""
-    names = storage.names_below(ERRORS)
+    names = storage.names_below(layout.ERRORS)
     listed, known = set(listed_errors(names, catalogue)), set().union(*stated.values())
-    not_whole = {folder_of(ERRORS, one.period) for one in catalogue.entries if one.period not in stated}
+    not_whole = {
+        folder_of(layout.ERRORS, one.period) for one in catalogue.entries if one.period not in stated
+    }
     for name in names:
         if name not in listed or not (name in known or name.rpartition("/")[0] in not_whole):
             yield f"{name!r} is of no listed release; {AGAIN}"

@@ -56,7 +56,8 @@ def least_squares(
     if weights not in get_args(Weights):
         raise ParameterError(f'weights must be "variance" or "paper"; got {weights!r}')
     _check_shapes(measured, tree, features)
-    known = _is_measured(measured)
+    known = _any_seen(measured)
+    known = known if known.any() else ~known  # whether a node was measured; the others are derived
     if not np.all(known[tree.leaf_indices]):
         raise ParameterError("every leaf must be measured: nothing else shows how its parent splits")
     n_steps, matrices = measured.n_steps, [feature.matrix for feature in features]
@@ -79,15 +80,10 @@ def least_squares(
 
 
 def targets_of(measured: Measured) -> NDArray[np.float64]:
-    """Return the queries' targets: steps, then each feature's sums, (…, n_nodes, n_queries)."""
-    return np.concatenate([_step_targets(measured), *measured.feature_sums], axis=-1)
-
-
-def _step_targets(measured: Measured) -> NDArray[np.float64]:
-    """Return measured steps where there are any, the reconstruction in between, (…, n_nodes, n_steps)."""
+    """Return the targets of steps, reconstructed between points, then of sums, (…, n_nodes, n_queries)."""
     series, steps = reconstruct(measured).copy(), list(measured.positions)
     series[..., steps] = np.where(seen_points(measured), measured.point_values, series[..., steps])
-    return series
+    return np.concatenate([series, *measured.feature_sums], axis=-1)
 
 
 def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
@@ -107,12 +103,6 @@ def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
     weights = np.repeat(small[:, None], measured.n_steps, axis=-1)
     weights[:, list(measured.positions)] = np.where(seen, weight, small[:, None])
     return weights
-
-
-def _is_measured(measured: Measured) -> NDArray[np.bool_]:
-    """Return which nodes were measured at all; the others are left to be derived, (n_nodes,)."""
-    known = _any_seen(measured)
-    return known if known.any() else ~known
 
 
 def _any_seen(measured: Measured) -> NDArray[np.bool_]:

@@ -69,27 +69,13 @@ def noise_replicates(estimate: Callable[[Measured], Floats], measured: Measured,
 def _noisier(measured: Measured, key: tuple[int, ...]) -> Measured:
     """Return the measurements with fresh noise of the same variances on each number that was drawn."""
     parts = tuple(_noisier(part, (*key, place)) for place, part in enumerate(measured.parts))
-    found = [
-        np.asarray(array, dtype=np.float64)
-        + np.sqrt(np.where(_was_drawn(variances), variances, 0.0))
-        * normals(*key, measured.first_step, number, np.arange(variances.size).reshape(variances.shape))
-        for number, (array, variances) in enumerate(_arrays(measured))
-    ]
-    if not found:
-        return replace(measured, parts=parts)
-    answers = replace(measured.answers, values=tuple(found[1:]))
-    return replace(measured, points=found[0], answers=answers, parts=parts)
-
-
-def _arrays(measured: Measured) -> list[tuple[NDArray[np.generic], Floats]]:
-    """Return points and answers with the variance of each number; nothing where these are unknown."""
     points, answers = measured.point_variances, measured.answers.variances
     if points is None or answers is None:
-        return []
-    arrays = (measured.points, *measured.answers.values)
-    known = zip(arrays, (points, *answers), strict=True)
-    return [(array, np.broadcast_to(variances, array.shape)) for array, variances in known]
-
-
-def _was_drawn(variances: Floats) -> NDArray[np.bool_]:
-    return (variances > 0) & (variances < UNKNOWN)
+        return replace(measured, parts=parts)
+    arrays, found = (measured.points, *measured.answers.values), list[Floats]()
+    for number, (array, variances) in enumerate(zip(arrays, (points, *answers), strict=True)):
+        spread = np.broadcast_to(variances, array.shape)
+        drawn = normals(*key, measured.first_step, number, np.arange(spread.size).reshape(spread.shape))
+        found.append(array + np.sqrt(np.where((spread > 0) & (spread < UNKNOWN), spread, 0.0)) * drawn)
+    new = replace(measured.answers, values=tuple(found[1:]))
+    return replace(measured, points=found[0], answers=new, parts=parts)

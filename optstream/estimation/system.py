@@ -150,9 +150,9 @@ class System:
             self.kept[at] = product(self.gain[at], self.noise[at])
             if m:
                 self.scaled[at] = self.gain[at] @ self.cross[at]
-                self.last = self.last - flat(self.cross[at], turned=True) @ flat(self.scaled[at])
+                self.last = self.last - flat(self.cross[at]).mT @ flat(self.scaled[at])
             if level[0]:
-                turned = transposed(self.kept[level])
+                turned = self.kept[level].mT
                 np.add.at(self.below, holders.up[level], product(turned, self.below[level]))
                 if m:
                     np.add.at(self.cross, holders.up[level], turned @ self.cross[level])
@@ -181,14 +181,14 @@ class System:
             if level[0]:
                 np.add.at(means, up[level], means[level] + product(self.below[level], moves[level]))
         if m:
-            left = flat(right[n:]) - flat(self.cross, turned=True) @ flat(moves)
+            left = flat(right[n:]) - flat(self.cross).mT @ flat(moves)
             last = np.zeros((b, m, k, c))
             known = left.reshape(last.shape)[:, self.last_seen].reshape(b, -1, c)
             last[:, self.last_seen] = np.linalg.solve(self.factor, known).reshape(b, -1, k, c)
             mu[n:] = np.moveaxis(last, 1, 0)
             moves -= self.scaled @ last.reshape(b, m * k, c)
         for level in self.holders.levels:
-            over = pulls[up[level]] if level[0] else np.zeros((len(level), b, k, c))
+            over = pulls[up[level]]
             pulls[level] = moves[level] + product(self.kept[level], over)
             mu[level] = moves[level] - product(self.gain[level], product(self.below[level], over))
         return mu, self.holders.at_leaves(pulls, mu[n:])
@@ -205,40 +205,39 @@ class System:
     def variances(self) -> tuple[Floats, Floats]:
         """Return the variances given all measurements, (n_leaves, b, k) and (n_above, b, k)."""
         holders, n, m = self.holders, len(self.holders.up), self.holders.n_margin
+        # nothing pulls at the root, whose parent -1 is a node that is still 0
         pulls, with_margin = np.zeros_like(self.below), np.zeros_like(self.cross)
         found = np.zeros((len(self.seen), *self.free.shape[1:3]), self.free.dtype)
         for level in holders.levels:
-            turned = transposed(self.kept[level])
+            turned = self.kept[level].mT
             below = product(turned, self.below[level])
             up = holders.up[level]
-            over, beside = pulls[up], with_margin[up]
-            if not level[0]:
-                over, beside = np.zeros_like(over), np.zeros_like(beside)
-            found[level] = diagonal(below) - form(product(below, over), below)
+            over, across = pulls[up], with_margin[up]
+            found[level] = np.linalg.diagonal(below) - form(product(below, over), below)
             pulls[level] = self.gain[level] + product(product(self.kept[level], over), turned)
             if m:
                 cross, scaled = turned @ self.cross[level], self.scaled[level]
                 through = self.cross[level] @ self.margin
-                found[level] -= 2.0 * form(below @ beside, cross) + form(turned @ through, cross)
-                kept = self.kept[level] @ beside
-                mixed, forced = kept @ transposed(scaled), self.gain[level] @ through
-                pulls[level] += forced @ transposed(scaled) - mixed - transposed(mixed)
+                found[level] -= 2.0 * form(below @ across, cross) + form(turned @ through, cross)
+                kept = self.kept[level] @ across
+                mixed, forced = kept @ scaled.mT, self.gain[level] @ through
+                pulls[level] += forced @ scaled.mT - mixed - mixed.mT
                 with_margin[level] = kept - forced
         at_leaves = pulls[holders.family] if n else np.zeros_like(self.free)
         if m:
             b, _, k, _ = np.moveaxis(self.free, 1, 0).shape
             both = np.moveaxis(with_margin.reshape(n, b, k, m, k), 3, 1)[holders.family, holders.member]
             own = self.margin.reshape(b, m, k, m, k)[:, holders.member, :, holders.member]
-            at_leaves = at_leaves + both + transposed(both) + own
+            at_leaves = at_leaves + both + both.mT + own
             found[n:] = self._of_margin()
-        return diagonal(self.free) - form(product(self.free, at_leaves), self.free), found
+        return np.linalg.diagonal(self.free) - form(product(self.free, at_leaves), self.free), found
 
     def _of_margin(self) -> Floats:
         """Return the variances of the margin's nodes, (m, b, k)."""
         n, m, (_, b, k, _) = len(self.holders.up), self.holders.n_margin, self.free.shape
         through, every = self.margin @ self.last, np.arange(m)
-        own = diagonal(self.noise[n:] @ through.reshape(b, m, k, m, k)[:, every, :, every])
-        derived = diagonal(self.last) - form(self.last, transposed(through))
+        own = np.linalg.diagonal(self.noise[n:] @ through.reshape(b, m, k, m, k)[:, every, :, every])
+        derived = np.linalg.diagonal(self.last) - form(self.last, through.mT)
         return np.where(self.seen[n:, None, None], own, np.moveaxis(derived.reshape(b, m, k), 1, 0))
 
 
@@ -268,7 +267,7 @@ def noise_through(precision: Floats, noise: Floats, tree: AggregationTree) -> Fl
     holders, found = holders_of(tree), np.empty(precision.shape[:-1])
     unknown, seen = np.isnan(noise).any(axis=(0, 2, 3)), precision[..., 0, 0] > 0
     noise = np.nan_to_num(noise)
-    most = float((diagonal(noise)[seen] / diagonal(precision)[seen]).max(initial=1e-300))
+    most = float((np.linalg.diagonal(noise)[seen] / np.linalg.diagonal(precision)[seen]).max(initial=1e-300))
     moved = precision + 1j * (SMALL / most * noise)
     system = System(holders, moved[holders.above], inverses(moved[holders.leaves]))
     if holders.n_margin and not np.allclose(noise, precision, rtol=SAME, atol=0.0):
@@ -308,23 +307,13 @@ def product(one: Floats, other: Floats) -> Floats:
     return np.asarray(one * other if one.shape[-1] == 1 else one @ other)
 
 
-def transposed(matrices: Floats) -> Floats:
-    return np.swapaxes(matrices, -1, -2)
-
-
 def form(left: Floats, right: Floats) -> Floats:
     return np.asarray((left * right).sum(axis=-1))
 
 
-def diagonal(matrices: Floats) -> Floats:
-    return np.asarray(np.diagonal(matrices, axis1=-2, axis2=-1))
-
-
-def flat(blocks: Floats, *, turned: bool = False) -> Floats:
-    """Return (n, b, k, …) as (b, n * k, …), or its transpose."""
-    found = np.moveaxis(blocks, 0, 1)
-    found = found.reshape(found.shape[0], -1, found.shape[-1])
-    return transposed(found) if turned else found
+def flat(blocks: Floats) -> Floats:
+    """Return (n, b, k, …) as (b, n * k, …)."""
+    return np.moveaxis(blocks, 0, 1).reshape(blocks.shape[1], -1, blocks.shape[-1])
 
 
 def times(matrix: "csr_array", values: Floats) -> Floats:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.problem import (
-    LeastSquares,
     interpolation_matrix,
     least_squares,
     seen_points,
@@ -38,8 +37,11 @@ def noise_variances(
     maps, pattern = target_maps(measured)
     factors, n_steps = problem.separated(), problem.rows.shape[1]
     if factors is None and len(problem.rows) > n_steps:
-        counted = replace(problem, weights=known_enough(problem.weights, tree))
-        precision, entering = _joint(counted, maps[pattern], noise)
+        rows, counts = problem.rows, known_enough(problem.weights, tree)
+        # of each node's whole series: its precision, and the covariance of precision times value
+        precision = np.einsum("qs,nq,qt->nst", rows, counts, rows, optimize=True)
+        moved = np.einsum("qs,nq,nqm->nsm", rows, counts, maps[pattern], optimize=True)
+        entering = (moved * noise[:, None, :]) @ np.swapaxes(moved, -1, -2)
         return noise_through(precision[:, None], entering[:, None], tree)[:, 0]
     if factors is None:
         own = np.einsum("nsm,nm->ns", maps[pattern] ** 2, noise, optimize=True)
@@ -76,14 +78,6 @@ def interpolated_variances(measured: Measured) -> Floats:
             squares = interpolation_matrix(positions, measured.n_steps) ** 2
             found[nodes] = noise[np.ix_(nodes, np.flatnonzero(pattern))] @ squares
     return found * float(measured.resolution) ** 2
-
-
-def _joint(problem: LeastSquares, maps: Floats, noise: Floats) -> tuple[Floats, Floats]:
-    """Return for each node's whole series: its precision and the covariance of precision times value."""
-    rows, weights = problem.rows, problem.weights
-    precision = np.einsum("qs,nq,qt->nst", rows, weights, rows, optimize=True)
-    entering = np.einsum("qs,nq,nqm->nsm", rows, weights, maps, optimize=True)
-    return precision, (entering * noise[:, None, :]) @ np.swapaxes(entering, -1, -2)
 
 
 def target_maps(measured: Measured) -> tuple[Floats, NDArray[np.int64]]:

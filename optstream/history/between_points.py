@@ -125,19 +125,12 @@ def _contrasts(
     n_measurements, n_steps = seen_by.shape
     if points.size < 2:
         return np.zeros((0, n_measurements))
-    rows = []
-    for number, point in enumerate(points):
-        near = np.r_[points[max(number - 1, 0) : number], points[number + 1 : number + 2]]
-        row = np.zeros(n_measurements)
-        row[point] = 1.0
-        row[near] = [-np.interp(positions[point], positions[near], unit) for unit in np.eye(near.size)]
-        rows.append(row)
-    line = interpolation_matrix(tuple(positions[points].tolist()), n_steps)
-    for number in sums:
-        row = np.zeros(n_measurements)
-        row[number], row[points] = 1.0, -line @ seen_by[number]
-        rows.append(row)
-    return np.array(rows)
+    at, rows = positions[points], np.eye(n_measurements)[np.r_[points, sums]]
+    for number in range(points.size):
+        near = np.r_[max(number - 1, 0) : number, number + 1 : min(number + 2, points.size)]
+        rows[number, points[near]] = [-np.interp(at[number], at[near], unit) for unit in np.eye(near.size)]
+    rows[points.size :, points] = -seen_by[sums] @ interpolation_matrix(tuple(at.tolist()), n_steps).T
+    return rows
 
 
 def _strength(

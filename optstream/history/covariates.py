@@ -54,14 +54,13 @@ def columns_of(
         if len(values) == 1:  # one row serves all, else there is one for each leaf or node
             values = np.repeat(values, len(tree.leaves), axis=0)
         common, own = _functions(values if len(values) == len(tree.leaves) else values[tree.leaf_indices])
-        parts = _groups(tree, one.level)
         of_all = _at_blocks(common, one.first_day, blocks, steps_per_day, HARMONICS)
         of_groups = _at_blocks(own, one.first_day, blocks, steps_per_day, HARMONICS[:1])
-        split = (parts[:, None, :, None] * of_groups).reshape(-1, *of_groups.shape[1:])
+        split = (_groups(tree, one.level)[:, None, :, None] * of_groups).reshape(-1, *of_groups.shape[1:])
         found += [of_all, split]
         # lines, bends and shapes of the day apart: little noise shows all of them, much noise the first
-        of_function = np.arange(len(common))[:, None] >= N_LINES
-        apart = np.where(np.arange(len(HARMONICS)) > 0, 2, of_function).ravel()
+        is_bent = np.arange(len(common))[:, None] >= N_LINES
+        apart = np.where(np.arange(len(HARMONICS)) > 0, 2, is_bent).ravel()
         groups += [groups[-1] + 1 + one for one in (*apart, *([3] * len(split)))]
     values = tree.add_up(sizes[:, None] * np.concatenate(found))
     return values, np.array(groups[1:], dtype=np.int64)
@@ -70,7 +69,6 @@ def columns_of(
 def _functions(values: Floats) -> tuple[Floats, Floats]:
     """Return functions of the covariate, (n_functions, n_leaves, n_days), of mean 0: all leaves', groups'."""
     applies = np.asarray(np.isfinite(values).any(axis=1))
-    shown = applies[:, None]
     if not applies.any():
         return np.zeros((0, *values.shape)), np.zeros((0, *values.shape))
     filled, days = np.zeros_like(values), np.arange(values.shape[1])
@@ -81,21 +79,17 @@ def _functions(values: Floats) -> tuple[Floats, Floats]:
     if spread <= CONSTANT * abs(mean):
         spread = np.inf
     scaled = np.clip((filled - mean) / spread, -FARTHEST, FARTHEST)
-    slow = [_smoothed(scaled, days) for days in INERTIA]
-    bent = [np.maximum(slow[0] - place, 0.0) for place in BENDS]
-    lines = np.stack([LINEAR * one for one in (scaled, *slow)])
-    found = np.concatenate([lines, BENT * np.stack(bent)])
-    own = OWN * np.stack([scaled, slow[0]])
-    found, own = (one - one.mean(axis=2, keepdims=True) for one in (found, own))
-    return found * shown, own * shown
-
-
-def _smoothed(values: Floats, days: float) -> Floats:
-    """Return exponential means over the past of each row, (n_rows, n_days), that forget over so many days."""
-    kept, found = np.exp(-1.0 / days), values.copy()
-    for day in range(1, values.shape[1]):
-        found[:, day] = kept * found[:, day - 1] + (1.0 - kept) * values[:, day]
-    return found
+    slow = [scaled.copy() for _ in INERTIA]  # exponential means over the past
+    for found, kept in zip(slow, np.exp(-1.0 / np.array(INERTIA)), strict=True):
+        for day in days[1:]:
+            found[:, day] = kept * found[:, day - 1] + (1.0 - kept) * scaled[:, day]
+    lines = LINEAR * np.stack([scaled, *slow])
+    bent = BENT * np.stack([np.maximum(slow[0] - place, 0.0) for place in BENDS])
+    common, own = (
+        (one - one.mean(axis=2, keepdims=True)) * applies[:, None]
+        for one in (np.concatenate([lines, bent]), OWN * np.stack([scaled, slow[0]]))
+    )
+    return common, own
 
 
 def _at_blocks(
@@ -124,8 +118,7 @@ def _groups(tree: AggregationTree, level: int | None) -> Floats:
         level = few[-1] if few else None
     if level is None or level >= len(tree.levels):
         return np.zeros((0, len(tree.leaves)))
-    below = tree.add_up(np.eye(len(tree.leaves)))
-    return np.asarray(below[tree.levels[level].start : tree.levels[level].stop])
+    return np.asarray(tree.add_up(np.eye(len(tree.leaves)))[list(tree.levels[level])])
 
 
 # The effect, learned from noisy measurements: exact Gaussian conditioning.

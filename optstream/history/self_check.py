@@ -1,10 +1,7 @@
 """Measured values compared with their predictions by all others: one by one, and a day at a time."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from optstream.history.posterior import SpannedRows, TreePosterior
 
@@ -14,58 +11,33 @@ AT_ONCE = 2**22
 """Entries of the matrices of several nodes that are in memory together."""
 
 
-def day_squares(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
-    """Return the chi-squared statistic of these blocks for each node, then for the leaves' shared part.
+def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
+    """Return C^(-1/2) a of these blocks at each node, then for the leaves' shared part, (n_nodes + 1, n).
 
-    Score tests of a shift of these values alone, free at each of them: a' C^-1 a, a = Sigma^-1 r at the
-    shifted values and C the same part of Sigma^-1; 0 for a node that was not measured.
+    Score tests of a shift of these values alone, free at each of them: a = Sigma^-1 r at the shifted values
+    and C the same part of Sigma^-1, so that the squares add up to a chi-squared statistic. By the symmetric
+    root, so that each entry belongs to its block; 0 for a node that was not measured.
     """
-    known = np.flatnonzero(np.isfinite(posterior.seen.noise))
-    found = np.zeros(len(posterior.seen.noise) + 1)
-    for nodes, pulls, precisions in _tests(posterior, chosen, known):
-        found[nodes] = (pulls * np.linalg.solve(precisions, pulls[:, :, None])[:, :, 0]).sum(axis=1)
-    found[-1] = (_shared(posterior, chosen) ** 2).sum()
-    return found
-
-
-def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_], nodes: NDArray[np.int64]) -> Floats:
-    """Return C^(-1/2) a of nodes, the last the shared part; the squares add up to `day_squares`."""
-    n_nodes = len(posterior.seen.noise)
-    found = np.zeros((n_nodes + 1, int(chosen.sum())))
-    for some, pulls, precisions in _tests(posterior, chosen, nodes[nodes < n_nodes]):
-        for node, pull, precision in zip(some, pulls, precisions, strict=True):
-            found[node] = _whitened(pull, precision)
-    if (nodes == n_nodes).any():
-        found[-1] = _shared(posterior, chosen)
-    return found[nodes]
-
-
-def _shared(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
-    basis = posterior.basis[chosen]
-    return _whitened(basis @ posterior.shared_pull, basis @ posterior.shared_precision @ basis.T)
-
-
-def _tests(
-    posterior: TreePosterior, chosen: NDArray[np.bool_], nodes: NDArray[np.int64]
-) -> Iterator[tuple[NDArray[np.int64], Floats, Floats]]:
-    """Yield nodes, a of each, (n, n_chosen), and C of each, (n, n_chosen, n_chosen)."""
     basis, count = posterior.basis[chosen], int(chosen.sum())
     alone, loads = posterior.spanned_alone, posterior.spanned_loads
     of_alone = alone.weighed(basis).reshape(-1, count * count)
     of_loads = loads.products(basis, posterior.kept).reshape(-1, count * count)
-    a_part = max(1, AT_ONCE // (count * count))
-    for first in range(0, len(nodes), a_part):
-        some = nodes[first : first + a_part]
+    known, a_part = np.flatnonzero(posterior.known), max(1, AT_ONCE // (count * count))
+    found = np.zeros((len(posterior.known) + 1, count))
+    for some in (known[first : first + a_part] for first in range(0, len(known), a_part)):
         pairs = SpannedRows(loads.weights[some], loads.span).pairs
         precisions = alone.weights[some] @ of_alone - pairs @ of_loads
-        yield some, posterior.pulls[some] @ basis.T, precisions.reshape(-1, count, count)
+        found[some] = _whitened(posterior.pulls[some] @ basis.T, precisions.reshape(-1, count, count))
+    shared = basis @ posterior.shared_precision @ basis.T
+    found[-1:] = _whitened((basis @ posterior.shared_pull)[None], shared[None])
+    return found
 
 
-def _whitened(pull: Floats, precision: Floats) -> Floats:
-    """Return precision^(-1/2) pull, by the symmetric root, so that each entry belongs to its block."""
-    spectrum, basis = eigh(precision)
-    spectrum = np.maximum(spectrum, 1e-12 * max(float(spectrum[-1]), 1e-300))
-    return np.asarray(basis @ ((basis.T @ pull) / np.sqrt(spectrum)))
+def _whitened(pulls: Floats, precisions: Floats) -> Floats:
+    spectrum, basis = np.linalg.eigh(precisions)
+    spectrum = np.maximum(spectrum, 1e-12 * np.maximum(spectrum[:, -1:], 1e-300))
+    turned = np.einsum("nji,nj->ni", basis, pulls) / np.sqrt(spectrum)
+    return np.asarray(np.einsum("nij,nj->ni", basis, turned))
 
 
 # How far a posterior can be trusted: from how well each measured value is predicted by all others.
@@ -117,14 +89,11 @@ def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float)
     """Return whether a day's blocks miss their predictions by more than noise explains."""
     if not today.any() or today.all():
         return False
-    n_blocks = int(today.sum())
-    squares = day_squares(posterior, today) / factor
-    wild = squares.max() > LAPLACE_TAIL + EACH_BLOCK * n_blocks
-    all_wild = squares[-1] > SHARED_TAIL + EACH_BLOCK * n_blocks
-    if wild or all_wild:
-        return True
-    # cut off they are less: only such nodes can alarm
-    several = CUT_OFF_TAIL + EACH_CUT_OFF * n_blocks
-    near = np.flatnonzero(squares > several)
-    surprises = day_surprises(posterior, today, near) / np.sqrt(factor)
-    return bool(((np.clip(surprises, -CUT_OFF, CUT_OFF) ** 2).sum(axis=1) > several).any())
+    surprises, n_blocks = day_surprises(posterior, today) / np.sqrt(factor), int(today.sum())
+    squares = (surprises**2).sum(axis=1)
+    cut_off = (np.clip(surprises, -CUT_OFF, CUT_OFF) ** 2).sum(axis=1)
+    return bool(
+        squares.max() > LAPLACE_TAIL + EACH_BLOCK * n_blocks
+        or squares[-1] > SHARED_TAIL + EACH_BLOCK * n_blocks
+        or cut_off.max() > CUT_OFF_TAIL + EACH_CUT_OFF * n_blocks
+    )

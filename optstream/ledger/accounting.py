@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -405,7 +404,6 @@ class History:
             for spend in (guarantees.read(shape, amendment),)
             for shift in shifts
         ]
-        written_out.sort(key=lambda one: one[0].first_step)
         if model.windows == "aligned":
             periods: dict[tuple[int, int], list[Spend]] = {}
             for spend, _ in written_out:
@@ -413,14 +411,13 @@ class History:
             own = {(one.first_step, one.n_steps) for one, amendment in written_out if amendment == number}
             found = [worst_window(periods[period], model.window_length) for period in own]
             return max(found, key=lambda one: one.epsilon)
-        first_steps = [spend.first_step for spend, _ in written_out]
-        longest = max(spend.n_steps for spend, _ in written_out)
         worst = NO_COST
         for steps in joined(spend for spend, amendment in written_out if amendment == number):
-            begin = bisect_right(first_steps, steps.start - model.window_length - longest)
-            near = written_out[begin : bisect_left(first_steps, steps.stop + model.window_length)]
-            charged = [spend for spend, _ in near]
-            cost = worst_window(charged, model.window_length, touching=steps)
+            near, reach = [], window_reach(model, steps)
+            for spend, _ in written_out:
+                if spend.first_step < reach.stop and spend.first_step + spend.n_steps > reach.start:
+                    near.append(spend)
+            cost = worst_window(near, model.window_length, touching=steps)
             worst = max(worst, cost, key=lambda one: one.epsilon)
         return worst
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from optstream.errors import LedgerError
@@ -42,7 +42,7 @@ from optstream.ledger.schema import (
 from optstream.privacy import PrivacyModel
 
 ROWS_AT_ONCE = 10_000
-_OUTLINES = select(*columns_named(ReleaseRow, ReleaseOutline.__dataclass_fields__))
+_AS_STORED = [name for name in ReleaseOutline.__dataclass_fields__ if hasattr(ReleaseRow, name)]
 
 
 def find(connection: Connection, key: Key) -> ReleaseRecord | None:
@@ -78,9 +78,9 @@ def drawn_before(connection: Connection, stream: str, first_step: int) -> Releas
 def _last(
     connection: Connection, stream: str, by: InstrumentedAttribute[int], *only: ColumnElement[bool]
 ) -> ReleaseRecord | None:
-    """Return the release that has the greatest `by` of those of a stream for which `only` holds."""
+    """Return the release that has the greatest `by`, in its newest revision, of those that `only` keeps."""
     query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream), *only)
-    release = one_row(connection, query.order_by(by.desc()).limit(1))
+    release = one_row(connection, query.order_by(by.desc(), ReleaseRow.revision.desc()).limit(1))
     return None if release is None else _record(connection, stream, release)
 
 
@@ -93,19 +93,17 @@ def vintages_of(connection: Connection, key: Key) -> tuple[Vintage, ...]:
 
 def outlines(connection: Connection, stream: str, steps: range | None = None) -> Iterator[ReleaseOutline]:
     """Yield a stream's releases without their spends, by first step, then revision, in bounded memory."""
-    query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream))
+    query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream))
     if steps is not None:
         query = query.where(ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop)
     ordered = query.order_by(ReleaseRow.first_step, ReleaseRow.revision)
-    yield from map(_outline, connection.execute(ordered.execution_options(yield_per=ROWS_AT_ONCE)))
+    for release in connection.execute(ordered.execution_options(yield_per=ROWS_AT_ONCE)):
+        yield ReleaseOutline(**_facts(stream, release))
 
 
-def last_release(connection: Connection, stream: str) -> ReleaseOutline | None:
+def last_release(connection: Connection, stream: str) -> ReleaseRecord | None:
     """Return the release of a stream that begins last, in its newest revision, or None."""
-    query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream)).limit(1)
-    newest = query.order_by(ReleaseRow.first_step.desc(), ReleaseRow.revision.desc())
-    row = connection.execute(newest).one_or_none()
-    return None if row is None else _outline(row)
+    return _last(connection, stream, ReleaseRow.first_step)
 
 
 def known_noise(connection: Connection, stream: str) -> tuple[tuple[str, str], ...]:
@@ -163,21 +161,16 @@ def events_of(
 
 
 def _record(connection: Connection, stream: str, release: ReleaseRow) -> ReleaseRecord:
-    outline = {name: getattr(release, name) for name in ReleaseOutline.__dataclass_fields__}
-    return ReleaseRecord(
-        **{**outline, "state": ReleaseState(release.state)},
-        stream=stream,
-        owner=release.owner,
-        lease_until=datetime.fromisoformat(release.lease_until),
-        fencing_token=release.fence,
-        drawing=release.drawing,
-        redraws=release.redraws,
-        spends=charged_to_release(connection, release.id),
-    )
+    return ReleaseRecord(**_facts(stream, release), spends=charged_to_release(connection, release.id))
 
 
-def _outline(row: Row[tuple[object, ...]]) -> ReleaseOutline:
-    return ReleaseOutline(**{**row._mapping, "state": ReleaseState(row.state)})
+def _facts(stream: str, release: Any) -> dict[str, Any]:
+    return {name: getattr(release, name) for name in _AS_STORED} | {
+        "stream": stream,
+        "state": ReleaseState(release.state),
+        "lease_until": datetime.fromisoformat(release.lease_until),
+        "fencing_token": release.fence,
+    }
 
 
 # Streams.

@@ -191,16 +191,22 @@ class Reservation:
 
 @dataclass(frozen=True)
 class ReleaseOutline:
-    """A release in the ledger, without its charges and its owner.
+    """A release in the ledger, with its owner, or the last that it had; without its charges.
 
-    `first_step` and `n_steps` are its plan's. `reason`, `withdrawn` and `compromised` say why it is VOID,
-    left the catalogue, or has noise that protects nobody; `amendment` numbers the privacy guarantee of its
-    plan.
+    `drawing`: a draw was begun and is not recorded. `first_step` and `n_steps` are its plan's. `reason`,
+    `withdrawn` and `compromised` say why it is VOID, left the catalogue, or has noise that protects nobody;
+    `amendment` numbers the privacy guarantee of its plan.
     """
 
+    stream: str
     period: str
     revision: int
     state: ReleaseState
+    owner: str
+    lease_until: datetime
+    fencing_token: int
+    drawing: bool
+    redraws: int
     first_step: int
     n_steps: int
     measurements_hash: str | None
@@ -212,6 +218,11 @@ class ReleaseOutline:
     amendment: int
 
     @property
+    def key(self) -> Key:
+        """What the ledger's methods name the release by."""
+        return Key(self.stream, self.period, self.revision)
+
+    @property
     def end(self) -> int:
         """The running index of the step after the last of the plan."""
         return self.first_step + self.n_steps
@@ -219,24 +230,9 @@ class ReleaseOutline:
 
 @dataclass(frozen=True)
 class ReleaseRecord(ReleaseOutline):
-    """A release in the ledger, with its charges and its owner, or the last that it had.
+    """A release with its charges: of the reserved plan; from DRAWN on, of the draw's outcome."""
 
-    `drawing`: a draw was begun and is not recorded. `spends`: of the reserved plan; from DRAWN on, of the
-    draw's outcome.
-    """
-
-    stream: str
-    owner: str
-    lease_until: datetime
-    fencing_token: int
-    drawing: bool
-    redraws: int
     spends: tuple[Spend, ...]
-
-    @property
-    def key(self) -> Key:
-        """What the ledger's methods name the release by."""
-        return Key(self.stream, self.period, self.revision)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise, measured_of
+from optstream.measurement.sums import LinearSpend, answer_variances, check_price, linear_noise, measured_of
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend
 from optstream.privacy.exact import whole

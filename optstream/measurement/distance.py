@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.measurement.priced import measured_of
-from optstream.measurement.sums import spent
+from optstream.measurement.sums import measured_of, spent
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, StepSpend
 from optstream.privacy.exact import round_up_to_float

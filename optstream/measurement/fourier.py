@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.measurement.priced import measured_of
+from optstream.measurement.sums import measured_of
 from optstream.noise import NoiseSource
 from optstream.privacy.coordinates import CoordinatesChange
 from optstream.stream import FourierCoordinates, Measured, PrivatePeriod

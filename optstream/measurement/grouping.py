@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.measurement.priced import measured_of
+from optstream.measurement.sums import measured_of
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
 from optstream.stream import Measured, PrivatePeriod, RawState, State

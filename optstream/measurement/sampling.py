@@ -17,11 +17,6 @@ from optstream.stream import AggregationTree, PrivatePeriod
 from optstream.stream.private_period import LONGEST_IN_INT64, open_private_period
 
 
-def check_n_samples(count: object, window_length: int, name: str) -> None:
-    """Refuse a number of points that no window can have, less than 2 or more than w. Privacy: none."""
-    whole(count, f"n_samples of {name}", 2, window_length)
-
-
 @dataclass(frozen=True)
 class EquallySpaced:
     """`n_samples` steps at fixed residues of the running step index modulo the window.
@@ -43,7 +38,7 @@ class EquallySpaced:
 
     def residues(self, window_length: int) -> tuple[int, ...]:
         """Return the sampled residues modulo w, rising. Privacy: none; a public rule."""
-        check_n_samples(self.n_samples, window_length, "EquallySpaced")
+        whole(self.n_samples, "n_samples of EquallySpaced", 2, window_length)
         # Half up in integers; the step between points is at least 1, so no two coincide.
         gaps = self.n_samples - 1
         return tuple((2 * i * (window_length - 1) + gaps) // (2 * gaps) for i in range(self.n_samples))
@@ -95,7 +90,7 @@ class L1Sampling:
 
     def points_of_period(self, n_steps: int, window_length: int) -> int:
         """Return the most points of a period: its part of a window's, rounded up. Privacy: none."""
-        check_n_samples(self.n_samples, window_length, "L1Sampling")
+        whole(self.n_samples, "n_samples of L1Sampling", 2, window_length)
         return min(self.n_samples, -(-self.n_samples * n_steps // window_length), n_steps)
 
     def longest_segment(self, n_steps: int, window_length: int) -> int:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from numbers import Number
+from numbers import Number, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -122,7 +122,7 @@ class Mechanism(ABC):
         """Draw the measurements of one period, at most the plan's spends."""
 
     @abstractmethod
-    def _consistent(self, measured: Measured) -> Consistent:
+    def fitted(self, measured: Measured) -> Consistent | Estimate:
         """Return every node's value at every step, from the measurements alone."""
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
@@ -147,7 +147,7 @@ class Mechanism(ABC):
         """Return every node's value at every step before the lower bound, of which standard errors are."""
         pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
         free = replace(pattern, lower_bound=None) if hasattr(pattern, "lower_bound") else pattern
-        found: NDArray[np.float64] = free._consistent(measured).values
+        found: NDArray[np.float64] = free.fitted(measured).values
         return found
 
     def foreseen(self) -> "Mechanism | None":
@@ -222,7 +222,7 @@ class Mechanism(ABC):
         Raises:
             ParameterError: For measurements of another kind than this mechanism draws, or of other levels.
         """
-        found = self._consistent(measured)
+        found = self.fitted(measured)
         release = Release(found.values, measured, self, optimality=found.optimality)
         is_noise = self.misses_only_noise(measured)
         return replace(release, standard_errors=release.noise_standard_errors) if is_noise else release
@@ -303,10 +303,6 @@ class SeriesMechanism(Mechanism):
         spend: Any
         (spend,) = self.plan(period.n_steps, period.first_step, state)
         return measure_steps(period, np.flatnonzero(spend.weights).tolist(), spend, noise)
-
-    def _consistent(self, measured: Measured) -> Consistent:
-        found = self.fitted(measured)
-        return Consistent(found.values, found.optimality)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Return the noise variances of `fitted`."""
@@ -446,7 +442,13 @@ def _in_order(values: Any, leaves: Sequence[str] | None) -> Any:
     return np.stack([frame[leaf].fillna(0).to_numpy() for leaf in leaves])
 
 
-# States and shares.
+# Parameters and states.
+
+
+def check_positive(value: object, name: str) -> None:
+    """Raise ParameterError for anything but a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < float("inf"):
+        raise ParameterError(f"{name} must be a finite number greater than 0; got {value!r}")
 
 
 def own_state(state: State | None, mechanism: str) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """FAST: samples taken when the series moves, a Kalman filter for the steps in between."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 from optstream.errors import ParameterError
@@ -19,7 +19,14 @@ from optstream.estimation.fast import (
     follow,
 )
 from optstream.measurement.sums import SAMPLES, measure_in_turn
-from optstream.mechanisms.base import OnlineMechanism, measured_steps, memory_of, own_state, points_after
+from optstream.mechanisms.base import (
+    OnlineMechanism,
+    check_positive,
+    measured_steps,
+    memory_of,
+    own_state,
+    points_after,
+)
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend
 from optstream.privacy.exact import make_plain, whole
@@ -99,7 +106,7 @@ class Fast(OnlineMechanism):
         whole(self.min_interval, "min_interval of Fast", 1, window)
         gains = {name: getattr(self, name) for name in ("proportional", "integral", "derivative")}
         for name, gain in gains.items():
-            if not (_is_number(gain) and 0 <= gain <= 1):
+            if isinstance(gain, bool) or not isinstance(gain, Real) or not 0 <= float(gain) <= 1:
                 raise ParameterError(f"{name} of Fast must be a number in [0, 1]; got {gain!r}")
         if abs(sum(gains.values()) - 1) > ROUNDING:
             raise ParameterError(
@@ -107,10 +114,8 @@ class Fast(OnlineMechanism):
                 f"got {tuple(gains.values())}, which add up to {sum(gains.values())}"
             )
         for name in ("interval_step", "set_point", "process_deviation", "error_floor"):
-            value = getattr(self, name)
-            left_out = value is None and name in ("process_deviation", "error_floor")
-            if not left_out and not (_is_number(value) and 0 < value < math.inf):
-                raise ParameterError(f"{name} of Fast must be a finite number greater than 0; got {value!r}")
+            if getattr(self, name) is not None or name in ("interval_step", "set_point"):
+                check_positive(getattr(self, name), f"{name} of Fast")
         _ = self.epsilon  # refuses noise that would outgrow the integers
 
     @property
@@ -179,7 +184,3 @@ class Fast(OnlineMechanism):
             )  # fmt: skip
         floor = alpha if self.error_floor is None else self.error_floor
         return SamplingController(predictor, law, floor / unit, memory)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import chain
-from numbers import Real
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -33,8 +32,14 @@ from optstream.history.filter import (
 from optstream.history.posterior import Seen
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, constant
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
-from optstream.measurement.priced import LinearSpend
-from optstream.mechanisms.base import Mechanism, SeriesMechanism, memory_of, own_state
+from optstream.measurement.sums import LinearSpend
+from optstream.mechanisms.base import (
+    Mechanism,
+    SeriesMechanism,
+    check_positive,
+    memory_of,
+    own_state,
+)
 from optstream.mechanisms.blocks import (
     SMALL_BLOCKS,
     SMALL_LENGTH,
@@ -159,7 +164,7 @@ class InformedMechanism(Mechanism):
         # each covariate's newest values in the states of the last periods, late ones for this day included
         newest: dict[str, Any] = {}
         for before in (one.before or {} for one in periods[-MOST_LATE:]):
-            late = [one for one in before.get(LATE, ()) if Covariate.from_document(one).tells(day)]
+            late = [one for one in before.get(LATE, ()) if Covariate.from_document(one).has_value_on(day)]
             newest |= {one["name"]: one for one in (*late, *before.get(COVARIATES, ()))}
         used = {COVARIATES: list(newest.values())} if newest else {}
         belief = self._belief({**(last.state or {}), **used})
@@ -373,11 +378,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
                 "days of HistoryInformed must be optstream.PublicDays, such as "
                 f"PublicDays.from_date(first_day, steps_per_day, holidays), or None; got {self.days!r:.80}"
             )
-        is_number = isinstance(self.scale, Real) and not isinstance(self.scale, bool)
-        if self.scale is not None and not (is_number and 0 < self.scale < float("inf")):
-            raise ParameterError(
-                f"scale of HistoryInformed must be a finite number greater than 0; got {self.scale!r}"
-            )
+        if self.scale is not None:
+            check_positive(self.scale, "scale of HistoryInformed")
         if self.counts and self.model.resolution != 1:
             raise ParameterError(
                 f"counts of HistoryInformed need a resolution of 1, for counts are whole numbers; "
@@ -500,8 +502,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         public = (one.public(day, self.history_days) for one in self.covariates)
         known = [one for one in public if one is not None]
         parts = {
-            COVARIATES: [one.to_document() for one in known if one.tells(day)],
-            LATE: [one.to_document() for one in known if not one.tells(day)],
+            COVARIATES: [one.to_document() for one in known if one.has_value_on(day)],
+            LATE: [one.to_document() for one in known if not one.has_value_on(day)],
         }
         return {key: documents for key, documents in parts.items() if documents}
 
@@ -525,10 +527,9 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         history = BlockHistory.from_document(memory.get("history"), period.n_leaves)
         measured = measure_blocks(period, tuple(chain.from_iterable(groups)), spend, noise)
         own = BlockHistory.of(measured)
-        began = (
-            belief.days.day_of(int(own.starts[0])) if belief.began is None and own.n_blocks else belief.began
-        )
-        after = replace(belief, covariates=(), began=began)
+        after = replace(belief, covariates=())
+        if belief.began is None and own.n_blocks:
+            after = replace(after, began=self.public_days.day_of(int(own.starts[0])))
         kept = with_new_blocks(history, own, self.history_days, self.public_days.steps_per_day)
         near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]
         known = {"mechanism": NAME, "history": history.to_document(), **belief.to_document()}
@@ -553,15 +554,6 @@ Levels = tuple[tuple[int, HistoryInformed], ...]
 def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
     """Return a tree's figures, made with the whole stream's model."""
     return pattern.figures([len(level) for level in tree.levels])
-
-
-def _layer(levels: Levels, period: range) -> Layer:
-    """Return the common blocks of levels as a layer: every group by itself, at the levels' total charge."""
-    joint = [own for _, own in levels if own.joint_groups is not None]
-    apart = [own for _, own in levels if own.joint_groups is None]
-    groups = (joint or apart)[0].groups(len(period), period.start)
-    prices = (sum((own.unit_charge for own in kind), Fraction(0)) for kind in (joint, apart))
-    return Layer(groups, *prices)
 
 
 @dataclass(frozen=True, init=False)
@@ -693,7 +685,12 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         states, sets = level_states(state), self._sets_of_levels
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
-        layers = [_layer(levels, range(first_step, first_step + n_steps)) for levels in sets]
+        layers = []
+        for levels in sets:  # every group by itself, at the levels' total charge
+            joint = [own for _, own in levels if own.joint_groups is not None]
+            apart = [own for _, own in levels if own.joint_groups is None]
+            prices = (sum((own.unit_charge for own in kind), Fraction(0)) for kind in (joint, apart))
+            layers.append(Layer((joint or apart)[0].groups(n_steps, first_step), *prices))
         window, epsilon = self.model.window_length, self.model.pure_epsilon
         found = layers_with_headroom(layers, first_step, others, window, epsilon)
         chosen: dict[str, Any] = {}

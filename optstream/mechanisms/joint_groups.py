@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
-from optstream.measurement.priced import query_weights
+from optstream.measurement.sums import query_weights
 from optstream.mechanisms.base import OnlineMechanism
 from optstream.noise.joint import LARGEST_GROUP
 from optstream.privacy import JointSpend, PrivacyModel, Spend, StepSpend

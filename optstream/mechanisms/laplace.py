@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from optstream.measurement.priced import LinearSpend
-from optstream.measurement.sums import SAMPLES
+from optstream.measurement.sums import SAMPLES, LinearSpend
 from optstream.mechanisms.base import known_spends, state_of_foreign
 from optstream.mechanisms.joint_groups import (
     JointGroups,

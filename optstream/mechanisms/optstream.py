@@ -17,9 +17,8 @@ from optstream.estimation.problem import LeastSquares, least_squares, with_unmea
 from optstream.estimation.variances import interpolated_variances, noise_variances
 from optstream.history.between_points import missed_variances
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
-from optstream.measurement.priced import query_weights
-from optstream.measurement.sampling import Choice, check_n_samples, choose_level_points
-from optstream.measurement.sums import SAMPLES, feature_stage
+from optstream.measurement.sampling import Choice, choose_level_points
+from optstream.measurement.sums import SAMPLES, feature_stage, query_weights
 from optstream.mechanisms.base import (
     LARGEST_SCALE,
     Mechanism,
@@ -147,7 +146,7 @@ class OptStream(Mechanism):
             raise ParameterError(
                 f"sampling of OptStream must be EquallySpaced or L1Sampling; got {sampling!r}"
             )
-        check_n_samples(sampling.n_samples, window, type(sampling).__name__)
+        whole(sampling.n_samples, f"n_samples of {type(sampling).__name__}", 2, window)
         given |= {"features": features, "level_shares": checked_level_shares(level_shares, tree)}
         for name, value in given.items():
             object.__setattr__(self, name, value)
@@ -247,7 +246,8 @@ class OptStream(Mechanism):
             points=points, features=self.features, spends=spends, noise=noise, state=after,
         )  # fmt: skip
 
-    def _consistent(self, measured: Measured) -> Consistent:
+    def fitted(self, measured: Measured) -> Consistent:
+        """Return the perturbed points and sums as one consistent series for every node."""
         if not self.post_processing:
             return Consistent(reconstruct(measured), None)
         seen = self._as_weighed(measured)

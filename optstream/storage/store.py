@@ -81,7 +81,11 @@ def locate(place: Location | str) -> Location:
             "(AWS_ACCESS_KEY_ID, AWS_PROFILE, …)"
         )
     if protocol == "file":
-        return _local(place)
+        parsed = urlsplit(place)
+        path = unquote(parsed.path)
+        if parsed.netloc or not path.startswith("/") or "\0" in path:
+            raise ParameterError(f"{_LEGAL}; a file:// URL has three slashes and an absolute path")
+        return Path(path)
     parts = rest.rstrip("/").split("/")
     well_named = _PROTOCOL.fullmatch(protocol) and rest.isprintable()
     if not well_named or not all(parts) or {".", ".."} & set(parts):
@@ -98,13 +102,6 @@ def name_below(place: Location, folder: Location) -> str:
     if isinstance(place, Path) and isinstance(folder, Path):
         return place.relative_to(folder).as_posix()
     raise ValueError(f"{place} does not lie below {folder}")
-
-
-def _local(url: str) -> Path:
-    parsed = urlsplit(url)
-    if parsed.netloc or not parsed.path.startswith("/") or "\0" in unquote(parsed.path):
-        raise ParameterError(f"{_LEGAL}; a file:// URL has three slashes and an absolute path")
-    return Path(unquote(parsed.path))
 
 
 REASONS: tuple[tuple[type[OSError], str], ...] = (
@@ -303,20 +300,17 @@ class S3Store(Store):
     def _put(self, name: str, data: bytes, **condition: str) -> bool:
         try:
             with self.in_plain_words(name):
-                return self._answered(name, data, condition)
+                try:
+                    self.filesystem.call_s3("put_object", **self._place(name), Body=data, **condition)
+                except OSError as error:
+                    status, code = _answer(error)
+                    if status in REFUSED or code in MISSING:
+                        return False
+                    if status == NOT_KNOWN:
+                        raise no_conditions(self.url) from None
+                    raise
         except FileNotFoundError:
             raise OSError(errno.ENOENT, "there is no such bucket; make it, or correct the URL") from None
-
-    def _answered(self, name: str, data: bytes, condition: dict[str, str]) -> bool:
-        try:
-            self.filesystem.call_s3("put_object", **self._place(name), Body=data, **condition)
-        except OSError as error:
-            status, code = _answer(error)
-            if status in REFUSED or code in MISSING:
-                return False
-            if status == NOT_KNOWN:
-                raise no_conditions(self.url) from None
-            raise
         return True
 
     def _place(self, name: str) -> dict[str, str]:

@@ -70,8 +70,8 @@ class Covariate:
             return None
         return Covariate(self.name, first, values, self.lag_days, self.level)
 
-    def tells(self, day: int) -> bool:
-        """Return whether it has a value of a day in every row that has any; else estimates go without."""
+    def has_value_on(self, day: int) -> bool:
+        """Return whether every row with values has one on a day; else estimates go without."""
         column, known = day - self.first_day, np.isfinite(self.values)
         return 0 <= column < known.shape[1] and bool(known[known.any(axis=1), column].all())
 

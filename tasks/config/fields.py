@@ -1,16 +1,15 @@
 """Types of the configuration's keys: numbers, names, clock times, crons, and places."""
 
 import re
-from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Le, Predicate
 from cronsim import CronSim, CronSimError
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
 from pydantic.fields import FieldInfo
 
 from optstream.errors import ConfigurationError, ParameterError
@@ -82,15 +81,6 @@ def _day(value: object) -> date:
     return date.fromisoformat(value)
 
 
-def _check(is_legal: Callable[[Any], bool]) -> AfterValidator:
-    def legal(value: Any) -> Any:
-        if not is_legal(value):
-            raise ValueError("outside its range")
-        return value
-
-    return AfterValidator(legal)
-
-
 def _is_file_name(text: str) -> bool:
     """Whether it is a plain file name: nothing that could leave the folder it is looked up in."""
     return text == PurePosixPath(text).name and "\\" not in text and "\0" not in text
@@ -119,20 +109,13 @@ Listed = Annotated[tuple[T, ...], Field(strict=False)]
 """A list of the file."""
 _EXACT = Annotated[Fraction, PlainValidator(_number), PlainSerializer(str, return_type=str)]
 Number = Annotated[_EXACT, Field(description='a decimal string such as "0" or "5200"')]
-Positive = Annotated[
-    _EXACT,
-    _check(lambda number: number > 0),
-    Field(description='a decimal string greater than 0, such as "1" or "0.001"'),
-]
+POSITIVE = 'a decimal string greater than 0, such as "1" or "0.001"'
+Positive = Annotated[_EXACT, Field(gt=0, description=POSITIVE)]
 AT_LEAST_0 = 'a decimal string of at least 0, such as "50"'
-NotNegative = Annotated[
-    _EXACT,
-    _check(lambda number: number >= 0),
-    Field(description=AT_LEAST_0),
-]
-Share = Annotated[_EXACT, _check(lambda number: 0 <= number <= 1)]
-PositiveShare = Annotated[_EXACT, _check(lambda number: 0 < number <= 1)]
-Bound = Annotated[_EXACT, _check(lambda number: abs(number) <= LARGEST_BOUND)]
+NotNegative = Annotated[_EXACT, Field(ge=0, description=AT_LEAST_0)]
+Share = Annotated[_EXACT, Field(ge=0, le=1, description='a share in [0, 1], such as "1/10"')]
+PositiveShare = Annotated[_EXACT, Field(gt=0, le=1, description='a share in (0, 1], such as "1/2"')]
+Bound = Annotated[_EXACT, Field(ge=-LARGEST_BOUND, le=LARGEST_BOUND)]
 Count = Annotated[int, Field(ge=1, le=10**6)]
 Days = Annotated[int, Field(ge=1, le=36500, description="a number of days, an integer in [1, 36500]")]
 Day = Annotated[
@@ -141,15 +124,11 @@ Day = Annotated[
     PlainSerializer(date.isoformat, return_type=str),
     Field(description='a day such as "2016-07-01"'),
 ]
-NodeName = Annotated[str, _check(is_node_name)]
-FileName = Annotated[
-    str, _check(_is_file_name), Field(description='a plain file name such as "_SUCCESS" or "_FILES"')
-]
-LogFile = Annotated[
-    str,
-    _check(_is_log_file),
-    Field(description='the path of a file that ends in .jsonl, such as "trusted/events.jsonl"'),
-]
+NodeName = Annotated[str, Predicate(is_node_name)]
+FILE = 'a plain file name such as "_SUCCESS" or "_FILES"'
+FileName = Annotated[str, Predicate(_is_file_name), Field(description=FILE)]
+LOG = 'the path of a file that ends in .jsonl, such as "trusted/events.jsonl"'
+LogFile = Annotated[str, Predicate(_is_log_file), Field(description=LOG)]
 NAME = "1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digit"
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z", description=NAME)]
 COLUMN = f"the name of a column, of 1 to {LONGEST_COLUMN} characters"
@@ -165,7 +144,7 @@ Block = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-
 LENGTH = 'a length such as "30min" or "2h", at most "9999h"'
 StepLength = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,3}(min|h)\z", description=LENGTH)]
 CRON = 'five fields of numbers as cron takes them, such as "0 3 * * *"'
-Cron = Annotated[str, _check(_is_cron), Field(description=CRON)]
+Cron = Annotated[str, Predicate(_is_cron), Field(description=CRON)]
 
 
 def step_minutes(length: str) -> int:

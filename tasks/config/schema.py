@@ -427,14 +427,8 @@ class Hierarchy(Section):
     parents: dict[str, str] | None = Field(
         None, description='a table node = "parent", the root\'s parent being "", every name a text'
     )
-    file: Text | None = Field(
-        None,
-        description="the path of a .csv or .parquet file with columns node and parent, and perhaps "
-        "name, latitude and longitude",
-    )
-    names: dict[str, str] = Field(
-        {}, description='a table node = "name", each a printable text of 1 to 100 characters'
-    )
+    file: Text | None = Field(None, description="the path of a .csv or .parquet file of nodes and parents")
+    names: dict[str, str] = Field({}, description='a table node = "a printable name"')
     places: dict[str, Annotated[tuple[float, float], Field(strict=False)]] = Field(
         {}, description="a table node = [latitude, longitude], in degrees, such as [48.9, 2.3]"
     )
@@ -448,10 +442,7 @@ class Hierarchy(Section):
         description=f'a table of one margin = ["its", "nodes"], 1 to {MOST_MARGIN_NODES}, which makes a cell '
         "of each leaf and node",
     )
-    cells: dict[str, NodeNames] = Field(
-        {},
-        description='a table leaf = ["its", "nodes"] of the margin, for each leaf that has not all of them',
-    )
+    cells: dict[str, NodeNames] = Field({}, description='a table leaf = ["some", "nodes"] of the margin')
 
     @property
     def tree_changes(self) -> tuple[TreeChange, ...]:
@@ -490,12 +481,8 @@ class Budget(Section):
     margins: dict[Name, Share] = Field(
         {}, description='a table margin = "share" in [0, 1], for that of hierarchy.margins; 0: derived'
     )
-    stream_share: PositiveShare = Field(
-        "1", validate_default=True, description='a share of epsilon in (0, 1], such as "1/2"'
-    )
-    restatement_share: Share = Field(
-        "1/10", validate_default=True, description='a share of epsilon in [0, 1), such as "1/10"'
-    )
+    stream_share: PositiveShare = Field("1", validate_default=True)
+    restatement_share: Share = Field("1/10", validate_default=True)
 
     def over(self, tree: AggregationTree) -> "Budget":
         """Return the table with equal shares of what no margin has, where it says none of the levels."""
@@ -554,7 +541,7 @@ def _margin(
         able = kinds_with("takes_margin")
         yield f"hierarchy.margins is for {able}; got {mechanism.name!r}: leave it out, or take one of them"
     if privacy is not None and privacy.counts and "counts" in mechanism.kind.__dataclass_fields__:
-        yield f"privacy.counts must be false for {mechanism.name} beside hierarchy.margins; got true"
+        yield f"privacy.counts must be false for {mechanism.name} with hierarchy.margins; got true"
 
 
 # [input]: how dumps are laid out, and from which day on.
@@ -710,12 +697,8 @@ class Published(Section):
     about: Annotated[dict[str, str], AfterValidator(_texts)] = Field(
         {}, description=f"a table of printable texts of 1 to {LONGEST_LINE} characters: {', '.join(TEXTS)}"
     )
-    signing_key: Text | None = Field(
-        None, description="the path of a file in the trusted folder, made by `optstream keys new`"
-    )
-    public_keys: Listed[str] = Field(
-        (), max_length=100, description="a list of at most 100 paths of PEM files with public keys"
-    )
+    signing_key: Text | None = Field(None, description="a file that `optstream keys new` made")
+    public_keys: Listed[str] = Field((), max_length=100, description="a list of at most 100 PEM files")
 
 
 @rule
@@ -740,8 +723,7 @@ class Trusted(Section):
 class Ledger(Section):
     url: SecretStr = Field(
         SecretStr("sqlite:///trusted/ledger.sqlite"),
-        description="an SQLAlchemy URL of an SQLite file or a PostgreSQL database, such as "
-        '"sqlite:///trusted/ledger.sqlite"',
+        description="an SQLAlchemy URL of an SQLite file or a PostgreSQL database",
     )
 
 
@@ -760,14 +742,9 @@ class Watch(Section):
     late_after: ClockTime = "12:00"
     max_runtime: StepLength = "2h"
     first_day: Day | None = None
-    accepted_gaps: Listed[Day] = Field(
-        (), max_length=10_000, description='a list of at most 10000 days such as ["2016-02-03"]'
-    )
+    accepted_gaps: Listed[Day] = Field((), max_length=10_000, description="a list of at most 10000 days")
     notify: Listed[Block] = Field(
-        (),
-        max_length=20,
-        description="a list of at most 20 notification blocks of Prefect, each by type and name, "
-        'such as ["custom-webhook/optstream"]',
+        (), max_length=20, description='a list of at most 20 notification blocks such as ["slack-webhook/us"]'
     )
     log: LogFile | None = None
 
@@ -842,15 +819,11 @@ class PublicSeries(Section):
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description=SHA256)
     value: Column = "value"
     source: str = Field(
-        min_length=1,
-        max_length=300,
-        description="a text of 1 to 300 characters that says who publishes it and under which terms",
+        min_length=1, max_length=300, description="a text of 1 to 300 characters: who publishes it, how"
     )
     publication_lag_days: Annotated[int, Field(ge=0, le=366)] = 1
     nodes: Listed[str] = Field(
-        (),
-        max_length=1000,
-        description="a list of at most 1000 nodes of the hierarchy below which alone it applies",
+        (), max_length=1000, description="a list of at most 1000 nodes below which alone it applies"
     )
 
 

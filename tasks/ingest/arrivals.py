@@ -346,9 +346,9 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
             f"{some_of(parts_of(settings, day))}; add it to [[hierarchy.changes]], or remove its dump"
         )
     if arrival.broken:
-        return DumpError(f"{day}: " + _told_once(arrival.broken, day))
+        return DumpError(f"{day}: " + _once_each(arrival.broken, day))
     if arrival.waiting:
-        return LateDumpError(f"{day}: " + _told_once(arrival.waiting, day))
+        return LateDumpError(f"{day}: " + _once_each(arrival.waiting, day))
     return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)), arrival.hashes)
 
 
@@ -425,8 +425,8 @@ def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> d
     return hashes
 
 
-def _told_once(found: Mapping[str, str], day: date) -> str:
-    """What is wrong with dumps, by leaf: once where a whole delivery has it."""
+def _once_each(found: Mapping[str, str], day: date) -> str:
+    """Join what is wrong with dumps, by leaf: once where a whole delivery has it."""
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for part, message in found.items():
         alike[message.replace(place_of(part, day), "")].append(part)

@@ -56,7 +56,7 @@ def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False)
 
 
 def requested(message: bytes) -> tuple[Settings, list[Dump], bool]:
-    """What `request` said."""
+    """Return the parts of a `request`."""
     given = json.loads(message)
     dumps = []
     for day, parts in given["dumps"]:
@@ -71,7 +71,7 @@ def _located(text: str) -> Location:
     return StoreUrl(text) if "://" in text else Path(text)
 
 
-class _Said(BaseModel):
+class _DayRead(BaseModel):
     day: str
     sound: bool
     fits_clock: bool
@@ -79,17 +79,17 @@ class _Said(BaseModel):
 
 
 class _Answer(BaseModel):
-    """What the process says first; each day's metrics follow, and a sound day's raw sums."""
+    """The first message; each day's metrics follow, and a sound day's raw sums."""
 
     error: str | None = None
-    days: list[_Said] = []
+    days: list[_DayRead] = []
 
 
 def answer(read: Sequence[Unsealed] | str) -> Iterator[bytes]:
     """The days that were read, or in words why not, in several messages: raw sums are among them."""
     found = () if isinstance(read, str) else read
     days = [
-        _Said(
+        _DayRead(
             day=day.day.isoformat(),
             sound=units is not None,
             fits_clock=day.fits_clock,
@@ -105,18 +105,18 @@ def answer(read: Sequence[Unsealed] | str) -> Iterator[bytes]:
 
 
 def answered(messages: Iterable[bytes], settings: Settings, dumps: Sequence[Dump]) -> list[Unsealed] | str:
-    """What `answer` said. The process has decoded files that others made, so nothing is taken for granted:
-    raises OptStreamError, repeating none of it, where it is no answer to this request.
+    """Return the days of an `answer`. The process has decoded files of others, so nothing is taken for
+    granted: raises OptStreamError, repeating none of it, where it is no answer to this request.
     """
     source = iter(messages)
     try:
         given = _Answer.model_validate_json(next(source))
         if given.error is not None:
             return given.error
-        if [said.day for said in given.days] != [dump.day.isoformat() for dump in dumps]:
+        if [one.day for one in given.days] != [dump.day.isoformat() for dump in dumps]:
             raise ValueError
         pairs = zip(dumps, given.days, strict=True)
-        return [_day(dump.day, said, source, settings) for dump, said in pairs]
+        return [_day(dump.day, one, source, settings) for dump, one in pairs]
     except OSError:
         raise  # it is gone
     except (ValueError, KeyError, TypeError, StopIteration, *UNREADABLE):
@@ -125,18 +125,18 @@ def answered(messages: Iterable[bytes], settings: Settings, dumps: Sequence[Dump
         ) from None
 
 
-def _day(day: date, said: _Said, source: Iterator[bytes], settings: Settings) -> Unsealed:
+def _day(day: date, read: _DayRead, source: Iterator[bytes], settings: Settings) -> Unsealed:
     leaves, units = settings.tree_of(day).leaves, None
     metrics = pl.read_ipc_stream(BytesIO(next(source)))
     if metrics["region"].to_list() != list(leaves):
         raise ValueError
-    if said.sound:
+    if read.sound:
         sums = pl.read_ipc_stream(BytesIO(next(source)))[UNITS]
         if sums.dtype != pl.Int64 or sums.null_count():
             raise ValueError
         units = sums.to_numpy().reshape(len(leaves), settings.calendar.n_steps(day)).astype(np.int64)
-    places = {(region, rule): place for region, rule, place in said.places}
-    return IngestedDay(day, None, metrics, places, said.fits_clock), units
+    places = {(region, rule): place for region, rule, place in read.places}
+    return IngestedDay(day, None, metrics, places, read.fits_clock), units
 
 
 def _arrow(frame: pl.DataFrame) -> bytes:
@@ -275,7 +275,7 @@ class _DiedError(Exception):
     """The process that reads is gone: how, as `subprocess` counts it, and whether it had taken too long."""
 
     def in_words(self, settings: Settings) -> str:
-        """What that says of the dump, and what to do."""
+        """What it means for the dump, and what to do."""
         code, late = self.args
         if late or code in (-signal.SIGALRM, -signal.SIGXCPU):
             return (

@@ -12,7 +12,7 @@ from pydantic import Field, InstanceOf, PlainSerializer, WithJsonSchema
 
 from optstream.catalogue.documents import Period
 from optstream.errors import LedgerError, OptStreamError, ParameterError
-from optstream.ledger import GuaranteeLoss, Key, Ledger, ReleaseState, StreamTerms
+from optstream.ledger import GuaranteeLoss, Ledger, ReleaseState, StreamTerms
 from optstream.ledger.records import continues
 from optstream.ledger.terms import OF_GRANT
 from optstream.privacy import worst_window
@@ -312,7 +312,7 @@ def _days(
 def _stream_page(ledger: Ledger, terms: StreamTerms, steps: range) -> StreamPage:
     found = []
     for one in ledger.outlines(terms.stream, steps):
-        record = ledger.find(Key(terms.stream, one.period, one.revision))
+        record = ledger.find(one.key)
         charged = worst_window(record.spends if record else (), terms.model.window_length).epsilon
         found.append(
             ChargedRelease(period=one.period, revision=one.revision, state=one.state, epsilon=charged)

@@ -16,9 +16,9 @@ from optstream.privacy import worst_window
 from optstream.stream import Measured, period_from
 from tasks.config import Settings
 from tasks.operate.keys import public_keys_of, recorded_otherwise
-from tasks.release.lineage import told_releases
+from tasks.release.lineage import released_by_lineage
 from tasks.release.outcomes import Printed
-from tasks.release.reserve import told_of_renumbered
+from tasks.release.reserve import renumbered_releases
 from tasks.release.witness import older_places
 from tasks.trusted.files import NAMED, RAW, files_in, read_verified
 
@@ -73,7 +73,7 @@ def _lineage(settings: Settings, ledger: Ledger, releases: Releases) -> Iterator
     """Find releases that an older copy of the lineage lacks; it may lack all (purged) and withdrawn days."""
     # the ledger first, in its own order: what it has as published, the lineage knows by now
     published = list(ledger.event_times(settings.stream.name, "published"))
-    known = told_releases(settings)
+    known = released_by_lineage(settings)
     last = max(
         (number for number, release in enumerate(published) if release in known), default=len(published)
     )
@@ -132,7 +132,7 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
             "nothing of what was withdrawn, and only a newer copy would tell them that it was"
         )
     counts = ledger.count_by_state(own)
-    if counts.get(ReleaseState.PUBLISHED) and not told_releases(settings):
+    if counts.get(ReleaseState.PUBLISHED) and not released_by_lineage(settings):
         notes.append(f"{settings.lineage_folder} has no event: it was not compared with what was published")
     return Verification(
         whole=not problems, problems=problems, notes=notes, n_releases=sum(counts.values()), n_listed=listed
@@ -163,7 +163,7 @@ def _compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
             releases[one.period, one.revision] = one
         else:
             yield f"stream {stream!r} has a release of {one.period!r}, which is no day"
-    yield from told_of_renumbered(settings, ledger)
+    yield from renumbered_releases(settings, ledger)
     yield from _published(settings, catalogue, releases)
     if catalogue is not None:
         yield from _other_trees(settings, catalogue, releases, ledger.trees(stream))

@@ -77,7 +77,8 @@ class Kind(StrEnum):
         """Make a row."""
         kind = str.__new__(cls, word)
         kind._value_ = word
-        kind.severity, kind.meaning, kind.depends_on_readings, *_ = (*row, False)
+        kind.severity, kind.meaning, *depends = row
+        kind.depends_on_readings = bool(depends)
         return kind
 
 
@@ -280,6 +281,7 @@ def _named(settings: Settings, nodes: Sequence[str]) -> str:
 
 def _of_release(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
     release = facts.releases[day.day]
+    last = facts.catalogue.listed[-1].period if facts.catalogue and facts.catalogue.listed else None
     if facts.catalogue_error is None and day.listed != release.revision:
         yield (
             Kind.UNLISTED,
@@ -290,10 +292,10 @@ def _of_release(settings: Settings, facts: Facts, day: DayState) -> Iterator[Sai
         yield (
             Kind.UNLIKE,
             "its noisy measurements contradict the stream's habits by more than noise can: it was estimated "
-            "as a first day is, with wider bands; if readings are broken, restate it once they are mended",
+            "as a first day is, with wider bands; if readings are broken, restate it once they are corrected",
         )
-    for one in facts.far:
-        if one.day == day.day:
+    for one in facts.surprises.far:
+        if one.day == day.day == last:
             words = (
                 f"the published mean of {settings.called(one.region)} is {one.words} the median of the "
                 f"{settings.stream.period}s before: ask its supplier about unit and sign; said by "

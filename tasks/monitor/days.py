@@ -159,7 +159,7 @@ def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, 
     listed = {entry.period: entry for entry in (facts.catalogue.listed if facts.catalogue else ())}
     accepted = frozenset(settings.watching.accepted_gaps)
     found = []
-    for day in facts.days(settings):
+    for day in facts.days:
         if day in facts.releases:
             state = _released(settings, facts, listed.get(day), day, now)
         else:

@@ -1,13 +1,14 @@
-"""What is known of a stream at one moment: read from ledger, folders and catalogue, judged elsewhere."""
+"""Facts of a stream at one moment: read from ledger, folders and catalogue, judged elsewhere."""
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from math import floor, inf, isfinite, log
+from functools import cache
+from math import floor, inf, log
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -20,7 +21,7 @@ from optstream.catalogue.index import DayEntry, day_entries
 from optstream.catalogue.layout import DATA
 from optstream.catalogue.metadata import check_page
 from optstream.errors import LedgerError, OptStreamError, ParameterError, PublicationError
-from optstream.ledger import Key, Ledger, ReleaseOutline, ReleaseState
+from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.stream import Measured, day_of, period_from
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
@@ -282,11 +283,6 @@ class Comparison:
         return abs(self.mean - self.usual) > explained and not 1 / FACTOR < self.ratio < FACTOR
 
     @property
-    def distance(self) -> float:
-        """The absolute log ratio, infinite without a logarithm."""
-        return abs(log(self.ratio)) if self.ratio > 0 else inf
-
-    @property
     def words(self) -> str:
         """The mean relative to the median: "12 times", "1/40 of", "of the other sign than"."""
         if self.ratio < 0:
@@ -298,24 +294,43 @@ class Comparison:
         return f"{figure} times" if self.ratio > 1 else f"1/{figure} of"
 
 
-def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]) -> tuple[Comparison, ...]:
-    """Compare the last listed day with the up to 28 before it, for each leaf with a week of figures."""
-    if not listed:
-        return ()
-    newest, before = listed[-1], [one.file_hash for one in listed[-1 - MOST_DAYS : -1]]
-    of_leaves = pl.col("node").is_in(list(leaves))
-    usual = (
-        kept.filter(of_leaves & pl.col("file_hash").is_in(before))
-        .group_by("node")
-        .agg(pl.col("mean").median().alias("usual"), pl.len().alias("days"))
-        .filter(pl.col("days") >= LEAST_DAYS)
+class Surprises(NamedTuple):
+    """Comparisons of all leaves on the newest listed day, the farthest first; the far ones of `MOST_DAYS`."""
+
+    newest: tuple[Comparison, ...] = ()
+    far: tuple[Comparison, ...] = ()
+
+
+def compare(
+    figures: pl.DataFrame, listed: Sequence[Entry], leaves_of: Callable[[date], Collection[str]]
+) -> Surprises:
+    """Compare each of the last listed days with the up to 28 before it: leaves with a week of figures."""
+    known = set(figures["file_hash"].unique())
+    recent = [one for one in listed if one.file_hash in known][-2 * MOST_DAYS :]
+    if not recent:
+        return Surprises()
+    numbers = pl.DataFrame({"file_hash": [one.file_hash for one in recent], "number": range(len(recent))})
+    ratio, last = pl.col("mean") / pl.col("usual"), len(recent) - 1
+    rows = (
+        figures.join(numbers, on="file_hash")
+        .sort("number", "node")
+        .with_columns(
+            usual=pl.col("mean")
+            .rolling_median_by("number", f"{MOST_DAYS}i", min_samples=LEAST_DAYS, closed="left")
+            .over("node")
+        )
+        .filter(pl.col("number") > last - MOST_DAYS, pl.col("usual") != 0, pl.col("mean").is_finite())
+        .filter((pl.col("number") == last) | ~ratio.is_between(1 / FACTOR, FACTOR, closed="none"))
     )
-    day = kept.filter(of_leaves & (pl.col("file_hash") == newest.file_hash)).join(usual, on="node")
-    columns = ("node", "mean", "usual", "noise", "model")
-    return tuple(
-        Comparison(newest.period, node, mean, median, noise or 0.0, error or 0.0)
-        for node, mean, median, noise, error in day.sort("node").select(columns).iter_rows()
-        if isfinite(mean) and median
+    days: defaultdict[int, list[Comparison]] = defaultdict(list)
+    columns = ("number", "node", "mean", "usual", "noise", "model")
+    for number, node, mean, usual, noise, error in rows.select(columns).iter_rows():
+        day = recent[number].period
+        if node in leaves_of(day):
+            days[number].append(Comparison(day, node, mean, usual, noise or 0.0, error or 0.0))
+    farthest = sorted(days[last], key=lambda one: -abs(log(one.ratio)) if one.ratio > 0 else -inf)
+    return Surprises(
+        tuple(farthest), tuple(one for number in sorted(days)[::-1] for one in days[number] if one.is_far)
     )
 
 
@@ -333,10 +348,10 @@ class Hold(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a stream at one moment; only `suspect` and `user_suites` depend on readings.
+    """Facts of a stream at one moment; only `suspect` and `user_suites` depend on readings.
 
-    figures: the pages' summaries. newest: the newest published day; unlike: the days that its self-check
-    found unlike all others; without: which covariates it lacked.
+    figures: the pages' summaries. days: from first to last. newest: the newest published day; unlike: the
+    days that its self-check found unlike all others; without: which covariates it lacked.
     """
 
     live: bool
@@ -353,22 +368,17 @@ class Facts:
     page: BudgetSummary | None
     audit: AuditRecord | None
     figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
+    days: Sequence[date] = ()
     newest: date | None = None
     unlike: tuple[date, ...] = ()
     without: tuple[str, ...] = ()
     lost: Mapping[date, str] = field(default_factory=dict)
     suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
-    far: tuple[Comparison, ...] = ()
+    surprises: Surprises = Surprises()  # noqa: RUF009 - immutable
     page_behind: bool = False
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
     unsaid_noise: tuple[tuple[str, str], ...] = ()
     clock_ahead: str | None = None
-
-    def days(self, settings: Settings) -> list[date]:
-        """Return the days, or hours, to be looked at, first to last."""
-        if self.first is None or self.last is None:
-            return []
-        return settings.calendar.periods(self.first, self.last)
 
     @property
     def replaced_day(self) -> date | None:
@@ -391,7 +401,7 @@ class Facts:
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
-    """Read what is known of a stream; opens no dump. Raises LedgerError for a refusing or missing ledger."""
+    """Read the facts of a stream; opens no dump. Raises LedgerError for a refusing or missing ledger."""
     stream = settings.stream.name
     # the ledger before the catalogue, which is replaced before the ledger has a day as published; in the
     # ledger's order a later revision of a day comes after
@@ -421,9 +431,12 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     newest = max(published, default=None)
     unlike, without = ((), ()) if newest is None else _of_newest(settings, newest, releases[newest])
     books = read_book(settings, ledger) if ledger and releases else ()
+    known_noise, said = ledger.known_noise(stream) if ledger and catalogue else (), tuple[object, ...]()
+    if known_noise:
+        with suppress(PublicationError):
+            said = read_about(open_storage(settings.published_folder)).known_noise
     figures, listed = kept_figures(settings), catalogue.listed if catalogue else ()
-    leaves = settings.tree_of(listed[-1].period).leaves if listed else ()
-    compared = () if figures is None else compare(figures, listed, leaves)
+    leaves_of = cache(lambda day: frozenset(settings.tree_of(day).leaves))
     return Facts(
         live=live,
         first=first,
@@ -435,10 +448,11 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         is_own_ledger=not (ledger and catalogue and ledger.missing_heads([catalogue.ledger_head])),
         arrivals=arrivals,
         refused=verdicts.refused & unreleased,
-        budget=budget_of(settings, ledger) if ledger else Budget(settings.model, Fraction(0)),
+        budget=budget_of(settings, ledger) if ledger else Budget(model=settings.model, spent=Fraction(0)),
         page=next((page for page in books if page.name == settings.privacy.population), None),
         audit=last_audit(settings),
         figures=figures,
+        days=expected,
         newest=newest,
         unlike=unlike,
         without=without,
@@ -448,10 +462,10 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
             for day, regions in verdicts.suspect.items()
             if day in recent & releases.keys() and releases[day].withdrawn is None
         },
-        far=tuple(one for one in compared if one.is_far),
+        surprises=Surprises() if figures is None else compare(figures, listed, leaves_of),
         page_behind=_page_behind(settings, ledger, catalogue, now),
         user_suites={day: lines for day, lines in of_users.items() if day in recent},
-        unsaid_noise=_unsaid(settings, ledger) if ledger and catalogue else (),
+        unsaid_noise=tuple(one for one in known_noise if one not in said),
         clock_ahead=clock_ahead(settings, ledger, max(releases)) if ledger and releases else None,
     )
 
@@ -478,10 +492,8 @@ def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOu
     stream, found = settings.stream.name, {}
     taken = [ledger.event_times(stream, kind) for kind in _TAKEN] if under_way else []
     for day, one in under_way.items():
-        record = ledger.find(Key(stream, one.period, one.revision))
-        if record is not None:
-            times = (each.get((one.period, one.revision)) for each in taken)
-            found[day] = Hold(max(filter(None, times), default=record.lease_until), record.lease_until)
+        times = (each.get((one.period, one.revision)) for each in taken)
+        found[day] = Hold(max(filter(None, times), default=one.lease_until), one.lease_until)
     return found
 
 
@@ -489,36 +501,30 @@ def _of_newest(
     settings: Settings, day: date, release: ReleaseOutline
 ) -> tuple[tuple[date, ...], tuple[str, ...]]:
     """Return `unlike` and `without` of `Facts`, by the day's stored measurements, which are noisy."""
-    has_check, unlike = settings.mechanism.kind.has_self_check, tuple[date, ...]()
-    if not (has_check or settings.covariates):
+    given, unlike = settings.covariates, tuple[date, ...]()  # no stream of hours has covariates
+    if not (settings.mechanism.kind.has_self_check or given):
         return (), ()
     try:
         folder = settings.measurements_of(day, release.revision)
         measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))
     except (LedgerError, ParameterError, OSError):
         return (), ()
-    if has_check:
+    if settings.mechanism.kind.has_self_check:
         with suppress(ParameterError):
             events = mechanism_for(settings, day, release.revision).events(measured)
             unlike = tuple(ORIGIN + timedelta(days=number) for number in events)
-    return unlike, _missing_covariates(settings, day, measured)
-
-
-def _missing_covariates(settings: Settings, day: date, measured: Measured) -> tuple[str, ...]:
-    if not settings.covariates:  # as every stream of hours
-        return ()
+    if not given:
+        return unlike, ()
     from optstream.mechanisms.history_informed import COVARIATES, LATE  # it takes a second
 
     before, number = measured.before or {}, (day - ORIGIN).days
     known = [Covariate.from_document(one) for key in (COVARIATES, LATE) for one in before.get(key, ())]
     # of one that is public on a later day only, the newest value may be as old as that
-    in_time = {one.name for one in known if one.tells(number + 1 - max(one.lag_days, 1))}
-    missing = [one for one in settings.covariates if one.name not in in_time]
-    if not missing:
-        return ()
-    unread = read_covariates(settings, day).unread
+    in_time = {one.name for one in known if one.has_value_on(number + 1 - max(one.lag_days, 1))}
+    missing = [one for one in given if one.name not in in_time]
+    unread = read_covariates(settings, day).unread if missing else {}
     without = "covariate {0.name}: {0.path} had no value of the day"
-    return tuple(unread.get(one.name, without.format(one)) for one in missing)
+    return unlike, tuple(unread.get(one.name, without.format(one)) for one in missing)
 
 
 def _page_behind(
@@ -534,11 +540,3 @@ def _page_behind(
         return not place.is_file(PAGE) or bool(check_page(place, catalogue))
     except (PublicationError, OSError):
         return True
-
-
-def _unsaid(settings: Settings, ledger: Ledger) -> tuple[tuple[str, str], ...]:
-    known, said = ledger.known_noise(settings.stream.name), tuple[tuple[str, str], ...]()
-    if known:
-        with suppress(PublicationError):
-            said = read_about(open_storage(settings.published_folder)).known_noise
-    return tuple(one for one in known if one not in said)

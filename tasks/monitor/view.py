@@ -23,7 +23,7 @@ from tasks.ledger.show import DayHeadroom, WindowHeadroom
 from tasks.monitor.alarms import DEPENDS, Alarm, alarms_of
 from tasks.monitor.days import DayState, State, days_of
 from tasks.monitor.facts import Facts, look
-from tasks.release.outcomes import BudgetDocument, budget_document
+from tasks.release.outcomes import Budget as Spent
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class DayLeft(DayHeadroom):
     because: str = Field("", exclude=True)
 
 
-class Budget(BudgetDocument):
+class Budget(Spent):
     """The privacy budget, by the accountant."""
 
     windows: list[Window] = Field(description="those that the last release or a later one meets")
@@ -153,7 +153,7 @@ def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
         "counts": view.counts,
         "days": view.days,
         "alarms": view.alarms,
-        "budget": dict(budget_document(facts.budget)) | left,
+        "budget": dict(facts.budget) | left,
         "last_audit": facts.audit,
         "replaced_readings": {"day": facts.replaced_day, "note": DEPENDS, "regions": facts.replaced()},
         "published": str(settings.published_folder),

@@ -26,7 +26,7 @@ from sqlalchemy.exc import ArgumentError
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.backends import check_conditions
 from optstream.errors import DumpError, NoiseError, OptStreamError, PublicationError
-from optstream.ledger import Key, Ledger, ReleaseState
+from optstream.ledger import Ledger, ReleaseState
 from optstream.ledger.records import LONGEST_LEASE
 from optstream.noise import NoiseSource, secure_noise
 from optstream.storage.store import StoreUrl, open_store
@@ -41,7 +41,7 @@ from tasks.ledger.open import find_ledger
 from tasks.operate.permissions import OTHERS, exposed, mode_of, quoted, writable
 from tasks.operate.purge import release_folders
 from tasks.release.draw import make_ready
-from tasks.release.lineage import told_releases
+from tasks.release.lineage import released_by_lineage
 from tasks.release.mechanism import clashes
 from tasks.release.outcomes import Printed
 from tasks.release.witness import behind
@@ -294,15 +294,14 @@ def _leases(case: Case, ledger: Ledger) -> Lines:
     """Leases that end later than any lease can, and days that no run has processed for longer than that."""
     clock, stream = ledger.lease_time(case.now), case.settings.stream.name
     for one in ledger.outlines(stream):
-        held = ledger.find(Key(stream, one.period, one.revision)) if one.state.is_under_way else None
-        if held is None:
+        if not one.state.is_under_way:
             continue
-        place, until = f"{one.period} revision {one.revision}", _minute(held.lease_until)
-        if held.lease_until > clock + LONGEST_LEASE:
-            rule = f"{held.owner} holds it until {until}, over a day from now: its clock ran ahead"
+        place, until = f"{one.period} revision {one.revision}", _minute(one.lease_until)
+        if one.lease_until > clock + LONGEST_LEASE:
+            rule = f"{one.owner} holds it until {until}, over a day from now: its clock ran ahead"
             remedy = f"if that run is gone, `optstream ledger release-lease {one.period} --why …` frees it"
             yield WRONG, place, rule, remedy
-        elif held.lease_until < clock - LONGEST_LEASE:
+        elif one.lease_until < clock - LONGEST_LEASE:
             rule = f"it is {one.state.value.lower()}, and the lease of its last run ended {until}"
             yield WARNING, place, rule, f"`optstream run --date {one.period}` finishes it"
 
@@ -329,7 +328,7 @@ def _restored(settings: Settings, ledger: Ledger, known: set[tuple[str, int]]) -
     """What witnesses, trusted folder and lineage know and the ledger does not."""
     for problem in behind(settings, ledger):
         yield WRONG, "ledger.url", problem, "no day will be released before (docs/recover.md)"
-    places = dict.fromkeys(told_releases(settings), settings.lineage_folder)
+    places = dict.fromkeys(released_by_lineage(settings), settings.lineage_folder)
     for parent in (settings.staging_folder, settings.measurements_folder):
         places |= dict(release_folders(parent / settings.stream.name))
     unknown = sorted(places.keys() - known)

@@ -1,6 +1,6 @@
 """The signing key: made once, kept in the trusted zone, never shown; it signs what the ledger knows."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -92,8 +92,7 @@ def next_number(settings: Settings, found: int) -> int:
     return number
 
 
-Ranks = Mapping[date, tuple[int, int]]
-"""By day, revision and vintage."""
+NOTHING = "nothing was signed and nothing published"
 RESTORE = "restore catalogue.json from a copy, and see `optstream ledger verify`"
 
 
@@ -114,21 +113,25 @@ def signer_of(settings: Settings, ledger: Ledger, mending: Collection[date] | No
             newest[day] = max(newest.get(day, (0, 0)), (one.revision, vintage))
 
     def confirm(entries: Sequence[Entry]) -> None:
-        for line in _unconfirmed(settings, ledger, entries, newest, mending):
-            raise PublicationError(f"nothing was signed and nothing published: {line}")
+        for line in _unconfirmed(settings.stream.name, ledger, entries, mending or ()):
+            raise PublicationError(f"{NOTHING}: {line}")
+        listed = {entry.period: (entry.revision, entry.vintage) for entry in entries}
+        for day in sorted(set(newest) - set(mending or ())):
+            if (day in listed or mending is None) and listed.get(day, (-1, -1)) < newest[day]:
+                what = "lists an older release of it" if day in listed else "does not list it"
+                raise PublicationError(
+                    f"{NOTHING}: {day} is published, and catalogue.json {what}; `optstream publish {day}` "
+                    f"puts it back, or `optstream withdraw --date {day} --reason WHY` gives it up "
+                    "(`optstream ledger verify` names all)"
+                )
 
     return Signer(own, confirm, partial(next_number, settings), read_public_keys(files) if files else {})
 
 
 def _unconfirmed(
-    settings: Settings,
-    ledger: Ledger,
-    entries: Sequence[Entry],
-    newest: Ranks,
-    mending: Collection[date] | None,
+    stream: str, ledger: Ledger, entries: Sequence[Entry], mending: Collection[date]
 ) -> Iterator[str]:
-    """Differences between a catalogue and the ledger, which has the newest releases by day."""
-    stream = settings.stream.name
+    """Entries of a catalogue that the ledger, as it is now, does not know so."""
     releases = {(one.period, one.revision): one for one in ledger.outlines(stream)}
     vintages = ledger.vintages(stream)
     taken_back = []
@@ -139,7 +142,7 @@ def _unconfirmed(
             yield f"catalogue.json lists {entry.period} with bytes that the ledger does not know; {RESTORE}"
         elif entry.withdrawn and release.withdrawn is None and release.state is not ReleaseState.VOID:
             yield f"catalogue.json calls {entry.period} withdrawn, and the ledger does not; {RESTORE}"
-        elif release.withdrawn is not None and not entry.withdrawn and entry.period not in (mending or ()):
+        elif release.withdrawn is not None and not entry.withdrawn and entry.period not in mending:
             taken_back.append(entry.period)
     if taken_back:
         days = "".join(f" --date {day}" for day in taken_back)
@@ -149,17 +152,6 @@ def _unconfirmed(
         )
     if ledger.missing_heads(entry.ledger_head for entry in entries):
         yield f"catalogue.json has an entry with a head that the ledger does not know; {RESTORE}"
-    listed = {entry.period: (entry.revision, entry.vintage) for entry in entries}
-    for day in sorted(set(newest) - set(mending or ())):
-        if day not in listed and mending is not None:
-            continue
-        if listed.get(day, (-1, -1)) < newest[day]:
-            what = "lists an older release of it" if day in listed else "does not list it"
-            yield (
-                f"{day} is published, and catalogue.json {what}; `optstream publish {day}` puts it back, "
-                f"or `optstream withdraw --date {day} --reason WHY` gives it up (`optstream ledger verify` "
-                "names all)"
-            )
 
 
 def recorded_otherwise(entry: Entry, release: ReleaseOutline, known: Sequence[Vintage]) -> str | None:

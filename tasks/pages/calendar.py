@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from optstream.catalogue.index import day_entries
 from optstream.stream import Calendar, days_from
@@ -18,35 +18,30 @@ RECENT_DAYS = 60
 STRETCHES_SHOWN = 40
 
 
+class Absent(NamedTuple):
+    """The state of a day of which readers know no release, in the form of a `State`."""
+
+    value: str = "absent"
+    letter: str = "–"
+    colour: str = "warn"
+    meaning: str = "is not published"
+
+
+ABSENT = Absent()
+
+
 @dataclass(frozen=True)
 class Mark:
-    """A day of the calendar. kind: None where readers know of no release. note: why it is so, in words."""
+    """A day of the calendar. note: why it is so, in words."""
 
     day: date
-    kind: State | None
+    state: State | Absent
     note: str = ""
 
     @property
-    def state(self) -> str:
-        return "absent" if self.kind is None else self.kind.value
-
-    @property
-    def letter(self) -> str:
-        return "–" if self.kind is None else self.kind.letter
-
-    @property
-    def colour(self) -> str:
-        """The class of its cell."""
-        return "warn" if self.kind is None else self.kind.colour
-
-    @property
-    def meaning(self) -> str:
-        return "is not published" if self.kind is None else self.kind.meaning
-
-    @property
     def words(self) -> str:
-        """What is read out, and shown where the pointer rests."""
-        return f"{day_in_words(self.day)}: {self.state}{f', {self.note}' if self.note else ''}"
+        """Read out, and shown where the pointer rests."""
+        return f"{day_in_words(self.day)}: {self.state.value}{f', {self.note}' if self.note else ''}"
 
 
 def marks_of_facts(facts: PublicFacts) -> tuple[Mark, ...]:
@@ -61,7 +56,7 @@ def marks_of_facts(facts: PublicFacts) -> tuple[Mark, ...]:
     found = []
     for day in days:
         if (entry := entries.get(day)) is None:
-            found.append(Mark(day, None))
+            found.append(Mark(day, ABSENT))
         elif day in facts.lost:
             found.append(Mark(day, State.LOST, f"its file is {facts.lost[day]}"))
         elif entry.withdrawn:
@@ -88,14 +83,14 @@ def _note(day: DayState, called: Callable[[str], str]) -> str:
 
 def calendar(marks: Sequence[Mark], *, all_days: bool) -> dict[str, Any]:
     """Return the values of the template, by name. all_days: whether with those before the last 60."""
-    used = {mark.kind: mark for mark in marks}
+    used = {mark.state: mark for mark in marks}
     found = stretches(marks)
     return {
         "months": months_of(marks[-RECENT_DAYS:]),
         "older": months_of(marks[:-RECENT_DAYS]) if all_days else [],
         "n_older": max(0, len(marks) - RECENT_DAYS),
         "counts": counted_states(marks),
-        "legend": [used[kind] for kind in (*State, None) if kind in used],
+        "legend": [used[state] for state in (*State, ABSENT) if state in used],
         "stretches": found[:STRETCHES_SHOWN],
         "n_stretches": len(found),
     }
@@ -112,14 +107,14 @@ def months_of(marks: Sequence[Mark]) -> list[tuple[str, list[Mark | None]]]:
 
 def counted_states(marks: Sequence[Mark]) -> str:
     """ "363 published, 2 withdrawn": in the order of the states."""
-    counts = Counter(mark.kind for mark in marks)
-    return ", ".join(f"{counts[kind]:,} {kind or 'absent'}" for kind in (*State, None) if counts[kind])
+    counts = Counter(mark.state for mark in marks)
+    return ", ".join(f"{counts[one]:,} {one.value}" for one in (*State, ABSENT) if counts[one])
 
 
 def stretches(marks: Sequence[Mark]) -> list[tuple[str, Mark, int]]:
     """Return when, the first and how many: runs of alike days that are not simply published, newest first."""
-    special = (mark for mark in marks if mark.kind is not State.PUBLISHED or mark.note)
-    runs = alike_in_a_row(special, lambda mark: (mark.kind, mark.note))
+    special = (mark for mark in marks if mark.state is not State.PUBLISHED or mark.note)
+    runs = alike_in_a_row(special, lambda mark: (mark.state, mark.note))
     return [
         (" to ".join(dict.fromkeys(day_in_words(one.day) for one in (own[0], own[-1]))), own[0], len(own))
         for own in reversed(runs)

@@ -64,16 +64,12 @@ class DayFacts:
 
 
 def read_day(settings: Settings, day: date) -> DayFacts:
-    """Return what is known of one day; opens no dump. Raises LedgerError if the database refuses."""
+    """Return the facts of one day; opens no dump. Raises LedgerError if the database refuses."""
     arrival = None
     with suppress(OSError):
         arrival = arrivals_of(settings, [day]).get(day)
     files = {} if arrival is None else {part: _facts(own) for part, own in arrival.files.items()}
-    results = tuple(
-        one
-        for one in result_files(settings)
-        if one.first <= day <= one.last and one.path.suffix == ".json" and not one.path.name.startswith(".")
-    )
+    results = tuple(one for one in result_files(settings, ".json") if one.first <= day <= one.last)
     objected = frozenset(one.path.name for one in results if _objects(one))
     stream, period = settings.stream.name, day.isoformat()
     with ledger_if_any(settings) as ledger:

@@ -59,9 +59,9 @@ def _samples(snapshot: Snapshot, now: datetime) -> Iterator[tuple[str, tuple[str
         for severity in () if kind.depends_on_readings else Severity:
             yield "alarms", (kind.value, severity.value), float(alarms[kind, severity])
     budget = view.facts.budget
-    yield "window_epsilon_granted", (), budget.told(budget.grant)
-    yield "window_epsilon_charged", (), budget.told(budget.spent)
-    yield "window_epsilon_headroom", (), budget.told(budget.grant) - budget.told(budget.spent)
+    yield "window_epsilon_granted", (), budget.in_epsilon(budget.grant)
+    yield "window_epsilon_charged", (), budget.in_epsilon(budget.spent)
+    yield "window_epsilon_headroom", (), budget.in_epsilon(budget.grant) - budget.in_epsilon(budget.spent)
     listed = [day.day for day in view.days if day.listed is not None]
     if listed:
         ended = settings.calendar.ends_at(max(listed))

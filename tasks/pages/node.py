@@ -17,7 +17,7 @@ from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.layout import SUPERSEDED, folder_of, is_release_name
 from optstream.catalogue.read import read_columns, read_statement
 from optstream.errors import PublicationError
-from optstream.stream import AggregationTree, day_of, days_from
+from optstream.stream import day_of, days_from
 from tasks.config import Settings
 from tasks.pages import render
 from tasks.pages.render import Chart, chart, line, quantity_of, unit_of
@@ -80,7 +80,11 @@ def _plain(text: str) -> str:
 
 def node_page(settings: Settings, node: str, span: Span) -> dict[str, Any]:
     """Return the values of the template, by name. Raises PublicationError as `read_nodes`."""
-    tree = _tree_with(settings, node, span)
+    periods = settings.dated_hierarchy.periods
+    later = [tree for first, tree in periods if first is not None and first > span.last]
+    upto = [tree for first, tree in periods if first is None or first <= span.last]
+    # that of the span's last day; where the node is none of it, the nearest one that has it
+    tree = next(tree for tree in (*reversed(upto), *later) if node in tree.nodes)
     above, children = tree.parents[tree.nodes.index(node)], tree.children_of(node)
     curve = node_chart(settings, node, span, children)
     own = curve["spans"][0]["lines"][0]
@@ -141,16 +145,8 @@ def node_chart(settings: Settings, node: str, span: Span, children: Sequence[str
     )
 
 
-def _tree_with(settings: Settings, node: str, span: Span) -> AggregationTree:
-    """The tree of the span's last day; where the node is none of it, the nearest one that has it."""
-    periods = settings.dated_hierarchy.periods
-    later = [tree for first, tree in periods if first is not None and first > span.last]
-    upto = [tree for first, tree in periods if first is None or first <= span.last]
-    return next(tree for tree in (*reversed(upto), *later) if node in tree.nodes)
-
-
 def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date]) -> pl.DataFrame:
-    """Return what is published of these nodes and days, `COLUMNS`; PublicationError for an altered file."""
+    """Return published figures of these nodes and days, `COLUMNS`; PublicationError for an altered file."""
     place = open_storage(settings.published_folder)
     catalogue = read_catalogue(place)
     frames = [pl.DataFrame(schema=COLUMNS)]

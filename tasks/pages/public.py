@@ -7,10 +7,10 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
-from functools import cache, partial
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -113,7 +113,7 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     except OptStreamError as error:
         problem = str(error)
     if facts is not None:
-        curves = {  # `tasks.pages.snapshot.kept_curves` reads them
+        curves = {  # `tasks.pages.snapshot` reads them
             "catalogue": digest_of(facts.catalogue),
             "chart": published_chart(facts),
             "lost": {str(day): f"is {what}" for day, what in facts.lost.items()},
@@ -201,6 +201,10 @@ def public_page(facts: PublicFacts) -> bytes:
     value, listed = facts.catalogue.value_column, facts.listed
     days = day_entries(facts.catalogue.entries)
     changed = [one for one in reversed(days) if one.revision or one.vintage or one.withdrawn]
+    by_level = [n for _, n in sorted(Counter(node.level for node in facts.nodes).items())]
+    shares = None if facts.statement is None else facts.statement.mechanism.get("level_shares")
+    if not isinstance(shares, list) or len(shares) != len(by_level):
+        shares = []  # each level's share of epsilon, root first, where it is stated
     return render.page(
         "public",
         is_static=True,
@@ -215,11 +219,12 @@ def public_page(facts: PublicFacts) -> bytes:
         lost_shown=LOST_SHOWN,
         recent_entries=tuple(reversed(listed[-RECENT_DAYS:])),
         calendar=calendar(marks_of_facts(facts), all_days=True),
-        by_level=[n for _, n in sorted(Counter(node.level for node in facts.nodes).items())],
-        shares=facts.level_shares,
+        by_level=by_level,
+        shares=shares if all(isinstance(share, str) for share in shares) else [],
+        has_total=facts.daily is not None and facts.daily["error"].is_finite().any(),
         chart=published_chart(facts),
         z=render.Z,
-        coverage=_measured_coverage(),
+        coverage=json.loads((files("tasks.pages") / "static" / "coverage.json").read_bytes()),
         document=None if facts.statement is None else facts.statement.to_json(),
         changed=changed[:STRETCHES_SHOWN],
         n_changed=len(changed),
@@ -232,6 +237,7 @@ def published_chart(facts: PublicFacts) -> render.Chart | None:
         return None
     value, name_of = facts.catalogue.value_column, partial(called, facts=facts.about.nodes)
     nodes = [node.name for node in facts.nodes[: facts.n_drawn]]
+    n_recent = min(RECENT_DAYS, (facts.listed[-1].period - facts.listed[0].period).days + 1)
 
     def drawn(label: str, figures: pl.DataFrame) -> render.Chart:
         own = figures.partition_by("node", maintain_order=True)
@@ -245,19 +251,13 @@ def published_chart(facts: PublicFacts) -> render.Chart | None:
         render.quantity_of(value),
         render.unit_of(value),
         [
-            drawn(f"each step of the last {render.counted(facts.n_recent, 'day')}", facts.recent),
+            drawn(f"each step of the last {render.counted(n_recent, 'day')}", facts.recent),
             drawn("daily means of all days", facts.daily),
         ],
         nodes=[name_of(node) for node in nodes],
-        least=facts.least,
+        # of counts
+        least=0.0 if facts.statement is not None and facts.statement.bands is not None else None,
     )
-
-
-@cache
-def _measured_coverage() -> dict[str, Any]:
-    """How often bands held the truth where it is known, as `make coverage` measured it, by epsilon."""
-    found: dict[str, Any] = json.loads((files("tasks.pages") / "static" / "coverage.json").read_bytes())
-    return found
 
 
 def deployment_of(

@@ -60,7 +60,11 @@ def read_summaries(path: Path) -> pl.DataFrame:
 def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
     """Return the rows of a file; a day's noise is known only if it is known at every step."""
     columns = error_columns(value)
-    rows = _upper_levels(read_columns(place, entry, {"step", "node", "level", value, *columns}, set(columns)))
+    rows = read_columns(place, entry, {"step", "node", "level", value, *columns}, set(columns))
+    first = rows.filter(pl.col("step") == rows["step"].min())
+    if first.height > MOST_SUMMED:
+        names = first.sort("level", "node").head(MOST_SUMMED)["node"]
+        rows = rows.filter(pl.col("node").is_in(names.implode()))
     own = entry.own if isinstance(entry, DayEntry) else (entry,)
     stated = [read_statement(place, one) for one in own]
     terms = list(dict.fromkeys(one.terms_in_words for one in stated))
@@ -76,15 +80,6 @@ def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
         terms=pl.lit(terms, dtype=pl.List(pl.String)),
         size=pl.lit(_size(place, entry), dtype=pl.Int64),
     ).select(pl.lit(entry.file_hash).alias("file_hash"), *[*SCHEMA][1:])
-
-
-def _upper_levels(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of the first nodes, level by level: a function of the release alone."""
-    first = rows.filter(pl.col("step") == rows["step"].min())
-    if first.height <= MOST_SUMMED:
-        return rows
-    names = first.sort("level", "node").head(MOST_SUMMED)["node"]
-    return rows.filter(pl.col("node").is_in(names.implode()))
 
 
 def _size(place: Storage, entry: Entry) -> int:
@@ -173,16 +168,6 @@ class PublicFacts:
         return 0 if self.daily is None else self.daily["node"].n_unique()
 
     @property
-    def n_recent(self) -> int:
-        """How many days have each step drawn."""
-        return min(RECENT_DAYS, (self.listed[-1].period - self.listed[0].period).days + 1)
-
-    @property
-    def least(self) -> float | None:
-        """The least possible value of the newest release: 0 of counts, None where nothing says."""
-        return None if self.statement is None or self.statement.bands is None else 0.0
-
-    @property
     def margin(self) -> str | None:
         """The name of the last level, where the newest release states that it is a margin; else None."""
         stated = None if self.statement is None else self.statement.mechanism.get(MARGIN)
@@ -192,20 +177,6 @@ class PublicFacts:
         """Return a level's name where a sentence begins: "Level 1", or "Margin sector"."""
         last = max((node.level for node in self.nodes), default=0)
         return f"Level {level}" if self.margin is None or level < last else f"Margin {self.margin}"
-
-    @property
-    def level_shares(self) -> tuple[str, ...]:
-        """Return each level's share of epsilon, root first, or () where none is stated."""
-        stated = None if self.statement is None else self.statement.mechanism.get("level_shares")
-        n_levels = len({node.level for node in self.nodes})
-        if not isinstance(stated, list) or len(stated) != n_levels:
-            return ()
-        return tuple(stated) if all(isinstance(share, str) for share in stated) else ()
-
-    @property
-    def has_total(self) -> bool:
-        """Whether any drawn value says how far it may be from the truth."""
-        return self.daily is not None and bool(self.daily["error"].is_finite().any())
 
     @property
     def faint(self) -> list[str]:

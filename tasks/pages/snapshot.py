@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
-import polars as pl
-
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
 from optstream.privacy import PrivacyModel
@@ -25,22 +23,12 @@ from tasks.ingest.formats import facts_of
 from tasks.ledger.open import ledger_if_any
 from tasks.ledger.show import Horizon
 from tasks.monitor.alarms import Key
-from tasks.monitor.facts import (
-    LEAST_DAYS,
-    LONGEST_WATCH,
-    MOST_DAYS,
-    SUSPECT_DAYS,
-    Comparison,
-    Work,
-    compare,
-    last_end,
-    max_runtime,
-)
+from tasks.monitor.facts import LONGEST_WATCH, SUSPECT_DAYS, Work, last_end, max_runtime
 from tasks.monitor.notify import read_memory
 from tasks.monitor.view import StreamView, watch
 from tasks.operate.permissions import check_trusted
+from tasks.plan.backfill import looks_of
 from tasks.plan.dry_run import level_warnings
-from tasks.plan.nightly import looks_of
 from tasks.trusted.files import unexpected
 from tasks.trusted.verdicts import ResultFile, result_files
 
@@ -96,14 +84,6 @@ class Night(NamedTuple):
         return None if self.published is None else max(self.published - self.reserved, timedelta())
 
 
-class Surprises(NamedTuple):
-    """The newest days next to the days before them, by published figures alone, the farthest first."""
-
-    files: tuple[str, ...] = ()
-    newest: tuple[Comparison, ...] = ()
-    far: tuple[Comparison, ...] = ()
-
-
 class Disk(NamedTuple):
     """Sizes of parts (all, last 30 days), and how many hours after its end each day's dump was complete."""
 
@@ -130,7 +110,6 @@ class Snapshot:
     curves: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     guarantees: Mapping[int, PrivacyModel] = field(default_factory=dict, repr=False)
     warnings: tuple[str, ...] = ()
-    surprises: Surprises = Surprises()  # noqa: RUF009 - immutable
     disk: Disk | None = None
     docs: tuple[ResultFile, ...] = ()
     runs: tuple[StreamRun, ...] | None = None
@@ -172,13 +151,7 @@ def snapshot_of(
         reserved, published = (ledger.event_times(name, kind) for kind in ("reserved", "published"))
         # of a day the newest revision is the last
         nights = {period_from(key[0]): Night(at, published.get(key)) for key, at in sorted(reserved.items())}
-    docs = (
-        one
-        for one in result_files(settings)
-        if one.at >= now - timedelta(days=SUSPECT_DAYS)
-        and one.path.suffix == ".html"
-        and not one.path.name.startswith(".")
-    )
+    oldest = now - timedelta(days=SUSPECT_DAYS)
     curves: dict[str, Any] = {}
     with suppress(OSError, ValueError):  # the last night wrote them: `tasks.pages.public`
         curves = json.loads(settings.curves_file.read_bytes())
@@ -192,9 +165,8 @@ def snapshot_of(
         nights=nights,
         curves=curves,
         guarantees={} if ledger is None else ledger.guarantees(name),
-        surprises=_surprises(settings, view, before.surprises if before else Surprises()),
         disk=_disk(settings, view, now, before.disk if before else None),
-        docs=tuple(docs)[:MOST_DOCS],
+        docs=tuple(one for one in result_files(settings, ".html") if one.at >= oldest)[:MOST_DOCS],
         ended=_ended(settings),
     )
 
@@ -214,28 +186,6 @@ def overdue(found: Snapshot, now: datetime) -> tuple[Work, ...]:
 def _ended(settings: Settings) -> dict[Work, datetime]:
     found = {work: last_end(settings, work) for work in get_args(Work)}
     return {work: at for work, at in found.items() if at is not None}
-
-
-def _surprises(settings: Settings, view: StreamView, before: Surprises) -> Surprises:
-    """Compare each of the last listed days with the days before it; before: returned for the same files."""
-    catalogue, kept = view.facts.catalogue, view.facts.figures
-    if catalogue is None or kept is None:
-        return Surprises()
-    hashes = set(kept["file_hash"].unique())
-    listed = [one for one in catalogue.listed if one.file_hash in hashes][-2 * MOST_DAYS :]
-    files = tuple(one.file_hash for one in listed)
-    if before.files == files:
-        return before
-    kept = kept.filter(pl.col("file_hash").is_in(files))
-    days = [
-        compare(kept, listed[: end + 1], settings.tree_of(listed[end].period).leaves)
-        for end in range(max(LEAST_DAYS, len(listed) - MOST_DAYS), len(listed))
-    ]
-    return Surprises(
-        files,
-        tuple(sorted(days[-1] if days else (), key=lambda one: -one.distance)),
-        tuple(one for day in reversed(days) for one in day if one.is_far),
-    )
 
 
 def _disk(settings: Settings, view: StreamView, now: datetime, before: Disk | None) -> Disk:

@@ -213,7 +213,7 @@ def stream_page(snapshot: Snapshot, now: datetime, *, all_days: bool = False) ->
         "runs_problem": snapshot.runs_problem or (NO_SERVER if snapshot.runs is None else ""),
         "windows": window_chart(facts.page, guarantees, settings.stream.time_zone),
         "guarantees": guarantees,
-        "compared": snapshot.surprises,
+        "compared": facts.surprises,
         "compared_days": MOST_DAYS,
         "unit": unit_of(settings.published.value),
         "has_check": settings.mechanism.kind.has_self_check,
@@ -229,7 +229,7 @@ def stream_page(snapshot: Snapshot, now: datetime, *, all_days: bool = False) ->
 
 
 def _plots(snapshot: Snapshot, settings: Settings) -> Iterator[tuple[str, str, Chart]]:
-    """Title, a sentence, and what is drawn."""
+    """Title, a sentence, and the chart."""
     errors = _errors_by_level(snapshot, settings)
     if errors is not None:
         yield "Error by level", "of daily means, root mean square over the nodes of a level", errors

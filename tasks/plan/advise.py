@@ -142,10 +142,8 @@ def _with_key(choice: Choice, key: str, value: Any) -> Choice | None:
     return replace(choice, keys=keys, settings=changed(choice.settings, mechanism={key: value}))
 
 
-# Plans of one stream, judged by their expected errors: from public facts alone, by one prior for all.
-#
-# No folder of the input is opened, and no ledger: the inputs are the configuration, the public size of a
-# typical leaf, and series that are drawn from the prior.
+# Plans of one stream, judged by their expected errors: from the configuration, the public size of a typical
+# leaf, and series that are drawn from one prior for all; no folder of the input is opened, and no ledger.
 
 Values = NDArray[np.float64]
 JITTER = 1e-8  # of a step's relative variance: smooth kernels have matrices that are singular in floats
@@ -158,10 +156,7 @@ NO_SCALE = (
 
 
 class Judged(Printed):
-    """A plan and its expected errors, root first, in the readings' unit; `joint_levels` have joint noise.
-
-    relative: the geometric mean over levels of error by size, by which level shares are chosen.
-    """
+    """A plan and its expected errors, root first; relative: geometric mean over levels of error by size."""
 
     choice: InstanceOf[Choice] = Field(exclude=True)
     label: str
@@ -246,18 +241,16 @@ class Judge:
                 yield self.judged(choice)
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Printed):
     """The plans of a stream, least expected error first; `levels` root first, the margin last."""
 
-    judge: Judge
+    judge: InstanceOf[Judge] = Field(exclude=True)
     levels: tuple[str, ...]
     plans: tuple[Judged, ...]
     configured: Judged
 
     @property
     def settings(self) -> Settings:
-        """The settings of the stream."""
         return self.judge.settings
 
     @property
@@ -277,7 +270,8 @@ def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
     plans += judge.fitting(share_choices(best))
     apart = {(one.relative, *one.level_shares): one for one in reversed(plans)}
     levels = tuple(judge.tree.level_name(level) for level in range(judge.tree.n_levels))
-    return Comparison(judge, levels, tuple(sorted(apart.values(), key=lambda one: one.relative)), configured)
+    rising = tuple(sorted(apart.values(), key=lambda one: one.relative))
+    return Comparison(judge=judge, levels=levels, plans=rising, configured=configured)
 
 
 class WithBlocks(HistoryInformed):
@@ -358,21 +352,14 @@ def total_of(streams: Sequence[Settings]) -> Fraction:
     return min(sum((one.budget.stream_share for one in streams), Fraction(0)), Fraction(1))
 
 
-class StreamAdvice(Printed):
-    """Advice for one stream; `gain` is the part by which the error becomes smaller than as configured.
+class StreamAdvice(Comparison):
+    """Advice for one stream: keys of the configuration, by table, and by which part the error would fall."""
 
-    stream_share: what it would plan with. keys: what to write into the configuration, by table.
-    """
-
-    compared: InstanceOf[Comparison] = Field(exclude=True)
     stream: str
     stream_share: Exact
-    levels: tuple[str, ...]
     proposed: Judged
     keys: dict[str, dict[str, Any]]
     gain: float
-    configured: Judged
-    plans: tuple[Judged, ...]
 
 
 class AdviceDocument(Printed):
@@ -409,18 +396,9 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
         keys = {table: dict(entries) for table, entries in proposed.choice.keys.items()}
         if share != own:
             keys.setdefault("budget", {})["stream_share"] = str(share)
-        advice = StreamAdvice(
-            compared=one,
-            stream=one.settings.stream.name,
-            stream_share=share,
-            levels=one.levels,
-            proposed=proposed,
-            keys=keys,
-            gain=1.0 - proposed.relative / one.configured.relative,
-            configured=one.configured,
-            plans=one.plans,
-        )
-        found.append(advice)
+        own_facts = {"stream": one.settings.stream.name, "stream_share": share, "keys": keys}
+        gain = 1.0 - proposed.relative / one.configured.relative
+        found.append(StreamAdvice(**vars(one), **own_facts, proposed=proposed, gain=gain))
     return AdviceDocument(stream_shares_exceed_epsilon=overdrawn, streams=tuple(found))
 
 

@@ -1,9 +1,9 @@
-"""Which days of a span are missing: from the ledger's outline and the names of the dumps' folders."""
+"""Which days of a span are missing and what they would cost; which days a night takes up, and when."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from itertools import groupby
 from typing import Any, Literal
@@ -15,23 +15,23 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.documents import Period
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import check_metadata, check_page
-from optstream.errors import LedgerError, PublicationError
+from optstream.errors import ConfigurationError, LedgerError, OptStreamError, PublicationError
 from optstream.ledger import GuaranteeLoss, Key, Ledger, WindowLoss
 from optstream.ledger.terms import difference
 from optstream.privacy import PrivacyModel, Spend, worst_window
-from optstream.stream import period_from
+from optstream.stream import day_of, period_from
 from tasks.config import Settings
+from tasks.config.schema import clock_of, minutes_of, schedule_problems
 from tasks.ingest import days_with_dumps
 from tasks.ledger.show import refused_changes
+from tasks.monitor.facts import last_ended, late_from
 from tasks.release.mechanism import Mechanism, mechanism_for
 from tasks.release.outcomes import Exact, Printed, RunDocument, as_float
-from tasks.release.run import Ended, Requested, Run, enrol, look_up, terms_of
+from tasks.release.run import Ended, Requested, Run, Status, enrol, look_up, terms_of
 
 
 class Span(Printed):
-    """A span and what a backfill leaves out. over: what is done with, as the ledger calls it, and how often.
-    absent: days that were never reserved, and of which no region has a dump, rising.
-    """
+    """A span and what a backfill leaves out: days that are over, by their state, and days without a dump."""
 
     first: Period = Field(serialization_alias="from")
     last: Period = Field(serialization_alias="to")
@@ -87,14 +87,16 @@ def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> B
 # What a backfill would charge, as the ledger would judge it, reserving nothing; and documents of it.
 
 
-@dataclass(frozen=True)
-class BackfillCost:
+class BackfillCost(Printed):
     """The worst window before and after, infinite where noise was compromised, and the refused days."""
 
-    grant: Fraction
-    before: Fraction | float
-    after: Fraction | float
-    refused: tuple[date, ...]
+    refused: tuple[Period, ...] = Field(serialization_alias="would_be_refused")
+    grant: Exact
+    grant_float: float | None = as_float("grant")
+    before: Exact = Field(serialization_alias="spent")
+    spent_float: float | None = as_float("before")
+    after: Exact = Field(serialization_alias="would_be_spent")
+    would_be_spent_float: float | None = as_float("after")
 
 
 def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillCost:
@@ -119,7 +121,7 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
             refused.append(day)
         else:
             after = max(after, losses[0].loss.epsilon)
-    return BackfillCost(model.budget, before, after, tuple(refused))
+    return BackfillCost(refused=tuple(refused), grant=model.budget, before=before, after=after)
 
 
 def priced(
@@ -129,9 +131,8 @@ def priced(
     grant: str | None,
     amended: PrivacyModel | None = None,
 ) -> Iterator[tuple[date, tuple[Spend, ...], list[GuaranteeLoss]]]:
-    """Yield each day's plan and what it loses after the ledger's charges and the days before that fit.
-
-    grant: None where the ledger has charged nothing. amended: the model under which charges are priced.
+    """Yield each day's plan and what it loses after the ledger's charges, None where nothing was charged, and
+    the days before that fit. amended: the model under which charges are priced.
     """
     calendar, window = settings.calendar, settings.privacy.window
     recent = list[Spend]()
@@ -155,19 +156,12 @@ def priced(
         yield day, plan, losses
 
 
-class PlanDocument(BackfillPlan):
+class PlanDocument(BackfillCost, BackfillPlan):
     """`optstream backfill --dry-run --json`; holds no reading."""
 
     format: Literal["optstream.backfill-plan/1"] = "optstream.backfill-plan/1"
     stream: str
-    refused: tuple[Period, ...] = Field(serialization_alias="would_be_refused")
     window_steps: int
-    grant: Exact
-    grant_float: float | None = as_float("grant")
-    before: Exact = Field(serialization_alias="spent")
-    spent_float: float | None = as_float("before")
-    after: Exact = Field(serialization_alias="would_be_spent")
-    would_be_spent_float: float | None = as_float("after")
 
 
 class BackfillDocument(RunDocument, Span):
@@ -244,3 +238,67 @@ def pages_are_made(settings: Settings) -> bool:
         return not check_page(place, catalogue) and not any(check_metadata(place, catalogue))
     except PublicationError:
         return False
+
+
+# A scheduled night: when it looks, at which days, and whether something is left that should be published.
+
+LOOK_EVERY = 30  # minutes between the looks of a night
+PATIENT = (Status.WAITING, Status.BUSY)  # what may end well by itself, until the day is late
+
+
+class UnreleasedError(OptStreamError):
+    """A night ended with a day that should be published and is not."""
+
+
+def looks_of(settings: Settings) -> tuple[str, ...]:
+    """Return the crons of the night's looks, half-hourly until [watch] late_after, in the stream's zone."""
+    schedule = settings.scheduling
+    for problem in schedule_problems(schedule, settings.watching, settings.stream):
+        raise ConfigurationError(f"{settings.file}: {problem}")
+    first = clock_of(schedule.cron)
+    if first is None:
+        return (schedule.cron,)
+    last, days = minutes_of(settings.watching.late_after), " ".join(schedule.cron.split()[2:])
+    hours: dict[int, list[str]] = {}
+    for minute in [*range(first, last, LOOK_EVERY), last]:
+        hours.setdefault(minute % 60, []).append(str(minute // 60))
+    return tuple(f"{minute} {','.join(found)} {days}" for minute, found in hours.items())
+
+
+def days_of_night(settings: Settings, ledger: Ledger, now: datetime) -> list[date]:
+    """Return yesterday and, rising, the days before that a night still takes up."""
+    last = last_ended(settings, now)
+    first = settings.watching.first_day
+    if first is None:
+        known = (day_of(period_from(one.period)) for one in ledger.outlines(settings.stream.name))
+        first = min(known, default=day_of(last))
+    first = max(first, day_of(last) - timedelta(days=settings.scheduling.catch_up_days - 1))
+    given_up = set(settings.watching.accepted_gaps)
+    return [one for one in settings.calendar.periods(first, last) if day_of(one) not in given_up]
+
+
+@dataclass(frozen=True)
+class Night:
+    """How a look ended, in words that hold no reading. left: what should be published and is not."""
+
+    words: str
+    left: tuple[str, ...] = ()
+
+
+def night_of(settings: Settings, ended: Sequence[Ended], absent: Iterable[date], now: datetime) -> Night:
+    """Judge a look: a day that waits for its dump, or is with another run, has time until it is late."""
+    words: list[str] = []
+    left: list[str] = []
+    for day in absent:
+        said = f"{day} waiting: no dump"
+        (left if now >= late_from(settings, day) else words).append(said)
+    for one in ended:
+        status = one.outcome.status
+        said = f"{one.day} {status.value}: {one.outcome.message}"
+        if status.is_good:
+            words.append(f"{one.day} {status.value}")
+        elif status in PATIENT and now < late_from(settings, one.day):
+            words.append(said)
+        else:
+            left.append(said)
+    return Night("; ".join(words) or "nothing to do", tuple(left))

@@ -76,9 +76,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Expected:
-    """Root mean square error of a level, the size of a typical node, and the error if nothing were measured,
-    or 0 published; both None where no public scale is known.
-    """
+    """Errors are root mean squares; size, of a typical node, and unmeasured need a public scale."""
 
     error: float
     size: float | None
@@ -86,9 +84,7 @@ class Expected:
 
 
 class Level(Printed):
-    """A level of the tree, or its margin; epsilon: what its plan, repeated, costs any window. No stages:
-    derived. band: None where the draw decides the noise; expected: None where nothing public tells.
-    """
+    """A level of the tree, derived if it has no stages, or its margin; the draw may decide its noise."""
 
     level: int
     name: str
@@ -124,11 +120,8 @@ def _horizons(found: Sequence[tuple[int, HorizonLoss]], info: Any) -> list[dict[
 class DryRun(Printed):
     """What releasing some days would cost, and how noisy it would be; amounts in the currency of `model`.
 
-    share, kept_back: of the privacy budget, which the stream plans with, and which is left to restatements.
-    epsilon: what the plan, repeated, costs any window. fits: whether no window will ever be charged more than
-    the privacy budget, `grant`. points_known: False where the draw chooses them; then OptStream's bands are
-    those of equally spaced ones, and others have none. horizons: numbers of days, and what all readings of
-    one customer in so many lose by this plan.
+    epsilon: what the plan, repeated, costs any window. points_known: False where the draw chooses them; then
+    bands are those of equally spaced ones. horizons: what all readings of one customer lose in so many days.
     """
 
     model: InstanceOf[PrivacyModel] = Field(exclude=True)
@@ -162,9 +155,8 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
     for day in dict.fromkeys(days):
         residue = settings.calendar.first_step(day) % settings.privacy.window
         parts = tuple(feature.parts for feature in settings.features(day))
-        alike.setdefault((settings.calendar.n_steps(day), residue, parts, settings.tree_of(day)), []).append(
-            day
-        )
+        key = settings.calendar.n_steps(day), residue, parts, settings.tree_of(day)
+        alike.setdefault(key, []).append(day)
     periods = tuple(_period(settings, same) for same in alike.values())
     in_rho = model.currency == "rho"
     return DryRun(
@@ -319,9 +311,7 @@ def _with_shares(products: Sequence[DryRun]) -> list[dict[str, Any]]:
 
 
 class SharedBudget(Printed):
-    """The streams of one privacy budget, in its currency. epsilon: what all plans, repeated without end, cost
-    any window at most (Lemma 1). fits: whether that is never more than `grant`.
-    """
+    """The streams of one budget; epsilon: what all plans, repeated, cost any window at most (Lemma 1)."""
 
     population: str
     currency: str

@@ -1,6 +1,4 @@
-"""Draw a reserved day's noise, once: the only step that opens the raw values. Noise is drawn only for a
-reservation, what was drawn is durable before anything reads it, and everything after reads no raw value.
-"""
+"""Draw a reserved day's noise, once: the only step that opens the raw values; what it draws is durable."""
 
 import json
 import threading
@@ -19,7 +17,7 @@ from optstream.stream.state import public_part, raw_bytes, with_raw
 from tasks.release.lineage import record_of_owner
 from tasks.release.mechanism import mechanism_for
 from tasks.release.run import Charged, Drawn, Held, Reserved, Run, renewed, void
-from tasks.release.statement import told_of_draw
+from tasks.release.statement import facts_of_draw
 from tasks.release.witness import bear_witness
 from tasks.trusted.covariates import read_covariates
 from tasks.trusted.files import (
@@ -121,7 +119,7 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> Durable:
     file.preallocate(size, 2**12 + len(raw or b"") + cells)
     try:
         kept = record_of_owner(settings, day.day, day.revision, day.reservation.fencing_token)
-        kept.keep(day.inputs, told_of_draw(settings, day.day, day.revision, mechanism))
+        kept.keep(day.inputs, facts_of_draw(settings, day.day, day.revision, mechanism))
         _begin(run, day, file, goes_on)
     except BaseException:
         with suppress(OSError):  # else it is taken for the draw of another run

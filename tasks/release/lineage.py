@@ -182,7 +182,7 @@ EVENTS = "events.jsonl"
 PRODUCER = "urn:optstream"
 
 
-def told_releases(settings: Settings, days: Sequence[date] | None = None) -> frozenset[tuple[str, int]]:
+def released_by_lineage(settings: Settings, days: Sequence[date] | None = None) -> frozenset[tuple[str, int]]:
     """The days and revisions, of these days or all, that the lineage has as published; read line by line."""
     job, told = f"{settings.stream.name}.release", set()
     wanted = None if days is None else [day.isoformat().encode() for day in days]

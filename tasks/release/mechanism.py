@@ -68,9 +68,7 @@ def mechanism_for(
 
 @dataclass(frozen=True)
 class Memory:
-    """What a period goes on from; `closed`: nothing goes on from private state, which is destroyed (Lemma
-    18).
-    """
+    """What a period goes on from; `closed`: from no private state, which is destroyed (Lemma 18)."""
 
     state: State | None = None
     folder: Path | None = None

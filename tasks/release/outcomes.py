@@ -1,7 +1,6 @@
 """What people are told: outcomes and budget as plain tables, free of any reading."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from math import isfinite
@@ -57,31 +56,30 @@ def is_none(value: object) -> bool:
     return value is None
 
 
-@dataclass(frozen=True)
-class Budget:
-    """What the guarantee gives any window, and what its worst window was charged, in the model's currency."""
+def _by_epsilon(text: str) -> bool:
+    return text.startswith("epsilon")  # which JSON leaves out
 
-    model: PrivacyModel
-    spent: Fraction | float
 
-    @property
-    def grant(self) -> Fraction:
-        return self.model.budget
+def _grant_words(model: PrivacyModel) -> str:
+    """What any window may lose."""
+    return f"epsilon {float(model.budget):g}" if model.currency == "epsilon" else model.in_words
 
-    @property
-    def left(self) -> Fraction | float:
-        return self.grant - self.spent
 
-    @property
-    def currency(self) -> Currency:
-        return self.model.currency
+class Budget(Printed):
+    """What the guarantee gives any window, what the worst one lost, and what it has left, in its currency."""
 
-    @property
-    def in_words(self) -> str:
-        """What any window may lose."""
-        return f"epsilon {float(self.grant):g}" if self.currency == "epsilon" else self.model.in_words
+    model: InstanceOf[PrivacyModel] = Field(exclude=True)
+    window_steps: int = Field(default_factory=lambda known: known["model"].window_length)
+    grant: Exact = Field(default_factory=lambda known: known["model"].budget)
+    grant_float: float | None = as_float("grant")
+    spent: Exact
+    spent_float: float | None = as_float("spent")
+    left: Exact = Field(default_factory=lambda known: known["grant"] - known["spent"])
+    left_float: float | None = as_float("left")
+    currency: Currency = Field(default_factory=lambda known: known["model"].currency, exclude_if=_by_epsilon)
+    in_words: str = Field(default_factory=lambda known: _grant_words(known["model"]), exclude_if=_by_epsilon)
 
-    def told(self, amount: Fraction | float) -> float:
+    def in_epsilon(self, amount: Fraction | float) -> float:
         """An amount as an epsilon: in rho, at the guarantee's delta."""
         return float(amount if isinstance(amount, float) else self.model.to_epsilon(amount))
 
@@ -98,7 +96,7 @@ def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> 
         spent = max(ledger.window_spent(grant, span).epsilon for span in spans)
     else:
         spent = ledger.worst(grant).epsilon
-    return Budget(model, spent)
+    return Budget(model=model, spent=spent)
 
 
 def _spans(calendar: Calendar, days: Sequence[date]) -> list[range]:
@@ -159,20 +157,6 @@ class VerifiedDocument(Printed):
     known_noise: tuple[tuple[Any, ...], ...] | None = left_out()
 
 
-class BudgetDocument(Printed):
-    """What any window may lose, what the worst one lost, and what it has left."""
-
-    window_steps: int
-    grant: Exact
-    grant_float: float | None = as_float("grant")
-    spent: Exact
-    spent_float: float | None = as_float("spent")
-    left: Exact
-    left_float: float | None = as_float("left")
-    currency: Literal["rho"] | None = left_out()
-    in_words: str | None = left_out()
-
-
 class DayDocument(Printed):
     """How a day ended."""
 
@@ -188,7 +172,7 @@ class RunDocument(Printed):
     format: Literal["optstream.run/1", "optstream.backfill/1"] = "optstream.run/1"
     stream: str
     days: tuple[DayDocument, ...]
-    budget: BudgetDocument
+    budget: Budget
     published: str
     validation: str
 
@@ -202,21 +186,8 @@ class RunDocument(Printed):
                 DayDocument(date=day, status=one.status, message=one.message, file=one.file)
                 for day, one in days
             ),
-            budget=budget_document(budget),
+            budget=budget,
             published=str(settings.published_folder),
             validation=str(settings.validation_folder),
             **others,
         )
-
-
-def budget_document(budget: Budget) -> BudgetDocument:
-    """Return the budget as documents have it."""
-    in_rho = budget.currency == "rho"
-    return BudgetDocument(
-        window_steps=budget.model.window_length,
-        grant=budget.grant,
-        spent=budget.spent,
-        left=budget.left,
-        currency="rho" if in_rho else None,
-        in_words=budget.in_words if in_rho else None,
-    )

@@ -105,9 +105,7 @@ def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
 
 
 # Put a published file that was lost or damaged back: the same bytes, by the hash that the ledger has.
-#
-# Nothing is drawn and nothing is charged: the bytes were staged before, or are computed again from the stored
-# measurements, and no other bytes than the recorded ones are written.
+# Nothing is drawn or charged: they were staged before, or are computed again from the stored measurements.
 
 StagedStatement = tuple[StagedRelease, ReleaseStatement]
 

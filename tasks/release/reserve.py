@@ -15,7 +15,7 @@ from optstream.privacy import Spend, worst_window
 from optstream.storage.store import StoreUrl
 from optstream.stream import Calendar, day_of, period_from
 from tasks.config import Settings
-from tasks.release.lineage import told_releases
+from tasks.release.lineage import released_by_lineage
 from tasks.release.mechanism import facts_of, recall
 from tasks.release.run import (
     PUBLISHED_IN,
@@ -33,11 +33,9 @@ from tasks.trusted.files import fence_off, newest_token, whole_draw
 
 # Days whose steps have other numbers by the time zone data of today: refused before, reported after.
 #
-# Steps are counted in elapsed time, so which numbers a day has depends on every change of the clock before
-# it, as far as the machine's time zone data know. Where they learn of one after days were released, or
-# another machine's data differ, the same step has two numbers: windows over both would be added up over steps
-# that are not theirs, and equally spaced measurements, or blocks, would lie closer together than they are
-# priced for.
+# Steps are counted in elapsed time, so their numbers depend on every change of the clock before them. Where
+# the data learn of one later, or differ between machines, the same step has two numbers: windows over both
+# would be added up wrongly, and measurements would lie closer together than they are priced for.
 
 MARGIN = timedelta(days=2)
 """Beyond a window: a day for a period that began before it, one for how far numbers may be moved."""
@@ -62,7 +60,7 @@ def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
                 )
 
 
-def told_of_renumbered(settings: Settings, ledger: Ledger) -> Iterator[str]:
+def renumbered_releases(settings: Settings, ledger: Ledger) -> Iterator[str]:
     """Yield a line for each two neighbouring releases whose distance the calendar now contradicts."""
     calendar = settings.calendar
     names, reach = _names_and_reach(settings, ledger)
@@ -106,13 +104,11 @@ class Shown:
 
     catalogue: Catalogue | None
     heads: frozenset[str]
-    told: frozenset[tuple[str, int]] = frozenset()
+    released: frozenset[tuple[str, int]] = frozenset()
 
 
 def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
-    """Return what the published folders carry, to hold against the ledger (docs/privacy.md, section 5);
-    LedgerError if the folder is another stream's, lost its catalogue, or the ledger is older.
-    """
+    """What the published folders carry; LedgerError if the ledger is older or the folder another's."""
     bear_witness(run.settings, run.ledger)
     folder, value = run.settings.published_folder, run.settings.published.value
     catalogue = _own_catalogue(run)
@@ -136,7 +132,7 @@ def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
             # nor if it was named by mistake, or others have it now, whose head is of another ledger
             others.append(found if found and found.stream in streams else None)
     heads = frozenset(found.ledger_head for found in (catalogue, *others) if found)
-    return Shown(catalogue, heads, told_releases(run.settings, days))
+    return Shown(catalogue, heads, released_by_lineage(run.settings, days))
 
 
 def _own_catalogue(run: Run) -> Catalogue | None:
@@ -233,7 +229,7 @@ def _is_drawn(run: Run, stage: Stage, shown: Shown) -> bool:
     for is_known, place in (
         (token <= (record.fencing_token if record else 0) and (is_begun or found is None), folder),
         (not is_staged, staging),
-        ((day.isoformat(), revision) not in shown.told, settings.lineage_folder),
+        ((day.isoformat(), revision) not in shown.released, settings.lineage_folder),
     ):
         if not is_known:
             raise LedgerError(

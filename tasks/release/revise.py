@@ -20,10 +20,8 @@ from tasks.release.run import Ended, Estimated, Lease, Run, Stage, Staged, Statu
 from tasks.release.statement import Estimate, changed_since_draw, described, read_kept
 
 # Which published days are due a new estimate, by what is measured of them and of the days after.
-#
-# What is smoothed: a day's measurements and those of the days after it. An amendment, a change of the
-# hierarchy that is more than new codes, a restatement, a withdrawal, compromised noise, or a day that is
-# drawn and not published yet stops it there; a day that was never drawn is passed over.
+# An amendment, a change of the hierarchy that is more than new codes, a restatement, a withdrawal, known
+# noise, or a day that is drawn and not published stops it; a day that was never drawn is passed over.
 
 AFTER_ALL = 2**62  # a step after all others
 MARGIN = timedelta(days=31)

@@ -283,9 +283,7 @@ HeldDay = TypeVar("HeldDay", bound=Held)
 
 @dataclass(frozen=True)
 class Run:
-    """Who releases, with what. owner: unique to the run. patience: how long a durable draw waits for the
-    ledger.
-    """
+    """Who releases, with what; a durable draw waits for the ledger as long as its patience lasts."""
 
     settings: Settings
     ledger: Ledger

@@ -133,9 +133,7 @@ def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDAr
 
 
 # The files that are published next to a day's release: its measurements, where wanted, and its errors.
-#
-# Functions of the stored measurements and the configuration: what raw state the trusted folder has is not in
-# the stored measurements, and so never in a file.
+# Functions of the stored measurements, which have no raw state, and of the configuration.
 
 
 def _files(settings: Settings, estimate: Estimate) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -306,7 +304,7 @@ def described(
     return rows, _as_drawn(settings, record, now), files
 
 
-def told_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechanism) -> dict[str, Any]:
+def facts_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechanism) -> dict[str, Any]:
     """What is kept with a draw, JSON-ready: what a statement says of it, and what it was drawn of."""
     return {
         "times": _times(settings, day),

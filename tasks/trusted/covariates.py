@@ -46,7 +46,7 @@ LONGEST_PAST = 400
 
 
 class Asked(Section):
-    """What a process reads for another. private: folders that no file may lie in, by configuration key."""
+    """What a process reads for another. private: folders that may hold no such file, by configuration key."""
 
     given: PublicSeries
     place: Path
@@ -220,7 +220,7 @@ def _of_nodes(
     return values
 
 
-# Folders that no covariate may lie in: what is learned from readings would leak, and no ledger would see it.
+# Folders that may hold no covariate: what is learned from readings would leak, and no ledger would see it.
 #
 # The stream's own are known. Of other streams only what files on this machine tell: it is a guard against
 # mistakes, and no proof that a file is public.
@@ -300,10 +300,10 @@ def _read_apart(asked: Asked) -> Covariate:
     """Return what a process of its own reads. Raises DumpError in its words, or where it gave no answer."""
     given = asked.given
     try:
-        said = json.loads(_said_by_a_process(asked))
-        if "why" not in said:
-            return _checked(said["first_day"], np.array(said["values"], dtype=np.float64), asked)
-        problem = f"{said['why']:.500}"
+        answer = json.loads(_answer_of_process(asked))
+        if "why" not in answer:
+            return _checked(answer["first_day"], np.array(answer["values"], dtype=np.float64), asked)
+        problem = f"{answer['why']:.500}"
     except BaseException as error:
         if not is_failure(error):
             raise
@@ -314,7 +314,7 @@ def _read_apart(asked: Asked) -> Covariate:
     raise DumpError(problem)
 
 
-def _said_by_a_process(asked: Asked) -> bytes:
+def _answer_of_process(asked: Asked) -> bytes:
     # the present folder is no place to import from
     command, pipe = [sys.executable, "-P", "-m", __name__], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
@@ -350,8 +350,8 @@ def read_here(asked: Asked) -> Covariate:
     except BaseException as error:
         if not is_failure(error):
             raise
-        said = error.strerror if isinstance(error, OSError) else None
-        why = f" ({said})" if said else " as a table"
+        reason = error.strerror if isinstance(error, OSError) else None
+        why = f" ({reason})" if reason else " as a table"
         raise DumpError(
             f"{asked.given.path} cannot be read{why}: repair it, or have it delivered again"
         ) from None

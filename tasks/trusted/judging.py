@@ -17,9 +17,6 @@ from tasks.config import Settings
 from tasks.trusted.files import write_private
 from tasks.trusted.verdicts import USER, folder_of, name_of
 
-Said = Mapping[str, Sequence[str]]
-"""Messages, by day."""
-
 
 def keep(
     settings: Settings,
@@ -29,13 +26,13 @@ def keep(
     now: datetime,
     *,
     stopped: Mapping[str, str] | None = None,
-    alarms: Said | None = None,
+    alarms: Mapping[str, Sequence[str]] | None = None,
     metrics: pl.DataFrame | None = None,
     unfit_clock: Sequence[str] = (),
 ) -> Path:
     """Write a result and its page, readable by the owner only; return the result's file."""
     first, last = min(days), max(days)
-    said = {day: list(lines) for day, lines in (alarms or {}).items() if lines}
+    by_day = {day: list(lines) for day, lines in (alarms or {}).items() if lines}
     # not the library's own: a plain hash of the frame is in it
     kept: Any = result
     kept.meta = {
@@ -44,11 +41,11 @@ def keep(
         "stream": settings.stream.name,
         "configuration_hash": settings.configuration_hash,
         "stopped": dict(stopped or {}),
-        "alarms": said,
+        "alarms": by_day,
         "unfit_clock": list(unfit_clock),
     }
     lines = [f"Stream {settings.stream.name}, days {first} to {last}, suite {suite}."]
-    lines += [*(stopped or {}).values(), *(line for own in said.values() for line in own)]
+    lines += [*(stopped or {}).values(), *(line for own in by_day.values() for line in own)]
     place = folder_of(settings) / name_of(first, last, now, suite)
     target = place.with_name(f"{place.name}.json")
     write_private(place.with_name(f"{place.name}.html"), page_of(result, lines))

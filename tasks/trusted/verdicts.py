@@ -14,7 +14,7 @@ from optstream.stream import period_from
 from tasks.config import Settings
 
 PERIOD = "[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}B?)?"
-# also what a crash left half-written beside it, and what earlier versions wrote
+# also what a crash left half-written next to it, and what earlier versions wrote
 _NAME = re.compile(
     rf"\.?(?P<first>{PERIOD})(?:_(?P<last>{PERIOD}))?"
     r"-(?P<at>[0-9]{8}T[0-9]{12})(?:-(?P<suite>[^/]+?))?\.(?:json|html)(?:\..*)?"
@@ -46,14 +46,17 @@ def folder_of(settings: Settings) -> Path:
     return settings.validation_folder / settings.stream.name
 
 
-def result_files(settings: Settings) -> list[ResultFile]:
-    """Return results, pages and what a crash left of them, the newest first; none without a folder."""
+def result_files(settings: Settings, ending: str = "") -> list[ResultFile]:
+    """Return results, pages and what a crash left of them, the newest first; none without a folder.
+
+    ending: whole files of this ending alone.
+    """
     found = []
     with suppress(OSError):
         for path in folder_of(settings).iterdir():
             named = _NAME.fullmatch(path.name)
             with suppress(ValueError):
-                if named:
+                if named and (not ending or (path.suffix == ending and not path.name.startswith("."))):
                     first, last = (period_from(named[key] or named["first"]) for key in ("first", "last"))
                     at = datetime.strptime(named["at"], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
                     found.append(ResultFile(path, first, last, at, named["suite"] or ""))
@@ -64,9 +67,7 @@ def newest_results(settings: Settings, days: set[date]) -> Iterator[tuple[date, 
     """Yield the newest results of each of these days and each suite, if readable: day, suite, document."""
     seen: set[tuple[date, str]] = set()
     rising = sorted(days)
-    for file in result_files(settings):
-        if file.path.suffix != ".json" or file.path.name.startswith("."):
-            continue
+    for file in result_files(settings, ".json"):
         own = rising[bisect_left(rising, file.first) : bisect_right(rising, file.last)]
         wanted = {(day, file.suite) for day in own} - seen
         if not wanted:

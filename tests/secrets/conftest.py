@@ -227,7 +227,7 @@ def emptied(installation: Installation, day: date) -> None:
 
 TIME = pl.col("timestamp")
 BROKEN = {
-    "day of 46 steps": test_bad_input.drop_last(2),
+    "day of 46 steps": rewriting(lambda rows: rows.head(-2)),
     "day of 50 steps": rewriting(
         lambda rows: pl.concat([rows, rows.tail(2).with_columns(TIME + timedelta(hours=1))])
     ),

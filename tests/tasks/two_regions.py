@@ -75,7 +75,7 @@ FEW_BLOCKS = "scale = 100.0"
 
 
 def estimate_and_stage(run, days):
-    """Take days from the draw to the bytes that are published: two steps of the flow."""
+    """Two steps of the flow, from the draw to the bytes that are published."""
     return chunk.stage_releases(run, chunk.estimate_releases(run, days))
 
 
@@ -181,11 +181,13 @@ class Installation:
 
     def take_back(self, *days):
         """Withdraw these days as the command does, which no refused day stops: their outcomes."""
-        return _outcomes(days, partial(withdraw, self.run(), reason="a wrong meter", days=days))
+        step = partial(withdraw, self.run(), reason="a wrong meter", days=days)
+        return [work.outcome for work in each(map(Requested, days), Requested, step)]
 
     def publish_again(self, *days, **changes):
         """Put the published files of these days back, as the command does: their outcomes."""
-        return _outcomes(days, partial(publish_again, self.run(**changes), days=days))
+        step = partial(publish_again, self.run(**changes), days=days)
+        return [work.outcome for work in each(map(Requested, days), Requested, step)]
 
     def compromise(self, day, reason="a stolen disk"):
         """Declare that others know the noise of a day; the days whose noise they know with it."""
@@ -200,9 +202,8 @@ class Installation:
         """
         if self.settings.ledger_url.get_backend_name() != "sqlite" or (self.folder / "trusted").exists():
             return build(self, *days)
-        modes = sorted(
-            (path.relative_to(self.folder), path.stat().st_mode) for path in self.folder.rglob("*")
-        )
+        paths = sorted(self.folder.rglob("*"))
+        modes = [(path.relative_to(self.folder), path.stat().st_mode) for path in paths]
         before = sha256(repr([sorted(self.files(".").items()), modes]).encode()).hexdigest()
         key = (build, days, self.now, before)
         if key not in KEPT:
@@ -243,8 +244,7 @@ class Installation:
 
     def copy_ledger(self):
         """A whole copy of the ledger as it is now, whoever has it open."""
-        copy = self.folder / "older.sqlite"
-        ledger = self.folder / "trusted/ledger.sqlite"
+        copy, ledger = self.folder / "older.sqlite", self.folder / "trusted/ledger.sqlite"
         with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
             source.backup(target)
         return copy
@@ -257,9 +257,7 @@ class Installation:
 
     def verdict(self, day):
         """The alarms of a day's newest results of the raw suite, and the whole document."""
-        (document,) = (
-            document for _, suite, document in newest_results(self.settings, {day}) if suite == RAW
-        )
+        (document,) = (one for _, suite, one in newest_results(self.settings, {day}) if suite == RAW)
         return {"alarms": document["meta"]["alarms"].get(str(day), []), "document": document}
 
     def record(self, day, revision=0):
@@ -309,10 +307,6 @@ class Installation:
             for path in (self.folder / place).rglob("*")
             if path.is_file()
         }
-
-
-def _outcomes(days, step):
-    return [work.outcome for work in each([Requested(day) for day in days], Requested, step)]
 
 
 def in_another_unit(installation, region, day, factor):

@@ -9,6 +9,13 @@ from tests.tasks.two_regions import CONFIGURATION, Installation
 
 
 @pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is current."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with the example configuration, which keeps nothing back here, and nothing else."""
     monkeypatch.chdir(tmp_path)
@@ -19,8 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
+def installation(empty: Path) -> Installation:
     """The small stream of two regions, in the current folder, without dumps."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "optstream.toml").write_text(CONFIGURATION)
-    return Installation(tmp_path)
+    (empty / "optstream.toml").write_text(CONFIGURATION)
+    return Installation(empty)

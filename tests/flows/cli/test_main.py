@@ -17,28 +17,22 @@ from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def test_the_version_is_the_distributions():
     assert invoke("--version").output == f"optstream {optstream.__version__}\n"
 
 
-def test_init_writes_an_example_that_loads_and_never_overwrites(here):
+def test_init_writes_an_example_that_loads_and_never_overwrites(empty):
     assert invoke("init").exit_code == 0
-    settings = load_settings(here / "optstream.toml")
+    settings = load_settings(empty / "optstream.toml")
     assert len(settings.tree_of(date.min).leaves) == 12
-    (here / "optstream.toml").write_text("mine")
+    (empty / "optstream.toml").write_text("mine")
     with pytest.raises(OptStreamError, match="exists already"):
         invoke("init")
-    assert (here / "optstream.toml").read_text() == "mine"
+    assert (empty / "optstream.toml").read_text() == "mine"
 
 
 @pytest.mark.slow
-def test_simulate_and_status_of_a_stream_that_has_not_begun(here):
+def test_simulate_and_status_of_a_stream_that_has_not_begun(empty):
     invoke("init")
     assert "36 dumps written" in invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-03").output
     assert "36 were there already" in invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-03").output
@@ -61,13 +55,13 @@ def test_simulate_and_status_of_a_stream_that_has_not_begun(here):
         (["rum"], "No such command 'rum'. Did you mean 'run'?"),
     ],
 )
-def test_wrong_words_are_explained_and_do_nothing(here, words, message):
+def test_wrong_words_are_explained_and_do_nothing(empty, words, message):
     invoke("init")
-    before = sorted(here.rglob("*"))
+    before = sorted(empty.rglob("*"))
     result = invoke(*words)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
-    assert sorted(here.rglob("*")) == before
+    assert sorted(empty.rglob("*")) == before
 
 
 @pytest.mark.parametrize(
@@ -79,10 +73,10 @@ def test_wrong_words_are_explained_and_do_nothing(here, words, message):
         ["withdraw", "--date", "2011-12-30", "--reason", "none"],
     ],
 )
-def test_a_day_that_the_zone_skipped_is_refused_by_name_and_a_span_passes_over_it(here, words):
+def test_a_day_that_the_zone_skipped_is_refused_by_name_and_a_span_passes_over_it(empty, words):
     invoke("init")
-    (here / "optstream.toml").write_text(
-        (here / "optstream.toml").read_text().replace("Europe/Paris", "Pacific/Apia")
+    (empty / "optstream.toml").write_text(
+        (empty / "optstream.toml").read_text().replace("Europe/Paris", "Pacific/Apia")
     )
     result = invoke(*words)
     assert result.exit_code == 2
@@ -92,7 +86,7 @@ def test_a_day_that_the_zone_skipped_is_refused_by_name_and_a_span_passes_over_i
 
 
 @pytest.mark.parametrize("words", [["status"], ["run", "--date", "2016-02-01"]])
-def test_a_missing_configuration_is_one_line(here, words, monkeypatch, capsys):
+def test_a_missing_configuration_is_one_line(empty, words, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["optstream", *words])
     with pytest.raises(SystemExit) as stopped:
         main.main()
@@ -100,7 +94,7 @@ def test_a_missing_configuration_is_one_line(here, words, monkeypatch, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: the configuration optstream.toml cannot be read")
     assert "optstream init" in line
-    assert list(here.iterdir()) == []
+    assert list(empty.iterdir()) == []
 
 
 def test_another_distributions_package_is_named(monkeypatch, tmp_path):

@@ -12,15 +12,17 @@ from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.orchestration import release
+from optstream import read_published
+from optstream.catalogue import check_files
 from optstream.catalogue import index as catalogue
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Key, ReleaseState, Reservation
 from optstream.stream import PrivatePeriod
+from tasks.release import estimate, publish, run
 from tasks.release import pipeline as steps
-from tasks.release import publish, run
 from tasks.release.run import Estimated, Lease, Requested, Status
 from tests.flows.command import invoke
-from tests.tasks.two_regions import CONFIGURATION, Installation
+from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, Installation
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 TASKS = (
@@ -178,3 +180,165 @@ def test_a_run_without_a_server_shows_its_steps(installation):
     assert done.exit_code == 0, done.output
     shown = [line.removesuffix(", 1 day") for line in done.output.splitlines() if line.endswith(", 1 day")]
     assert shown == [task.name for task in TASKS[:9]]
+
+
+# Days of an adaptive mechanism, drawn one by one, that wait to be judged and published together.
+
+THREE = [*DAYS, date(2016, 6, 3)]
+PUBLISHED, DRAWN = ReleaseState.PUBLISHED, ReleaseState.DRAWN
+
+
+@pytest.fixture
+def adaptive(installation):
+    installation.change_mechanism("HistoryInformed", FEW_BLOCKS)
+    installation.simulate(THREE[2])
+    return installation
+
+
+@pytest.fixture
+def draws(monkeypatch):
+    """How often each day was drawn."""
+    counted, genuine = Counter(), steps.draw.draw
+
+    def draw(run, day):
+        counted[day.day] += 1
+        return genuine(run, day)
+
+    monkeypatch.setattr(steps.draw, "draw", draw)
+    return counted
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """The days that were held against the release contract, each time."""
+    seen, genuine = [], estimate.judge
+
+    def judge(run, days):
+        seen.append([day.day for day in days])
+        return genuine(run, days)
+
+    monkeypatch.setattr(estimate, "judge", judge)
+    return seen
+
+
+def outcomes_of(installation, *days, **changes):
+    """How each day ends in a run of the flow's steps, in order."""
+    run = installation.run(**changes)
+    return [one.outcome for one in release.released(run, [Requested(day) for day in days])]
+
+
+def statuses(outcomes):
+    return [one.status for one in outcomes]
+
+
+def states(installation):
+    return [installation.record(day).state for day in THREE]
+
+
+@pytest.mark.slow
+def test_a_day_that_its_contract_refuses_keeps_no_other_from_being_published(
+    adaptive, monkeypatch, draws, judged
+):
+    genuine = steps.estimate.estimate
+
+    def without_a_row(run, day):
+        done = genuine(run, day)
+        return replace(done, rows=done.rows[1:]) if day.day == THREE[1] else done
+
+    monkeypatch.setattr(steps.estimate, "estimate", without_a_row)
+    outcomes = outcomes_of(adaptive, *THREE)
+    assert statuses(outcomes) == [Status.PUBLISHED, Status.REFUSED, Status.PUBLISHED]
+    assert "must have a row for each node and step" in outcomes[1].message
+    assert judged == [THREE]
+    assert states(adaptive) == [PUBLISHED, DRAWN, PUBLISHED]
+    assert read_published("published")["date"].unique().sort().to_list() == [THREE[0], THREE[2]]
+    assert draws == dict.fromkeys(THREE, 1)
+
+
+@pytest.mark.slow
+def test_a_day_that_was_taken_over_while_it_waited_is_not_judged(adaptive, monkeypatch, draws, judged):
+    genuine, by_others = release.estimate.fn, []
+
+    def slow(run, days):
+        if run.owner == "slow" and days[0].day == THREE[1]:
+            adaptive.later(minutes=20)  # past the first day's lease
+            by_others.extend(outcomes_of(adaptive, THREE[0], owner="other"))
+        return genuine(run, days)
+
+    monkeypatch.setattr(release.estimate, "fn", slow)
+    outcomes = outcomes_of(adaptive, *THREE, owner="slow")
+    assert statuses(by_others) == [Status.PUBLISHED]
+    assert statuses(outcomes) == [Status.FAILED, Status.PUBLISHED, Status.PUBLISHED]
+    assert "was taken over by another run (other)" in outcomes[0].message
+    assert judged == [[THREE[0]], [THREE[1]], [THREE[2]]]
+    assert draws == dict.fromkeys(THREE, 1)
+
+
+@pytest.mark.slow
+def test_days_that_waited_are_held_on_while_they_are_judged(adaptive, monkeypatch, draws):
+    genuine = {release.estimate: release.estimate.fn, estimate: estimate.judge}
+    by_others = []
+
+    def slow(run, days):
+        if days[0].day == THREE[2]:
+            adaptive.later(minutes=8)
+        return genuine[release.estimate](run, days)
+
+    def judge(run, days):
+        if run.owner == "slow":
+            adaptive.later(minutes=8)  # past the leases that the first two days were drawn with
+            by_others.extend(outcomes_of(adaptive, *THREE, owner="other"))
+        return genuine[estimate](run, days)
+
+    monkeypatch.setattr(release.estimate, "fn", slow)
+    monkeypatch.setattr(estimate, "judge", judge)
+    outcomes = outcomes_of(adaptive, *THREE, owner="slow")
+    assert statuses(by_others) == [Status.BUSY] * 3
+    assert statuses(outcomes) == [Status.PUBLISHED] * 3
+    assert draws == dict.fromkeys(THREE, 1)
+
+
+@pytest.mark.slow
+def test_days_that_waited_when_a_later_draw_was_stopped_are_published_by_the_next_run_at_once(
+    adaptive, monkeypatch
+):
+    genuine = steps.draw.draw
+
+    def stopped(run, day):
+        if day.day == THREE[2]:
+            raise KeyboardInterrupt
+        return genuine(run, day)
+
+    monkeypatch.setattr(steps.draw, "draw", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        outcomes_of(adaptive, *THREE)
+    assert states(adaptive) == [DRAWN, DRAWN, ReleaseState.RESERVED]
+    measured = [adaptive.record(day).measurements_hash for day in THREE]
+    # nothing is drawn: there is no noise; the day of the stopped draw stays with the run that was stopped
+    outcomes = outcomes_of(adaptive, *THREE, owner="next", noise=None)
+    assert statuses(outcomes) == [Status.PUBLISHED, Status.PUBLISHED, Status.BUSY]
+    assert [adaptive.record(day).measurements_hash for day in THREE] == measured
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["judge", "record_published"])
+def test_a_run_that_is_stopped_after_the_draws_is_finished_by_the_next_one_at_once(
+    adaptive, monkeypatch, step
+):
+    place = estimate if step == "judge" else steps.publish
+    genuine = getattr(place, step)
+
+    def stopped(run, of, *rest):
+        if step == "judge" or of.day == THREE[1]:  # whose files and catalogue readers have
+            raise KeyboardInterrupt
+        return genuine(run, of, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, step, stopped)
+        with pytest.raises(KeyboardInterrupt):
+            outcomes_of(adaptive, *THREE)
+    first = Status.PUBLISHED if step == "judge" else Status.UNCHANGED
+    outcomes = outcomes_of(adaptive, *THREE, owner="next", noise=None)
+    assert statuses(outcomes) == [first, Status.PUBLISHED, Status.PUBLISHED]
+    assert states(adaptive) == [PUBLISHED] * 3
+    assert check_files("published") == []

@@ -17,8 +17,8 @@ from flows.web.app import application
 from flows.web.poll import Looks
 from tasks.monitor.alarms import Kind
 from tasks.monitor.days import State
-from tasks.monitor.facts import Comparison
-from tasks.pages.snapshot import RunLink, RunStep, StreamRun, Surprises
+from tasks.monitor.facts import Comparison, Surprises
+from tasks.pages.snapshot import RunLink, RunStep, StreamRun
 from tasks.trusted.verdicts import ResultFile
 from tests.browser import visit
 from tests.tasks.pages.snapshots import AT, FIRST, alarm, settings, snapshot
@@ -79,7 +79,7 @@ def assert_readable(seen, name, *, wide=False):
     if into := os.environ.get("OPTSTREAM_PICTURES"):
         seen.page.screenshot(path=f"{into}/{name}.png", full_page=True)
     assert (seen.errors, seen.refused) == ([], [])
-    for fault in ("faint", "nameless", "headless", "wide", "tiny", "twice"):
+    for fault in ("dangling", "faint", "nameless", "headless", "wide", "tiny", "twice"):
         assert looks[fault] == [], fault
     assert not looks["overflow"]
     assert wide or sideways == []
@@ -124,7 +124,7 @@ def streams(snapshot):
             "every-state", [*[State.PUBLISHED] * 50, *State], [late, *budget], Fraction(1),
             since={late.key: AT - timedelta(hours=7)}, runs=(RUN,),
             docs=(ResultFile(Path("2016-06-01-raw.html"), FIRST, FIRST, AT, "raw"),),
-            surprises=Surprises((), (USUAL, FAR), (FAR,)),
+            surprises=Surprises((USUAL, FAR), (FAR,)),
         ),
         snapshot("warned", alarms=[alarm(Kind.EXPIRING)]),
         snapshot("blind", problem="the ledger's database refuses: see that it runs, then look again"),

@@ -100,7 +100,8 @@ def test_control_faults_are_seen(chromium, tmp_path):
     wrong = tmp_path / "wrong.html"
     wrong.write_text(
         '<body style="background:#fff"><p style="color:#999;font-size:9px">faint</p><div tabindex="0"></div>'
-        '<table><tr><td>1</td></tr></table><div style="width:3000px">wide</div><input>'
+        '<a href="#nowhere">x</a><table><tr><td>1</td></tr></table><input>'
+        '<div style="width:3000px">wide</div>'
         '<div role="region" aria-label="a">x</div><div role="region" aria-label="a">y</div>'
         '<img src="https://example.org/x.png"><script>nothing()</script>'
     )
@@ -108,7 +109,7 @@ def test_control_faults_are_seen(chromium, tmp_path):
         seen.page.goto(wrong.as_uri())
         looks = seen.page.evaluate(LOOKS)
         assert Axe().run(seen.page).violations_count >= 4
-    for fault in ("faint", "nameless", "headless", "wide", "tiny", "twice", "overflow"):
+    for fault in ("dangling", "faint", "nameless", "headless", "wide", "tiny", "twice", "overflow"):
         assert looks[fault], fault
     assert seen.refused == ["https://example.org/x.png"]
     assert any("nothing is not defined" in error for error in seen.errors)

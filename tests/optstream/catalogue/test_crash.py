@@ -130,28 +130,6 @@ def test_a_release_after_a_withdrawal_that_was_cut_short_completes_it(tmp_path, 
             assert kept == [new.file.rpartition("/")[2]]
 
 
-def test_death_after_the_catalogue_leaves_the_old_file_readable_and_swept_later(tmp_path, monkeypatch, put):
-    """The window between the two replacements: two revisions under data/, one in the catalogue."""
-    old = put(tmp_path, DAY).entry
-    genuine, calls = os.replace, []
-
-    def second_dies(source, target, **folders):
-        calls.append(target)
-        if len(calls) == 2:
-            raise PowerCutError
-        genuine(source, target, **folders)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", second_dies)
-        with pytest.raises(PowerCutError):
-            put(tmp_path, DAY, revision=2)
-    assert read_catalogue(tmp_path).entry(DAY).revision == 2
-    (problem,) = check_files(tmp_path)
-    assert problem.startswith(f"'{old.file}' is not listed in the catalogue; publish")
-    assert put(tmp_path, DAY, revision=2).changed
-    assert check_files(tmp_path) == []
-
-
 def test_every_name_is_given_to_synced_bytes_and_then_synced_itself(tmp_path, monkeypatch, put):
     """A crash of the machine, not only of the process: the order of the calls is what there is to see."""
     put(tmp_path, DAY)
@@ -261,6 +239,8 @@ def test_nobody_waits_without_end_nor_twice_and_the_message_names_lock_and_holde
             if any(f" {process.pid} " in line for line in lock.LOCKS.read_text().splitlines()):
                 assert f"process {process.pid}" in str(caught.value)
             waited.append(len(waits))
+            # a slow machine may take longer than the wait between two attempts
+            lock._GIVEN_UP.update(dict.fromkeys(lock._GIVEN_UP, time.monotonic() + 60.0))
     finally:
         end(process)
     assert 0 < waited[0] == waited[-1], "only the first of them waits"

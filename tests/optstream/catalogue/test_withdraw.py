@@ -8,7 +8,6 @@ from optstream.catalogue import (
     PAGE,
     check_files,
     digest_of,
-    read,
     read_catalogue,
     read_published,
     replace_page,
@@ -17,7 +16,7 @@ from optstream.catalogue import (
 from optstream.catalogue.backends import ObjectTransaction
 from optstream.catalogue.metadata import BLANK, MARKER
 from optstream.errors import PublicationError
-from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, days_in, take_back
+from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, take_back
 
 
 def test_bytes_that_a_dead_publisher_left_are_removed_too(tmp_path, put):
@@ -58,23 +57,6 @@ def test_a_superseded_file_is_what_its_name_says(tmp_path, put):
     assert f"{path.name}' is not what its name says; restore" in problem
 
 
-def test_a_reader_that_is_overtaken_leaves_the_day_out(tmp_path, put, monkeypatch):
-    """The race, made certain: the withdrawal lands between the catalogue and its files."""
-    put(tmp_path, DAY)
-    put(tmp_path, NEXT)
-    genuine, calls = read.read_catalogue, []
-
-    def overtaken(folder):
-        catalogue = genuine(folder)
-        if not calls:
-            calls.append(folder)
-            take_back(tmp_path)
-        return catalogue
-
-    monkeypatch.setattr(read, "read_catalogue", overtaken)
-    assert days_in(tmp_path) == [NEXT]
-
-
 def test_a_store_without_a_catalogue_asks_for_the_column_before_the_ledger_is_told(in_store):
     asked = []
     with pytest.raises(PublicationError, match="name its value column"):
@@ -102,7 +84,7 @@ def made(_place, catalogue):
     return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">{days}'.encode()
 
 
-def test_a_page_is_put_and_is_no_finding_and_no_data(published, put):
+def test_a_page_is_put_gets_old_with_the_next_publication_and_goes_with_a_withdrawn_day(published, put):
     put(published.name, DAY)
     rows = read_published(published.name)
     assert replace_page(published.name, made)
@@ -110,6 +92,20 @@ def test_a_page_is_put_and_is_no_finding_and_no_data(published, put):
     assert check_files(published.name) == []
     assert read_published(published.name).equals(rows)
     assert not replace_page(published.name, made), "the same page is not written twice"
+    put(published.name, NEXT)
+    (line,) = check_files(published.name)
+    assert line == "index.html is not of the days that catalogue.json lists; `optstream report` makes it anew"
+    assert replace_page(published.name, made)
+    assert check_files(published.name) == []
+    take_back(published.name, last_revision=1)
+    assert published.read(PAGE) == BLANK
+    assert "`optstream report`" in " ".join(check_files(published.name))
+    assert replace_page(published.name, made)
+    before = published.read(PAGE)
+    assert str(DAY).encode() not in before
+    take_back(published.name, head="h3", last_revision=1)
+    if not published.in_store:  # there a withdrawal always replaces the catalogue
+        assert published.read(PAGE) == before, "a page without the day stays"
 
 
 def test_figures_of_an_earlier_version_go_with_the_next_page_or_a_withdrawal(published, put):
@@ -119,31 +115,6 @@ def test_figures_of_an_earlier_version_go_with_the_next_page_or_a_withdrawal(pub
         published.write(f"curves/{'0' * 64}.bin", b"figures")
         come()
         assert not [name for name in published.files() if name.startswith("curves/")]
-
-
-def test_the_next_publication_makes_it_old_and_the_next_page_new(published, put):
-    put(published.name, DAY)
-    replace_page(published.name, made)
-    put(published.name, NEXT)
-    (line,) = check_files(published.name)
-    assert line == "index.html is not of the days that catalogue.json lists; `optstream report` makes it anew"
-    assert replace_page(published.name, made)
-    assert check_files(published.name) == []
-
-
-def test_a_withdrawal_takes_the_page_away_with_the_day(published, put_all):
-    put_all(published.name, DAY, NEXT)
-    replace_page(published.name, made)
-    take_back(published.name, last_revision=1)
-    assert published.read(PAGE) == BLANK
-    assert str(DAY).encode() not in published.read(PAGE)
-    assert "`optstream report`" in " ".join(check_files(published.name))
-    assert replace_page(published.name, made)
-    assert str(DAY).encode() not in published.read(PAGE)
-    before = published.read(PAGE)
-    take_back(published.name, head="h3", last_revision=1)
-    if not published.in_store:  # there a withdrawal always replaces the catalogue
-        assert published.read(PAGE) == before, "a page without the day stays"
 
 
 def test_one_that_is_overtaken_while_it_is_made_is_made_again(published, put):

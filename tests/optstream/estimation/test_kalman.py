@@ -16,6 +16,7 @@ from optstream.estimation.fast import (
 )
 
 DIFFUSE = 1e9
+LAW = AdaptiveInterval(0.7, 0.2, 0.1, integration_time=2, step=5.0, set_point=0.1, shortest=1, longest=100)
 
 
 def conditional(steps, noisy, at, process_variance, noise_variance):
@@ -43,15 +44,14 @@ def test_prediction_and_correction_are_the_conditional_distribution(gaps, ahead,
     noisy = [value for _, value in gaps]
     filtered = ConstantState(process, noise, {})
     assert filtered.prior(steps[0]) is None
+    found = []
     for count, (step, value) in enumerate(zip(steps, noisy, strict=True), start=1):
-        posterior = filtered.correct(step, np.array([float(value)]))
+        found.append((filtered.correct(step, np.array([float(value)])), count, step))
+    found.append((filtered.prior(steps[-1] + ahead), len(steps), steps[-1] + ahead))
+    for state, count, step in found:
         mean, variance = conditional(steps[:count], noisy[:count], step, process, noise)
-        assert posterior.mean[0] == pytest.approx(mean, rel=1e-4, abs=1e-4)
-        assert posterior.variance == pytest.approx(variance, rel=1e-4, abs=1e-4)
-    prior = filtered.prior(steps[-1] + ahead)
-    mean, variance = conditional(steps, noisy, steps[-1] + ahead, process, noise)
-    assert prior.mean[0] == pytest.approx(mean, rel=1e-4, abs=1e-4)
-    assert prior.variance == pytest.approx(variance, rel=1e-4, abs=1e-4)
+        assert state.mean[0] == pytest.approx(mean, rel=1e-4, abs=1e-4)
+        assert state.variance == pytest.approx(variance, rel=1e-4, abs=1e-4)
 
 
 def test_a_line_through_the_last_two_and_its_noise():
@@ -64,51 +64,33 @@ def test_a_line_through_the_last_two_and_its_noise():
     for step, beyond in ((7, 0.5), (8, 1.0), (9, 1.0), (100, 1.0)):
         prior = line.prior(step)
         assert prior.mean[0] == pytest.approx(17.0 + beyond * (17.0 - 18.0))
-        weights = np.array([-beyond, 1 + beyond])
-        assert prior.variance == pytest.approx(2.0 * weights @ weights)
-
-
-def law(**changes):
-    given = {
-        "proportional": 0.7,
-        "integral": 0.2,
-        "derivative": 0.1,
-        "integration_time": 2,
-        "step": 5.0,
-        "set_point": 0.1,
-        "shortest": 1,
-        "longest": 100,
-    }
-    return AdaptiveInterval(**(given | changes))
+        assert prior.variance == pytest.approx(2.0 * (beyond**2 + (1 + beyond) ** 2))
 
 
 def test_feedback_by_hand():
     errors = [(0, 0.9), (10, 0.4), (14, 0.2)]
     expected = 0.7 * 0.2 + 0.2 * (0.4 + 0.2) / 2 + 0.1 * (0.2 - 0.4) / 4
-    assert law().feedback(errors) == pytest.approx(expected)
-    assert law().after(12.0, errors) == pytest.approx(12.0 + 5 * (1 - math.exp((expected - 0.1) / 0.1)))
+    assert LAW.feedback(errors) == pytest.approx(expected)
+    assert LAW.after(12.0, errors) == pytest.approx(12.0 + 5 * (1 - math.exp((expected - 0.1) / 0.1)))
 
 
-def controller(memory=None, own_law=None, process=1.0, noise=3.0):
-    memory = memory or {}
-    return SamplingController(ConstantState(process, noise, memory), own_law or law(), 2.0, memory)
+def controller(law):
+    return SamplingController(ConstantState(1.0, 3.0, {}), law, 2.0, {})
 
 
 def test_the_next_sample_is_k_plus_the_interval_not_a_multiple_of_it():
-    steered = controller(own_law=FixedInterval(5))
+    steered = controller(FixedInterval(5))
     assert steered.due(7)
-    steered.saw(7, np.array([4]))
-    assert next(step for step in range(8, 20) if steered.due(step)) == 12
-    steered.saw(13, np.array([4]))
-    assert next(step for step in range(14, 30) if steered.due(step)) == 18
+    for measured, expected in ((7, 12), (13, 18)):
+        steered.saw(measured, np.array([4]))
+        assert next(step for step in range(measured + 1, 30) if steered.due(step)) == expected
 
 
 def test_the_error_is_the_mean_over_series_of_the_relative_correction():
     """Signed errors would cancel here: one series is corrected up, the other down by as much."""
-    steered = controller(process=1.0, noise=3.0)
+    steered = controller(LAW)
     steered.saw(0, np.array([100, 100]))
     steered.saw(1, np.array([170, 30]))
-    gain = 4 / 7
-    up, down = 100 + gain * 70, 100 - gain * 70
-    expected = (gain * 70 / up + gain * 70 / down) / 2
+    moved = 4 / 7 * 70
+    expected = (moved / (100 + moved) + moved / (100 - moved)) / 2
     assert steered.memory()["errors"] == [[1, pytest.approx(expected)]]

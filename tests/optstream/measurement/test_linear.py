@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from optstream.errors import NoiseError, ParameterError
 from optstream.measurement import measure_points_and_sums
 from optstream.measurement.blocks import measure_blocks
-from optstream.measurement.priced import query_weights
-from optstream.measurement.sums import SAMPLES, feature_stage, measure_steps
+from optstream.measurement.sums import SAMPLES, feature_stage, measure_steps, query_weights
 from optstream.noise import joint_noise, joint_variance, simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
 from optstream.privacy.rules import cut

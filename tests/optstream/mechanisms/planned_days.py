@@ -13,6 +13,21 @@ def plans(mechanism, lengths, first_step=0):
     return found
 
 
+def drawn(mechanism, values, lengths, state=None, first_step=0):
+    """The measurements of periods of these lengths in a row, each given the state before it."""
+    found, at = [], 0
+    for length in lengths:
+        noise, own = simulated_noise([1, first_step + at]), values[:, at : at + length]
+        found.append(mechanism.measure(own, noise=noise, first_step=first_step + at, state=state))
+        state, at = found[-1].state, at + length
+    return found
+
+
+def spends_of(measured):
+    """All spends of some periods."""
+    return [spend for one in measured for spend in one.spends]
+
+
 def released(mechanism, values, cuts, keep=lambda state: state, noise=None):
     """The periods between these cuts in a row, each given what is kept of the state before it."""
     noise, state, parts = noise or simulated_noise(1), None, []

@@ -16,6 +16,7 @@ from studies.audit.attack import audit
 from studies.audit.cases import SINGLE
 from studies.audit.histories import MechanismSubject
 from studies.audit.neighbours import worst_cases
+from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 ALMOST = 1 - Fraction(1, 2**40)
@@ -25,16 +26,6 @@ WALK = np.round(500 + np.cumsum(np.random.default_rng(5).normal(0, 20, (2, 96)),
 
 def build(model=MODEL, **changes):
     return Fast(model, **({"n_samples": 10} | changes))
-
-
-def in_periods(mechanism, values, lengths, seed=3):
-    """Releases of consecutive periods, each with the state the one before left."""
-    noise, state, at, releases = simulated_noise(seed), None, 0, []
-    for length in lengths:
-        part = values[:, at : at + length]
-        releases.append(mechanism.release(part, noise=noise, first_step=at, state=state))
-        state, at = releases[-1].state, at + length
-    return releases
 
 
 @pytest.mark.parametrize("sampling", ["adaptive", "fixed"])
@@ -50,7 +41,7 @@ def test_it_states_epsilon_and_its_noise_is_that_of_m_samples(sampling, samples)
 def test_values_and_variances_are_the_filters():
     """By the recursion written out step by step, in the unit of the readings."""
     mechanism = build(process_deviation=6.0)
-    (release,) = in_periods(mechanism, WALK, [96])
+    (release,) = released(mechanism, WALK, [])
     estimate, measured = mechanism.fitted(release.measured), release.measured
     noise_variance, mean, variance = 2 * (0.5 * 40.0) ** 2, None, None
     for step in range(96):
@@ -68,7 +59,7 @@ def test_values_and_variances_are_the_filters():
 
 
 def test_fixed_rate_is_every_ceil_of_w_over_m_steps():
-    (release,) = in_periods(build(n_samples=10, sampling="fixed"), WALK, [96])
+    (release,) = released(build(n_samples=10, sampling="fixed"), WALK, [])
     assert release.measured.positions == tuple(range(0, 96, 5))
 
 
@@ -162,7 +153,7 @@ def test_samples_beyond_the_cap_are_found():
 
 
 def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
-    (first,), noise = in_periods(build(), WALK, [48]), SilentNoise()
+    (first,), noise = released(build(), WALK[:, :48], []), SilentNoise()
     with pytest.raises(ParameterError, match="state of Fast is of 2 series; the period has 3"):
         build().measure(np.ones((3, 4)), noise=noise, first_step=48, state=first.state)
     assert noise.asked == []
@@ -170,7 +161,7 @@ def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
 
 def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
     mechanism = build()
-    first, second = in_periods(mechanism, WALK, [48, 48])
+    first, second = released(mechanism, WALK, [48])
     assert mechanism.recall(first.spends, {"mechanism": "Sample", "held": [1]}).keys() == {
         "mechanism",
         "points",

@@ -11,18 +11,12 @@ from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.measurement.sums import feature_stage
 from optstream.mechanisms import (
-    BudgetAbsorption,
-    BudgetDistribution,
-    Fast,
-    Fourier,
     Gaussian,
     Hierarchical,
     HistoryInformed,
     HistoryInformedTree,
     Laplace,
     OptStream,
-    PeGaSus,
-    Sample,
     on_tree,
 )
 from optstream.noise import simulated_noise
@@ -31,6 +25,7 @@ from optstream.stream import Feature, Measured
 from optstream.stream.public_days import PublicDays
 from tests.optstream.estimation.lattices import incomplete
 from tests.optstream.estimation.lattices import product as cells_of
+from tests.optstream.mechanisms.conftest import PLAIN
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
     SLOTS,
     informed,
@@ -41,7 +36,7 @@ from tests.optstream.mechanisms.test_standard_errors import by_pushing, one_by_o
 
 LATTICE = cells_of(2, 3)
 SHARES = ["1/8", "1/8", "1/4", "1/2"]
-PAIR = PrivacyModel("1", 2, 1, resolution=1)
+PAIR, SIX = PrivacyModel("1", 2, 1, resolution=1), PrivacyModel("1", 6, 1)
 
 
 def exact_loss(mechanism, moved, plan=None):
@@ -104,22 +99,9 @@ def test_spends_of_the_margin_name_the_last_level():
     assert [part.points.shape for part in measured.parts] == [(1, 2), (6, 2), (3, 2)]
 
 
-PATTERNS = {
-    "Laplace": Laplace(PAIR),
-    "joint noise": Laplace(PAIR, "joint", period_lengths=(6,), declared_leaves=1),
-    "Sample": Sample(PAIR),
-    "Fourier": Fourier(PrivacyModel("1", 6, 1), 2, shortest_period=6),
-    "PeGaSus": PeGaSus(PAIR),
-    "Fast": Fast(PrivacyModel("1", 6, 1), n_samples=2),
-    "BudgetAbsorption": BudgetAbsorption(PAIR),
-    "BudgetDistribution": BudgetDistribution(PrivacyModel("20", 2, 1)),
-    "HistoryInformed": HistoryInformed(PAIR, 2, 1, days=PublicDays(2)),
-}
-
-
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", PLAIN)
 def test_any_pattern_adds_up_both_ways_above_its_bound_and_again_from_its_bytes(pattern):
-    mechanism = on_tree(PATTERNS[pattern], LATTICE, SHARES)
+    mechanism = on_tree(PLAIN[pattern](SIX, 6), LATTICE, SHARES)
     values = np.random.default_rng(2).integers(0, 4, (6, 6)).astype(float)
     release = mechanism.release(values, noise=simulated_noise(3))
     leaves = release.values[LATTICE.leaf_indices]
@@ -141,7 +123,6 @@ def test_standard_errors_are_what_each_drawn_number_does_to_the_estimate():
     assert within(49 * found**2, 49, expected**2, 1)
 
 
-SIX = PrivacyModel("1", 6, 1)
 NESTED = [Feature((range(0, 3), range(3, 6)), "halves"), Feature((range(6),), "day")]
 PLANS = {
     "points": {"sampling": EquallySpaced(3), "features": []},

@@ -11,7 +11,7 @@ from optstream.storage.parquet import Limits, decode_table, encode_table
 LIMITS = Limits(rows=2**20, columns=8)
 
 
-def repeated(length, n_rows=4000):
+def repeated(length, n_rows):
     """Two columns of texts, each in half of the rows."""
     texts = ["x" * length, None] * (n_rows // 2)
     return pl.DataFrame({"node": texts, "question": texts[1:] + texts[:1], "step": range(n_rows)})
@@ -31,20 +31,13 @@ def test_a_table_comes_back_as_it_was():
     assert only.equals(rows.select("value"), null_equal=True)
 
 
-def test_many_rows_may_have_more_texts(monkeypatch):
+@pytest.mark.parametrize(("length", "n_rows", "most"), [(128, 4000, "512,000"), (500, 2, "1,000")])
+def test_many_rows_may_have_more_texts_and_few_rows_long_ones(monkeypatch, length, n_rows, most):
     monkeypatch.setattr("optstream.storage.parquet.FEW_TEXTS", 1000)
-    whole, _ = decode_table(encode_table(repeated(128), {}), LIMITS, "a file")
-    assert whole.height == 4000
-    with pytest.raises(PublicationError, match="may hold 512,000 bytes"):
-        decode_table(encode_table(repeated(129), {}), LIMITS, "a file")
-
-
-def test_few_rows_may_have_long_texts(monkeypatch):
-    monkeypatch.setattr("optstream.storage.parquet.FEW_TEXTS", 1000)
-    whole, _ = decode_table(encode_table(repeated(500, 2), {}), LIMITS, "a file")
-    assert whole.height == 2
-    with pytest.raises(PublicationError, match="may hold 1,000 bytes"):
-        decode_table(encode_table(repeated(501, 2), {}), LIMITS, "a file")
+    whole, _ = decode_table(encode_table(repeated(length, n_rows), {}), LIMITS, "a file")
+    assert whole.height == n_rows
+    with pytest.raises(PublicationError, match=f"may hold {most} bytes"):
+        decode_table(encode_table(repeated(length + 1, n_rows), {}), LIMITS, "a file")
 
 
 def written(table, **options):

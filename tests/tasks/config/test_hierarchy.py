@@ -8,7 +8,7 @@ import pytest
 
 from optstream.catalogue.about import NodeFacts
 from optstream.stream import Lattice
-from tasks.config.hierarchy import read_hierarchy
+from tasks.config.load import read_hierarchy
 from tasks.config.schema import Hierarchy
 from tasks.config.templates import EXAMPLE, example_of
 from tasks.release.mechanism import mechanism_for

@@ -158,14 +158,6 @@ def test_folders_in_stores(load, tmp_path):
     assert settings.configuration_hash == load().configuration_hash
 
 
-def test_dumps_below_the_published_url_are_refused(refusal):
-    said = refusal(
-        ('folder = "dumps"', 'folder = "memory://bucket/public/dumps"'),
-        ('folder = "published"', 'folder = "memory://bucket/public"'),
-    )
-    assert "input.folder must not lie in published.folder" in said
-
-
 @pytest.mark.parametrize("name", ["what?", "a#b", "50%25", "two words", "q?mode=memory&uri=true"])
 def test_the_ledger_lies_in_the_folder_whatever_its_name_holds(tmp_path, name):
     folder = tmp_path / name

@@ -7,13 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from optstream import mechanisms
 from optstream.catalogue.statement import noise_scales
 from optstream.errors import ParameterError
-from optstream.mechanisms import Hierarchical, HistoryInformedTree
+from optstream.mechanisms import HistoryInformedTree
 from optstream.privacy import JointSpend, StepSpend, worst_window
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
-from tasks.config.schema import MECHANISMS
 from tasks.config.templates import example_of
 from tasks.plan.dry_run import dry_run
 from tasks.release.mechanism import mechanism_for
@@ -25,7 +23,6 @@ from tests.tasks.two_regions import released_by
 pytestmark = pytest.mark.slow
 
 DAY, SPRING, AUTUMN = date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)
-ON_TREES = [name for name in MECHANISMS if getattr(mechanisms, name).tree_class]
 WORD = "stream.leaves_per_period = 1"
 JOINT, LAPLACE = 'mechanism.noise = "joint"', 'mechanism.noise = "laplace"'
 
@@ -40,18 +37,6 @@ def test_level_shares_are_stated_however_they_were_configured(load):
     """They are parameters of the mechanism, and readers are promised all of these."""
     settings = load("Laplace", 'budget.levels = ["1/3", "2/3"]')
     assert settings.describe_mechanism(date.min)["level_shares"] == ["1/3", "2/3"]
-
-
-@pytest.mark.parametrize("name", ON_TREES)
-def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(load, name):
-    settings = load(name)
-    mechanism = mechanism_for(settings, DAY)
-    assert isinstance(mechanism, Hierarchical)
-    assert type(mechanism.mechanism) is getattr(mechanisms, name)
-    assert mechanism.tree == settings.tree_of(date.min)
-    assert mechanism.epsilon <= 1
-    assert settings.describe_mechanism(date.min)["name"] == name
-    assert mechanism.plan(settings.calendar.n_steps(DAY), settings.calendar.first_step(DAY))
 
 
 def test_keys_reach_the_mechanism(load):

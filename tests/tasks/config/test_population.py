@@ -46,7 +46,7 @@ def test_what_is_said_twice_must_be_the_same(products):
     gas.configure('epsilon = "1"', 'epsilon = "2"')
     told = refused(load_settings, gas.folder / "optstream.toml")
     assert "privacy.epsilon is another in" in told
-    assert "got '2' beside '1': say it once, there" in told
+    assert "got '2' and '1': say it once, there" in told
 
 
 def test_another_ledger_is_refused_and_not_shown(products):

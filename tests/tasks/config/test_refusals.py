@@ -113,6 +113,8 @@ CASES = {
         ('input.timestamp = "load_mw"', "must be different columns"),
         ('trusted.folder = "published/trusted"', "trusted.folder must not lie in published.folder"),
         ('input.folder = "./published"', "input.folder must not lie in published.folder"),
+        ('input.folder = "memory://a/public/dumps"\npublished.folder = "memory://a/public"',
+         "input.folder must not lie in published.folder"),
         ('trusted.folder = "memory://a/trusted"', "trusted.folder must be a path of this machine"),
         ('published.folder = "nosuch://a/b"', "published.folder: nosuch:// is not a store that can"),
         ('published.folder = "s3://a/../b"', "published.folder must be a path, or a plain URL"),
@@ -246,7 +248,7 @@ CASES = {
         ('hierarchy.changes = [{ valid_from = 2016-07-01, removed = ["53"] }]',
          "changes and margin 'sector' are not taken together"),
         ('mechanism.name = "HistoryInformed"\nprivacy.counts = true\nprivacy.resolution = "1"',
-         "privacy.counts must be false for HistoryInformed beside"),
+         "privacy.counts must be false for HistoryInformed with"),
     ],
 }  # fmt: skip
 

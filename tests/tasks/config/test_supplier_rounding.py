@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.errors import ConfigurationError
 from optstream.stream.private_period import quantise
 from tasks.config import load_settings
 
@@ -112,9 +111,3 @@ def test_days_with_another_rounding_cover_what_both_statements_cover(stream, sup
     )
     assert covered <= whole.model.alpha_units == 11
     assert beyond == 20
-
-
-def test_of_metered_rows_it_is_refused(stream):
-    with pytest.raises(ConfigurationError, match=r'input.supplier_rounding must be left out for .*"metered"'):
-        stream("10", rounding="1", schema="metered")
-    assert stream("10", rounding="0", schema="metered").model.alpha == 10

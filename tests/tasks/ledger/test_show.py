@@ -14,7 +14,7 @@ from optstream.errors import LedgerError
 from optstream.ledger import Key, ReleaseState, StreamTerms
 from optstream.privacy import PrivacyModel, StepSpend
 from tasks.ledger.show import Book, guarantee_changed, read_book, refused_changes
-from tasks.release.outcomes import budget_document, budget_of
+from tasks.release.outcomes import budget_of
 from tasks.release.run import terms_of
 from tests.tasks.products import two_products
 
@@ -141,7 +141,7 @@ def test_compromised_windows_have_nothing_left_and_are_told(released, capsys):
     show_book(book, Terminal())
     assert "nothing: noise was compromised" in capsys.readouterr().out
     budget = budget_of(released.settings, released.ledger)
-    charged = budget_document(budget).to_json()
+    charged = budget.to_json()
     for document in (book.to_json(), charged):
         json.dumps(document, allow_nan=False)
     assert (charged["spent"], charged["spent_float"]) == ("inf", None)

@@ -1,7 +1,9 @@
 """What alarms compare: regions with the hierarchy, replaced readings, published means with history."""
 
+import random
 from datetime import UTC, date, datetime, timedelta
 from itertools import combinations
+from statistics import median
 
 import polars as pl
 import pytest
@@ -211,7 +213,7 @@ def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, c
 
 
 def compared(*means, noise=1.0, model=None):
-    """The comparison of a node's last mean with those before, one a day."""
+    """The comparison of a node's last mean with those before, one a day; those that are far."""
     hashes = [f"{day:064}" for day in range(len(means))]
     entries = [
         Entry(
@@ -222,8 +224,9 @@ def compared(*means, noise=1.0, model=None):
     ]  # fmt: skip
     kept = pl.DataFrame({"file_hash": hashes, "node": "a", "mean": means})
     kept = kept.with_columns(noise=pl.lit(noise, pl.Float64), model=pl.lit(model, pl.Float64))
-    (found,) = compare(kept, entries, ["a"])
-    return found
+    found = compare(kept, entries, lambda _day: {"a"})
+    assert [one.is_far for one in found.newest] == [one in found.far for one in found.newest]
+    return found.newest[0], found.far
 
 
 @pytest.mark.parametrize(
@@ -240,7 +243,7 @@ def compared(*means, noise=1.0, model=None):
     ],
 )
 def test_far_is_ten_times_a_tenth_or_the_other_sign(mean, is_far, words):
-    found = compared(*[100.0] * LEAST_DAYS, mean)
+    found, _ = compared(*[100.0] * LEAST_DAYS, mean)
     assert (found.day, found.mean, found.usual) == (FIRST + timedelta(days=LEAST_DAYS), mean, 100.0)
     assert (found.is_far, found.words) == (is_far, words)
 
@@ -258,7 +261,20 @@ def test_far_is_ten_times_a_tenth_or_the_other_sign(mean, is_far, words):
     ],
 )
 def test_what_noise_or_a_model_explains_is_not_far(usual, mean, noise, model, is_far):
-    assert compared(*[usual] * LEAST_DAYS, mean, noise=noise, model=model).is_far == is_far
+    assert compared(*[usual] * LEAST_DAYS, mean, noise=noise, model=model)[0].is_far == is_far
+
+
+def test_each_of_the_last_days_is_compared_with_those_before_it_by_brute_force():
+    chosen = random.Random(3)
+    means = [100.0 * chosen.choice((1, 1, 30, 1 / 30)) * chosen.uniform(0.5, 2) for _ in range(70)]
+    _, far = compared(*means)
+    expected = []
+    for day in reversed(range(42, 70)):
+        usual = median(means[day - 28 : day])
+        if not 0.1 < means[day] / usual < 10 and abs(means[day] - usual) > 8:
+            expected.append((FIRST + timedelta(days=day), means[day], pytest.approx(usual)))
+    assert len(expected) > 5
+    assert [(one.day, one.mean, one.usual) for one in far] == expected
 
 
 def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):

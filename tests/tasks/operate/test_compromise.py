@@ -1,6 +1,5 @@
 """Known noise: the days that share it, by groups that cross midnight; nothing under way is drawn or shown."""
 
-import re
 import shutil
 from datetime import date, timedelta
 from itertools import chain
@@ -23,12 +22,19 @@ DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
 FOUR = DAYS[:4]
 
 
-def configure(installation, mechanism):
-    """Another mechanism, whatever the last one was."""
-    path = installation.folder / "optstream.toml"
-    text = re.sub(r"\[mechanism\]\n(?:[a-z].*\n)+", f"[mechanism]\n{mechanism}\n", path.read_text())
-    path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
-    installation.simulate(*DAYS)
+@pytest.fixture
+def six(pegasus):
+    """With dumps of all days."""
+    pegasus.simulate(*DAYS)
+    return pegasus
+
+
+@pytest.fixture
+def short(pegasus):
+    """One day is released, and none of the next day's windows reaches back to it."""
+    pegasus.configure("window = 48", "window = 1")
+    pegasus.release(DAYS[0])
+    return pegasus
 
 
 def lost(installation, first_step, n_steps=1):
@@ -39,18 +45,17 @@ def first_step(installation, day):
     return installation.settings.calendar.first_step(day)
 
 
-def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(pegasus):
+def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(six):
     """An outcome of the leaked day may have probability 0 under one of two streams that differ there."""
-    pegasus.simulate(*DAYS)
-    pegasus.released(DAYS[0])
-    pegasus.release(DAYS[1])
-    assert pegasus.compromise(DAYS[1]) == DAYS[:2]
-    assert lost(pegasus, first_step(pegasus, DAYS[0]))
+    six.released(DAYS[0])
+    six.release(DAYS[1])
+    assert six.compromise(DAYS[1]) == DAYS[:2]
+    assert lost(six, first_step(six, DAYS[0]))
     # a window that ends with the first step of the day before, far from the leaked one
-    assert lost(pegasus, first_step(pegasus, DAYS[0]) - 40)
-    assert pegasus.raw_files() == []
-    assert pegasus.ledger.verify() == []
-    assert pegasus.release(DAYS[2])[DAYS[2]].outcome.status is Status.REFUSED
+    assert lost(six, first_step(six, DAYS[0]) - 40)
+    assert six.raw_files() == []
+    assert six.ledger.verify() == []
+    assert six.release(DAYS[2])[DAYS[2]].outcome.status is Status.REFUSED
 
 
 def thresholds_of(installation, days):
@@ -84,95 +89,85 @@ def thresholds_of(installation, days):
         ),
     ],
 )
-def test_exactly_the_days_that_share_a_threshold_are_marked(pegasus, threshold, leaked):
-    configure(pegasus, f'name = "PeGaSus"\nthreshold = "{threshold}"')
-    pegasus.release(*FOUR)
-    steps = {day: set(range(first_step(pegasus, day), first_step(pegasus, day) + 48)) for day in FOUR}
-    known = [own for own in thresholds_of(pegasus, FOUR) if steps[FOUR[leaked]].intersection(own)]
+def test_exactly_the_days_that_share_a_threshold_are_marked(six, threshold, leaked):
+    six.configure('threshold = "100000"', f'threshold = "{threshold}"')
+    six.release(*FOUR)
+    steps = {day: set(range(first_step(six, day), first_step(six, day) + 48)) for day in FOUR}
+    known = [own for own in thresholds_of(six, FOUR) if steps[FOUR[leaked]].intersection(own)]
     expected = [day for day in FOUR if steps[day].intersection(chain.from_iterable(known))]
-    assert pegasus.compromise(FOUR[leaked]) == expected
+    assert six.compromise(FOUR[leaked]) == expected
     untouched = set(FOUR) - set(expected)
-    assert all(pegasus.record(day).compromised is None for day in untouched)
-    assert all(pegasus.record(day).compromised == "a stolen disk" for day in expected)
+    assert all(six.record(day).compromised is None for day in untouched)
+    assert all(six.record(day).compromised == "a stolen disk" for day in expected)
 
 
-def test_days_that_nobody_can_read_any_more_count_as_joined(pegasus):
-    pegasus.simulate(*DAYS)
-    configure(pegasus, 'name = "PeGaSus"\nthreshold = "0"')
-    pegasus.release(*FOUR)
+def test_days_that_nobody_can_read_any_more_count_as_joined(six):
+    six.configure('threshold = "100000"', 'threshold = "0"')
+    six.release(*FOUR)
     for day in FOUR:
-        shutil.rmtree(pegasus.settings.measurements_of(day, 0))
-    assert pegasus.compromise(FOUR[2]) == FOUR
+        shutil.rmtree(six.settings.measurements_of(day, 0))
+    assert six.compromise(FOUR[2]) == FOUR
 
 
-def test_a_day_that_is_being_drawn_is_given_up(pegasus, monkeypatch):
+def test_a_day_that_is_being_drawn_is_given_up(short, monkeypatch):
     """It has taken the threshold of the day before: what it draws is destroyed, not published."""
     from optstream.mechanisms import Hierarchical
 
-    pegasus.configure("window = 48", "window = 1")
-    pegasus.release(DAYS[0])
     genuine = Hierarchical.measure
 
     def measure(self, *arguments, **named):
-        assert pegasus.compromise(DAYS[0]) == DAYS[:2]
+        assert short.compromise(DAYS[0]) == DAYS[:2]
         return genuine(self, *arguments, **named)
 
     monkeypatch.setattr(Hierarchical, "measure", measure)
-    work = pegasus.release(DAYS[1])[DAYS[1]]
+    work = short.release(DAYS[1])[DAYS[1]]
     assert work.outcome.status is not Status.PUBLISHED
-    record = pegasus.record(DAYS[1])
+    record = short.record(DAYS[1])
     assert (record.state, record.compromised) == (ReleaseState.VOID, "a stolen disk")
-    assert pegasus.raw_files() == []
+    assert short.raw_files() == []
 
 
-def test_a_day_goes_on_with_no_threshold_that_became_known_before_its_draw_began(pegasus, monkeypatch):
+def test_a_day_goes_on_with_no_threshold_that_became_known_before_its_draw_began(short, monkeypatch):
     """Its own windows have lost nothing, and the raw state is in its hands already."""
-    pegasus.configure("window = 48", "window = 1")
-    pegasus.release(DAYS[0])
 
     def taken_too_early(folder, digest):
         raw = take_raw(folder, digest)
-        assert pegasus.compromise(DAYS[0]) == DAYS[:1]
+        assert short.compromise(DAYS[0]) == DAYS[:1]
         return raw
 
     with monkeypatch.context() as patched:
         patched.setattr(draw, "take_raw", taken_too_early)
-        outcome = pegasus.release(DAYS[1])[DAYS[1]].outcome
+        outcome = short.release(DAYS[1])[DAYS[1]].outcome
     assert outcome.status is Status.FAILED, outcome
-    record = pegasus.record(DAYS[1])
+    record = short.record(DAYS[1])
     assert (record.state, record.drawing, record.redraws) == (ReleaseState.RESERVED, False, 0)
-    pegasus.later(hours=1)
-    assert pegasus.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
-    assert not opened_before(pegasus, DAYS[1])
-    assert pegasus.record(DAYS[1]).compromised is None
+    short.later(hours=1)
+    assert short.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+    assert not opened_before(short, DAYS[1])
+    assert short.record(DAYS[1]).compromised is None
 
 
-def test_a_day_that_began_its_draw_while_the_releases_were_looked_at_is_marked_too(pegasus, monkeypatch):
-    pegasus.configure("window = 48", "window = 1")
-    pegasus.release(DAYS[0])
+def test_a_day_that_began_its_draw_while_the_releases_were_looked_at_is_marked_too(short, monkeypatch):
     genuine = Ledger.releases
 
     def releases(self, stream):
         found = genuine(self, stream)
         monkeypatch.setattr(Ledger, "releases", genuine)
-        assert pegasus.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+        assert short.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
         return found
 
     monkeypatch.setattr(Ledger, "releases", releases)
-    assert pegasus.compromise(DAYS[0]) == DAYS[:2]
-    assert pegasus.record(DAYS[1]).compromised == "a stolen disk"
-    assert pegasus.raw_files() == []
+    assert short.compromise(DAYS[0]) == DAYS[:2]
+    assert short.record(DAYS[1]).compromised == "a stolen disk"
+    assert short.raw_files() == []
 
 
 @pytest.mark.parametrize(
-    "mechanism",
-    few([
-        'name = "HistoryInformed"', 'name = "BudgetDistribution"',
-        'name = "BudgetAbsorption"', 'name = "Fast"',
-    ], 1),
-)  # fmt: skip
+    "mechanism", few(["HistoryInformed", "BudgetDistribution", "BudgetAbsorption", "Fast"], 1)
+)
 def test_mechanisms_that_remember_outputs_only_share_no_noise(installation, mechanism):
-    configure(installation, mechanism)
+    installation.change_mechanism(mechanism)
+    installation.simulate(*DAYS)
     installation.released(*DAYS[:3])
     assert all(installation.record(day).state is ReleaseState.PUBLISHED for day in DAYS[:3])
     assert installation.compromise(DAYS[1]) == [DAYS[1]]

@@ -1,15 +1,13 @@
-"""Published folders of a few simulated days, and a browser to look at their pages."""
+"""Published folders of a few simulated days."""
 
-import shutil
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
 from optstream.catalogue import read_catalogue, withdraw
-from optstream.catalogue.about import About, NodeFacts, put_about
+from optstream.catalogue.about import NodeFacts
 from optstream.catalogue.backends import open_storage
-from tasks.pages.public import write_public_page
 from tasks.pages.published import NO_SUMMARIES, PublicFacts, public_facts
 from tests.tasks.pages.published_days import lay_out_published
 from tests.tasks.pages.snapshots import settings, snapshot
@@ -22,8 +20,7 @@ GONE = FIRST + timedelta(days=30)
 HOSTILE = "<img src=x onerror='window.hit = 1'></script><b>\"&"
 NAMES = {
     "FR": NodeFacts(name="France"), "11": NodeFacts(name="Île-de-France"),
-    "53": NodeFacts(name="Bretagne", latitude=48.2, longitude=-2.9),
-    "24": NodeFacts(name=HOSTILE), "84": NodeFacts(name="=1+1", latitude=45.5, longitude=4.5),
+    "24": NodeFacts(name=HOSTILE), "84": NodeFacts(name="=1+1"),
 }  # fmt: skip
 
 
@@ -47,14 +44,3 @@ def without_noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def facts_of(folder: Path) -> PublicFacts:
     place = open_storage(folder)
     return public_facts(place, read_catalogue(place), NO_SUMMARIES)[0]
-
-
-@pytest.fixture(scope="module")
-def published(forty_days: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The forty days with names, one of them hostile, and their page."""
-    folder = tmp_path_factory.mktemp("explored") / "published"
-    shutil.copytree(forty_days, folder)
-    about = About(stream="simulated-load", publisher="Example Grid", licence="CC BY 4.0", nodes=NAMES)
-    put_about(folder, about)
-    write_public_page(folder)
-    return folder

@@ -35,7 +35,10 @@
     e.getBoundingClientRect().right > innerWidth + 1).map(name);
   const tiny = [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility() && !e.closest("svg, sup") &&
     parseFloat(getComputedStyle(e).fontSize) < 11.5).map(name);
+  const led = [...document.querySelectorAll("[href^='#']")].map((e) => e.getAttribute("href").slice(1));
+  const owners = [...document.querySelectorAll("[aria-labelledby]")].map((e) => e.getAttribute("aria-labelledby"));
   return {
+    dangling: [...led, ...owners].filter((id) => !document.getElementById(id)),
     faint, nameless, headless, wide, tiny,
     twice: regions.filter((one, i) => regions.indexOf(one) !== i),
     order: focusable.map((e, i) => { e.dataset.order = i; return i }),

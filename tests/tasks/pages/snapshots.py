@@ -10,13 +10,14 @@ from tasks.config import load_settings
 from tasks.monitor import alarms as monitored
 from tasks.monitor.alarms import Kind
 from tasks.monitor.days import DayState, State
-from tasks.monitor.facts import Facts
+from tasks.monitor.facts import Facts, Surprises
 from tasks.monitor.view import StreamView
 from tasks.pages.snapshot import Night, Snapshot
 from tasks.release.outcomes import Budget
 from tests.tasks.two_regions import CONFIGURATION
 
 FIRST = date(2016, 6, 1)
+NO_SURPRISES = Surprises()
 AT = datetime(2016, 9, 1, 6, tzinfo=UTC)
 WATCH = '\n[watch]\nfirst_day = 2016-06-01\n[schedule]\ncron = "30 3 * * *"\n'
 
@@ -36,7 +37,14 @@ def settings(tmp_path_factory):
 def snapshot(settings):
     """`snapshot(states=…, alarms=…, spent=…, …)`: a stream whose days are in these states."""
 
-    def make(name="two-regions", states=(State.PUBLISHED,) * 70, alarms=(), spent=Fraction(1, 2), **changes):
+    def make(
+        name="two-regions",
+        states=(State.PUBLISHED,) * 70,
+        alarms=(),
+        spent=Fraction(1, 2),
+        surprises=NO_SURPRISES,
+        **changes,
+    ):
         days = tuple(
             DayState(
                 day=FIRST + timedelta(days=number),
@@ -48,7 +56,7 @@ def snapshot(settings):
         facts = Facts(
             live=True, first=FIRST, last=days[-1].day, releases={}, holds={}, catalogue=None,
             catalogue_error=None, is_own_ledger=True, arrivals={}, refused=frozenset(),
-            budget=Budget(settings.model, spent), page=None, audit=None,
+            budget=Budget(model=settings.model, spent=spent), page=None, audit=None, surprises=surprises,
         )  # fmt: skip
         view = StreamView(name, AT, facts, days, tuple(alarms))
         reserved = datetime(2016, 6, 2, 3, tzinfo=UTC)

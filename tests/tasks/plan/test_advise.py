@@ -144,7 +144,7 @@ def advice(settings):
 
 @pytest.mark.nightly
 def test_plans_with_a_margin_have_shares_and_errors_of_it(advice):
-    found = advice.streams[0].compared
+    found = advice.streams[0]
     assert found.levels == ("level 0", "level 1", "level 2", "sector")
     assert [one.size for one in found.configured.expected] == [4_000, 2_000, 1_000, 2_000]
     of_margin = {plan.level_shares[-1] for plan in found.plans}

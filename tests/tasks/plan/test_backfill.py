@@ -9,8 +9,15 @@ import pytest
 from optstream.catalogue.backends import LocalTransaction
 from optstream.errors import LedgerError
 from optstream.ledger import Key, open_ledger
-from tasks.plan.backfill import cost_of, over_already, plan_backfill, words_of_left
-from tasks.plan.nightly import days_of_night, looks_of, night_of
+from tasks.plan.backfill import (
+    cost_of,
+    days_of_night,
+    looks_of,
+    night_of,
+    over_already,
+    plan_backfill,
+    words_of_left,
+)
 from tasks.release.reserve import look_at_folders
 from tasks.release.revise import due
 from tasks.release.run import Requested, Status

@@ -49,15 +49,11 @@ def remove_marker(installation, day):
     (installation.folder / place_of(day) / "_SUCCESS").unlink()
 
 
-def strange_region(installation, day):
-    shutil.copytree(
-        installation.folder / place_of(day), installation.folder / "dumps/region=FR-AURA" / f"date={day}"
-    )
+def another_region(name):
+    def copy(installation, day):
+        shutil.copytree(installation.folder / place_of(day), installation.folder / f"dumps/{name}/date={day}")
 
-
-def climbing_region(installation, day):
-    strange = installation.folder / "dumps" / "region=..%2Fx" / f"date={day}"
-    shutil.copytree(installation.folder / place_of(day), strange)
+    return copy
 
 
 def truncated(installation, day):
@@ -65,15 +61,15 @@ def truncated(installation, day):
     path.write_bytes(path.read_bytes()[:-200])
 
 
-def drop_last(n):
-    return lambda installation, day: rewrite(installation, lambda rows: rows.head(rows.height - n), day)
+def without_last(installation, day):
+    rewrite(installation, lambda rows: rows.head(-1), day)
 
 
 REFUSED = {
-    "missing step": (drop_last(1), "step 47"),
+    "missing step": (without_last, "step 47"),
     "null": (set_first(None), "step 0"),
-    "unknown region": (strange_region, "'region=FR-AURA' is not a leaf"),
-    "a name that climbs": (climbing_region, "is not a leaf"),
+    "unknown region": (another_region("region=FR-AURA"), "'region=FR-AURA' is not a leaf"),
+    "a name that climbs": (another_region("region=..%2Fx"), "is not a leaf"),
     "truncated file": (truncated, "part-0.parquet"),
 }
 
@@ -198,9 +194,10 @@ def test_a_run_before_the_hour_draws_and_holds_and_the_next_one_publishes_those_
 
 def test_days_whose_hour_is_past_are_published_at_once(held):
     held.simulate(DAY - timedelta(days=1))
-    works = run(held, DAY - timedelta(days=1), DAY)
+    before = DAY - timedelta(days=1)
+    works = run(held, before, DAY)
     assert [work.outcome.status for work in works.values()] == [Status.PUBLISHED, Status.HELD]
-    assert held.rows()["date"].unique().to_list() == [DAY - timedelta(days=1)]
+    assert held.rows()["date"].unique().to_list() == [before]
 
 
 def test_a_run_that_holds_its_day_changes_no_inode_that_readers_see(held):

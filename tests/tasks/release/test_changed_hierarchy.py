@@ -26,17 +26,6 @@ def change_from(installation, day, operation):
     installation.configure("[budget]\n", entry)
 
 
-def use(installation, mechanism):
-    if mechanism != "OptStream":
-        installation.change_mechanism(mechanism)
-
-
-def starts_of_groups(installation):
-    """Of the changed day, each step's: the first step of its group."""
-    parts = installation.measured(CHANGED).parts
-    return [start for part in parts for series in part.choices["groups"] for start in series]
-
-
 DAILY = {("split", "HistoryInformed"), ("merged", "HistoryInformed"), ("added", "BudgetAbsorption")}
 """Beside all of OptStream's; PeGaSus' raw state has a test of its own. The others are tried by night."""
 CHANGES = [
@@ -52,8 +41,8 @@ CHANGES = [
 
 @pytest.mark.parametrize(("operation", "mechanism"), CHANGES)
 def test_a_change_before_and_after_which_days_are_released(installation, mechanism, operation):
-    use(installation, mechanism)
-    installation.simulate(*DAYS[:2])
+    if mechanism != "OptStream":
+        installation.change_mechanism(mechanism)
     done = installation.release(*DAYS[:2])
     text, leaves = OPERATIONS[operation]
     change_from(installation, CHANGED, text)
@@ -75,7 +64,7 @@ def test_a_change_before_and_after_which_days_are_released(installation, mechani
 
 def test_no_raw_state_goes_over_a_change(installation):
     """PeGaSus' open groups and their thresholds close at the public date, and the file is destroyed."""
-    use(installation, "PeGaSus")
+    installation.change_mechanism("PeGaSus")
     installation.released(*DAYS[:2])
     change_from(installation, CHANGED, 'renamed = { 11 = "IDF" }')
     installation.simulate(CHANGED)
@@ -83,12 +72,13 @@ def test_no_raw_state_goes_over_a_change(installation):
     assert list(settings.measurements_of(DAYS[1], 0).glob("*.raw"))
     assert installation.status(CHANGED) is Status.PUBLISHED
     assert not list(settings.measurements_of(DAYS[1], 0).glob("*.raw"))
-    assert min(starts_of_groups(installation)) >= settings.calendar.first_step(CHANGED)
+    groups = [series for part in installation.measured(CHANGED).parts for series in part.choices["groups"]]
+    assert min(map(min, groups)) >= settings.calendar.first_step(CHANGED)
 
 
 def test_raw_state_of_a_period_that_is_forgotten_is_destroyed_as_the_next_is_drawn(installation):
     """A day before an amendment, which nothing goes on from."""
-    use(installation, "PeGaSus")
+    installation.change_mechanism("PeGaSus")
     installation.released(*DAYS[:2])
     folder = installation.settings.measurements_of(DAYS[1], 0)
     assert list(folder.glob("*.raw"))
@@ -130,11 +120,10 @@ def test_a_restatement_of_an_old_day_has_that_days_tree(installation):
     change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }')
     installation.simulate(*DAYS[2:])
     installation.release(*DAYS[2:])
-    again = installation.release(DAYS[1], restate=True)
-    assert again[DAYS[1]].outcome.status is Status.PUBLISHED
-    rows = installation.rows()
-    assert set(rows.filter(date=DAYS[1])["node"]) == {"FR", "84", "11"}
-    assert set(rows.filter(date=DAYS[1])["revision"]) == {1}
+    assert installation.status(DAYS[1], restate=True) is Status.PUBLISHED
+    rows = installation.rows().filter(date=DAYS[1])
+    assert set(rows["node"]) == {"FR", "84", "11"}
+    assert set(rows["revision"]) == {1}
 
 
 def test_a_dump_under_the_old_code_after_the_change_is_an_unknown_region(installation):

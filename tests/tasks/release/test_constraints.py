@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue import check_files
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.read import read_statement
 from optstream.estimation import constraints
@@ -51,8 +51,7 @@ def rows_of(installation, day):
 
 
 def stated(installation, day):
-    place = open_storage(installation.settings.published_folder)
-    return read_statement(place, read_catalogue(place).entry(day))
+    return read_statement(open_storage(installation.settings.published_folder), installation.entry(day))
 
 
 @pytest.mark.parametrize("mechanism", ["OptStream", "Laplace", "HistoryInformed"])
@@ -84,8 +83,7 @@ def test_published_values_keep_the_facts_and_say_so(facts, mechanism):
     assert facts.problems() == []
     assert check_files(facts.settings.published_folder) == []
     # what was lost is made again, byte for byte
-    entry = read_catalogue(facts.settings.published_folder).entry(DAY)
-    (lost,) = (facts.folder / "published").rglob(f"*{entry.file_hash}.parquet")
+    (lost,) = (facts.folder / "published").rglob(f"*{facts.entry(DAY).file_hash}.parquet")
     before = lost.read_bytes()
     for path in (lost, *(facts.folder / "trusted/staging").rglob("*")):
         if path.is_file():

@@ -13,7 +13,6 @@ from tasks.release import pipeline as steps
 from tasks.release.lineage import UNKNOWN, input_key
 from tasks.release.run import Status
 from tests.failing import Death, raising
-from tests.tasks.two_regions import STEPS
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 DUMP = f"region=84/date={FIRST}/part-0.parquet"
@@ -41,12 +40,12 @@ def test_no_hash_of_an_input_stands_in_the_public_zone_and_no_plain_one_anywhere
     installation.released(FIRST)
     data = (installation.folder / "dumps" / DUMP).read_bytes()
     keyed = expected(installation, DUMP).encode()
-    assert not [path for path, bytes_ in installation.files("published").items() if keyed in bytes_]
-    assert [path for path, bytes_ in installation.files("trusted").items() if keyed in bytes_]
+    public, trusted = (installation.files(place).values() for place in ("published", "trusted"))
+    assert not any(keyed in written for written in public)
+    assert any(keyed in written for written in trusted)
     for algorithm in ("md5", "sha1", "sha256", "sha512", "blake2b", "blake2s"):
         plain = hashlib.new(algorithm, data).hexdigest().encode()
-        everything = installation.files("published", "trusted")
-        assert not [path for path, bytes_ in everything.items() if plain in bytes_]
+        assert not any(plain in written for written in (*public, *trusted))
 
 
 def test_the_key_is_made_once_for_its_owner_alone(installation):
@@ -60,12 +59,15 @@ def test_the_key_is_made_once_for_its_owner_alone(installation):
         input_key(installation.settings)
 
 
-def test_a_draw_that_a_later_run_finishes_names_the_files_it_was_drawn_from(installation):
-    installation.release(FIRST, steps=STEPS[:6])
-    drawn_from = expected(installation, DUMP)
+def deliver_another(installation):
     path = installation.folder / "dumps" / DUMP
     pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
-    installation.later(hours=1)
+
+
+def test_a_draw_that_a_later_run_finishes_names_the_files_it_was_drawn_from(installation):
+    installation.cut_short(FIRST)
+    drawn_from = expected(installation, DUMP)
+    deliver_another(installation)
     installation.release(FIRST)
     assert stated(installation)[0][DUMP] == drawn_from != expected(installation, DUMP)
 
@@ -77,18 +79,16 @@ def test_a_redraw_names_the_files_of_the_draw_that_counted(installation, monkeyp
         patched.setattr("tasks.release.draw._give_up", lambda *_: None)
         with pytest.raises(Death):
             installation.release(FIRST)
-    path = installation.folder / "dumps" / DUMP
-    pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
+    deliver_another(installation)
     installation.later(hours=1)
     assert installation.status(FIRST) is Status.PUBLISHED
     assert stated(installation)[0][DUMP] == expected(installation, DUMP)
 
 
 def test_a_release_without_record_says_unknown(installation):
-    installation.release(FIRST, steps=STEPS[:6])
+    installation.cut_short(FIRST)
     for path in (installation.folder / "trusted/inputs").rglob("*.json"):
         path.unlink()
-    installation.later(hours=1)
     installation.release(FIRST)
     assert stated(installation) == [UNKNOWN, UNKNOWN]
 

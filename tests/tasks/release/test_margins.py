@@ -90,15 +90,12 @@ def test_ledger_folder_measurements_sums_and_pages_agree_with_it(cells):
 def test_a_row_of_an_unknown_cell_or_a_file_without_the_column_stops_the_day(cells):
     path = dump_of(cells, DAYS[0])
     rows = pl.read_parquet(path)
-    rows.with_columns(
-        sector=pl.when((pl.col("sector") == "homes") & (pl.col("region") == "84"))
-        .then(pl.lit("shops"))
-        .otherwise("sector")
-    ).write_parquet(path)
+    homes = (pl.col("sector") == "homes") & (pl.col("region") == "84")
+    shops = pl.when(homes).then(pl.lit("shops")).otherwise("sector")
+    rows.with_columns(sector=shops).write_parquet(path)
     other = dump_of(cells, DAYS[1])
     pl.read_parquet(other).drop("sector").write_parquet(other)
-    works = cells.release(*DAYS)
-    reasons = {day: work.outcome.message for day, work in works.items()}
+    reasons = {day: work.outcome.message for day, work in cells.release(*DAYS).items()}
     assert "columns 'region' and 'sector': must be a leaf" in reasons[DAYS[0]]
     assert "'region' and 'sector': must hold these columns" in reasons[DAYS[1]]
 
@@ -112,8 +109,7 @@ def test_another_margin_after_a_release_is_an_amendment(cells):
     with pytest.raises(LedgerError, match="hierarchy"):
         cells.run()
     cells.ledger.amend(terms_of(cells.settings), "sectors called otherwise", cells.now)
-    works = cells.release(DAYS[1])
-    assert works[DAYS[1]].outcome.status == Status.PUBLISHED
+    assert cells.status(DAYS[1]) is Status.PUBLISHED
     assert cells.problems() == []
     rows = cells.rows()
     assert {"homes", "households"} <= set(rows["node"])

@@ -1,11 +1,9 @@
 """A night that knows a public covariate says so, and its bytes are those of the values that it knew."""
 
-import json
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from optstream.catalogue import read_catalogue
 from optstream.ledger import ReleaseState
 from tasks.release import draw
 from tasks.release.run import Status
@@ -50,26 +48,15 @@ def nights(tmp_path):
     return installation
 
 
-def stated(installation, day):
-    folder = installation.folder / "published"
-    manifest = json.loads((folder / read_catalogue(folder).entry(day).manifest).read_text())
-    (found,) = manifest["statement"]["mechanism"]["covariates"]
-    return found
-
-
-def missing(installation):
-    alarms = installation.watch(live=False).alarms
-    return [(alarm.day, alarm.words) for alarm in alarms if alarm.kind == "covariate-missing"]
-
-
 def test_a_night_says_what_it_used_and_the_watch_what_it_lacked(nights):
-    known, lacking = stated(nights, DAY), stated(nights, NEXT)
+    (known,), (lacking,) = (nights.statement(day)["mechanism"]["covariates"] for day in (DAY, NEXT))
     assert (known["name"], known["source"]) == ("warmth", "the weather service")
     assert len(known["values_sha256"]) == 64
     assert lacking["values_sha256"] == "none"
-    ((day, words),) = missing(nights)
-    assert day == NEXT
-    assert "covariate warmth: warmth.csv leads into input.folder, which is private" in words
+    alarms = nights.watch(live=False).alarms
+    (missing,) = (alarm for alarm in alarms if alarm.kind == "covariate-missing")
+    assert missing.day == NEXT
+    assert "covariate warmth: warmth.csv leads into input.folder, which is private" in missing.words
 
 
 def test_a_night_that_ends_over_a_covariate_has_drawn_nothing(nights, monkeypatch):
@@ -88,8 +75,7 @@ def test_a_night_that_ends_over_a_covariate_has_drawn_nothing(nights, monkeypatc
 
 
 def test_a_lost_file_comes_back_from_the_values_that_its_night_knew(nights, monkeypatch):
-    folder = nights.folder / "published"
-    file = folder / read_catalogue(folder).entry(DAY).file
+    file = nights.folder / "published" / nights.entry(DAY).file
     before = file.read_bytes()
     monkeypatch.setattr(draw, "read_covariates", None)
     file.unlink()

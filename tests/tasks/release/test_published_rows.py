@@ -8,16 +8,14 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from optstream.catalogue.statement import Consistency
-from optstream.estimation.estimate import UNKNOWN, Optimality
+from optstream.estimation.estimate import UNKNOWN
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
-from tasks.release.lineage import EVENTS, _estimate_words, told_releases
+from tasks.release.lineage import EVENTS, released_by_lineage
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
 from tasks.release.run import Status
 from tasks.release.statement import known_errors, published_rows, statement_of
-from tests.optstream.catalogue.conftest import make_statement
 from tests.tasks.test_schemas import validator
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -93,23 +91,13 @@ def test_what_cannot_be_a_standard_error_is_not_known(load_text):
     assert np.isnan(known_errors(settings, None)).all()
 
 
-@pytest.mark.parametrize("vintage", [0, 1])
-@pytest.mark.parametrize("converged", [True, False, None])
-def test_it_says_where_the_bounded_program_was_not_solved_to_the_end(vintage, converged):
-    found = Optimality(0.02, 0.1, 50, bool(converged))
-    certificate = None if converged is None else Consistency.rounded(found)
-    words = _estimate_words(make_statement(date(2016, 2, 1), vintage=vintage, consistency=certificate))
-    assert words.startswith("revised estimate" if vintage else "first estimate")
-    assert ("not solved to the end" in words) == (converged is False)
-
-
 def test_an_event_that_a_full_disk_tore_takes_the_next_one_not_with_it(installation):
     second = FIRST + timedelta(days=1)
     installation.released(FIRST)
     events = installation.settings.lineage_folder / EVENTS
     events.write_bytes(events.read_bytes() + events.read_bytes()[:100])
     assert installation.status(second) is Status.PUBLISHED
-    assert told_releases(installation.settings) == {("2016-06-01", 0), ("2016-06-02", 0)}
+    assert released_by_lineage(installation.settings) == {("2016-06-01", 0), ("2016-06-02", 0)}
     assert installation.problems() == []
 
 

@@ -206,7 +206,7 @@ def test_learning_that_fails_voids_no_day(learning, monkeypatch):
     """It runs before the draw is begun, so nothing was drawn: the next run goes on."""
     learning.release(FIRST)
     with monkeypatch.context() as patch:
-        patch.setattr(HistoryInformedTree, "_refreshed", raising(MemoryError("as told")))
+        patch.setattr(HistoryInformedTree, "prepared", raising(MemoryError("as told")))
         assert learning.status(SECOND) is Status.FAILED
     assert learning.record(SECOND).state is ReleaseState.RESERVED
     assert learning.status(SECOND) is Status.PUBLISHED

@@ -193,7 +193,7 @@ def test_a_night_reads_nothing_of_the_days_after_its_own(configured, tmp_path):
     ],
 )
 def test_nothing_that_a_process_says_is_taken_for_granted(configured, monkeypatch, said):
-    monkeypatch.setattr(reading, "_said_by_a_process", lambda asked: said)
+    monkeypatch.setattr(reading, "_answer_of_process", lambda asked: said)
     assert "the process that reads it ended over it" in gone_without(configured(), None)
 
 

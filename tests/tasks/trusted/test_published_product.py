@@ -14,6 +14,7 @@ from optstream.stream.calendar import ORIGIN
 from tasks.release.run import Status
 from tasks.trusted.covariates import covariate_of, read_covariates
 from tests.tasks.products import two_products
+from tests.tasks.two_regions import FEW_BLOCKS
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ def products(tmp_path):
     """Electricity goes by what gas has published, so gas comes first."""
     both = two_products(tmp_path)
     electricity = both["electricity"]
-    electricity.configure('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000')
+    electricity.configure('name = "OptStream"', f'name = "HistoryInformed"\n{FEW_BLOCKS}')
     electricity.configure(SAMPLING, COVARIATE)
     for one in both.values():
         one.simulate(DAY, NEXT)

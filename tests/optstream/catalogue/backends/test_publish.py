@@ -4,6 +4,7 @@ import fcntl
 import json
 import threading
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 
 import pytest
@@ -19,6 +20,7 @@ from optstream.catalogue import (
     withdraw,
 )
 from optstream.catalogue.layout import LOCK
+from optstream.catalogue.replicates import read_sum
 from optstream.catalogue.rows import schema
 from optstream.errors import LedgerError, ParameterError, PublicationError
 from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, STREAM, days_in, take_back, told
@@ -68,8 +70,15 @@ def test_what_was_published_is_read(published, put, rows):
 @EVERYWHERE
 def test_a_place_without_a_catalogue(published):
     assert find_catalogue(published.name) is None
-    for reader in (read_published, read_catalogue, check_files):
-        with pytest.raises(PublicationError, match=r"no catalogue\.json"):
+    for reader in (
+        read_published,
+        read_catalogue,
+        check_files,
+        partial(read_sum, nodes=["1"], first=DAY, last=DAY),
+    ):
+        with pytest.raises(
+            PublicationError, match=r"no published folder: there is no catalogue\.json in it; check"
+        ):
             reader(published.name)
 
 
@@ -269,20 +278,12 @@ def test_cut_altered_and_stray_files_are_found(published, put):
     published.write(cut.file, published.read(cut.file)[:-20])
     whole = published.read(altered.file)
     published.write(altered.file, whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
-    published.write(said.manifest, b"{}")
+    published.write(said.manifest, published.read(said.manifest).replace(b'plan": "1"', b'plan": "1/2"'))
     published.write("data/stray.parquet", b"")
     problems = check_files(published.name)
     assert [line.split(":")[0] for line in problems[:3]] == [str(day) for day in FIVE[:3]]
     assert "stray.parquet" in problems[3]
     assert len(problems) == 4
-
-
-def test_published_files_can_be_read_by_others(tmp_path, put):
-    """A temporary file's private mode must not reach the public zone."""
-    entry = put(tmp_path, DAY).entry
-    (tmp_path / "probe").touch()
-    for name in (entry.file, entry.manifest, "catalogue.json"):
-        assert (tmp_path / name).stat().st_mode == (tmp_path / "probe").stat().st_mode
 
 
 def test_what_cannot_be_written_is_an_error_of_ours(tmp_path, put):

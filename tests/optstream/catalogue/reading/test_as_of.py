@@ -34,39 +34,28 @@ def sources(wanted, day):
     return {one.node: one.sources for one in made_of(HIERARCHY, wanted, day)}
 
 
-def test_days_before_a_split_have_the_whole_and_what_is_above_it_and_no_parts():
-    found = sources(SPLIT, BEFORE)
-    assert found == {"FR": ("FR",), "N": ("N",), "S": ("S",), "2x": ("2",), "3": ("3",), "4": ("4",)}
-
-
-def test_days_after_a_split_add_its_parts_up():
-    found = sources(BEFORE, SPLIT)
-    assert found["1"] == ("1a", "1b")
-    assert found["2"] == ("2x",)
-    assert found["N"] == ("N",)
-
-
-def test_a_merged_unit_is_the_sum_of_what_it_was_made_of_and_its_parts_are_not_there_after_it():
-    assert sources(MERGED, SPLIT)["34"] == ("S",)
-    assert "3" not in sources(SPLIT, MERGED)
-
-
-def test_what_had_no_readings_adds_nothing_and_what_came_is_not_in_what_was():
-    found = sources(MERGED, SPLIT)
-    assert "5" not in found
-    assert found["S"] == ("S",)
-    # of the nation of before, without the region that came
-    assert sources(SPLIT, MERGED)["FR"] == ("1a", "1b", "2x", "34")
-
-
-def test_a_unit_that_moved_is_counted_where_the_wanted_day_has_it():
-    assert sources(LAST, MERGED)["S"] == ("1a", "34")
-    assert sources(LAST, MERGED)["N"] == ("1b", "2x")
-    # before the split neither can be told, and the nation can
-    before = sources(LAST, BEFORE)
-    assert "S" not in before
-    assert "N" not in before
-    assert before["FR"] == ("FR",)
+@pytest.mark.parametrize(
+    ("wanted", "day", "expected"),
+    [
+        # days before a split have the whole and what is above it, and no parts; days after add its parts up
+        (
+            SPLIT,
+            BEFORE,
+            {"FR": "FR", "N": "N", "S": "S", "2x": "2", "3": "3", "4": "4", "1a": None, "1b": None},
+        ),
+        (BEFORE, SPLIT, {"1": "1a 1b", "2": "2x", "N": "N"}),
+        # a merged unit is the sum of what it was made of, and its parts are not there after it; what had no
+        # readings adds nothing, and what came is not in what was
+        (MERGED, SPLIT, {"34": "S", "5": None, "S": "S"}),
+        (SPLIT, MERGED, {"3": None, "FR": "1a 1b 2x 34"}),
+        # a unit that moved is counted where the wanted day has it; before the split neither can be told
+        (LAST, MERGED, {"S": "1a 34", "N": "1b 2x"}),
+        (LAST, BEFORE, {"S": None, "N": None, "FR": "FR"}),
+    ],
+)
+def test_a_node_is_the_sum_of_the_same_leaves_or_is_not_there(wanted, day, expected):
+    found = sources(wanted, day)
+    assert {node: " ".join(found[node]) if node in found else None for node in expected} == expected
 
 
 NEW = {"9": "N"}

@@ -98,7 +98,7 @@ def test_what_is_public_late_serves_new_estimates_alone(make):
     assert not any("late covariates" in one.state for one in stored)
     assert made.revise(stored[0], stored[1:2]).covariates == ()
     (used,) = made.revise(stored[0], stored[1:3]).covariates
-    assert (used.tells(0), used.tells(1)) == (True, False)
+    assert (used.has_value_on(0), used.has_value_on(1)) == (True, False)
     assert np.array_equal(used.values[0, -3:], DEGREES[0, 18:21])
 
 

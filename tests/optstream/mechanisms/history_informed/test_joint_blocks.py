@@ -14,12 +14,11 @@ from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.mechanisms import blocks as block_groups
 from optstream.mechanisms import history_informed as module
 from optstream.mechanisms.blocks import BlockGroups
-from optstream.noise import simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
 from optstream.privacy.rules import cut_evenly
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
-from tests.optstream.mechanisms.planned_days import plans
+from tests.optstream.mechanisms.planned_days import drawn, plans, spends_of
 
 HALF_HOURS = (46, 48, 50)
 MODEL = PrivacyModel("1", 48, 1)
@@ -46,16 +45,7 @@ def on_tree(blocks=(16, 1), shares=HALVES, noise=None, declared_leaves=1, **give
 
 
 def draw(mechanism, lengths, state=None, first_step=0, n_series=1):
-    drawn, at = [], first_step
-    for length in lengths:
-        values = np.full((n_series, length), 100.0)
-        drawn.append(mechanism.measure(values, noise=simulated_noise([1, at]), first_step=at, state=state))
-        state, at = drawn[-1].state, at + length
-    return drawn
-
-
-def spends_of(drawn):
-    return [spend for one in drawn for spend in one.spends]
+    return drawn(mechanism, np.full((n_series, sum(lengths)), 100.0), lengths, state, first_step)
 
 
 LAYOUTS = [
@@ -158,13 +148,13 @@ def test_all_levels_share_their_groups_where_customers_stay_and_the_root_alone_h
         (on_tree(declared_leaves=None), [JointSpend, StepSpend]),
         (on_tree(noise="laplace"), [StepSpend, StepSpend]),
     ):
-        drawn = draw(mechanism, [48, 46, 50, 48], n_series=2)
-        for one in drawn:
+        days = draw(mechanism, [48, 46, 50, 48], n_series=2)
+        for one in days:
             assert [type(spend) for spend in one.spends] == kinds
             assert len({str(part.choices["blocks"]) for part in one.parts}) == 1
             assert [spend.weights for spend in one.spends[:1]] == [one.spends[1].weights]
-        assert worst_window(spends_of(drawn), 48).epsilon <= mechanism.epsilon <= 1
-        release = mechanism.estimate(drawn[-1])
+        assert worst_window(spends_of(days), 48).epsilon <= mechanism.epsilon <= 1
+        release = mechanism.estimate(days[-1])
         assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
         assert np.isfinite(release.standard_errors).all()
     groups = [spend.groups for spend in on_tree().plan(48)]

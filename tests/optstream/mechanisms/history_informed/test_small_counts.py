@@ -8,10 +8,10 @@ import pytest
 
 from optstream.history.prior import COUNT_COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
-from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
+from tests.optstream.mechanisms.planned_days import drawn, spends_of
 from tests.optstream.mechanisms.silent_noise import Hiding
 
 SLOTS = 24
@@ -45,12 +45,7 @@ def on_tree(shares=SHARES, **given):
 
 def draw(mechanism, stream, state=None, first_step=0, lengths=None):
     """Measure day by day, or periods of these lengths."""
-    drawn, at = [], 0
-    for length in lengths or [SLOTS] * (stream.shape[1] // SLOTS):
-        noise, values = simulated_noise([1, first_step + at]), stream[:, at : at + length]
-        drawn.append(mechanism.measure(values, noise=noise, first_step=first_step + at, state=state))
-        state, at = drawn[-1].state, at + length
-    return drawn
+    return drawn(mechanism, stream, lengths or [SLOTS] * (stream.shape[1] // SLOTS), state, first_step)
 
 
 def run(mechanism, stream):
@@ -58,11 +53,7 @@ def run(mechanism, stream):
     return [mechanism.estimate(one) for one in draw(mechanism, stream)]
 
 
-def spends_of(drawn):
-    return [spend for one in drawn for spend in one.spends]
-
-
-def exact_loss(drawn, window_length):
+def exact_loss(periods, window_length):
     """The most that one customer loses, whose readings in a window all change by alpha in one leaf.
 
     The attack: at each level the sum of every block moves by as many units as it has changed steps, and
@@ -70,7 +61,7 @@ def exact_loss(drawn, window_length):
     measured, without the accountant.
     """
     blocks = []
-    for one in drawn:
+    for one in periods:
         for part in one.parts:
             scale = float(np.sqrt(part.answers.variances[0].ravel()[0] / 2))
             blocks += [(part.first_step + a, part.first_step + b, scale) for a, b in part.choices["blocks"]]
@@ -98,11 +89,11 @@ def test_no_window_loses_more_wherever_periods_begin(window, blocks):
     model = PrivacyModel("1", window, 1, resolution=1)
     mechanism = on_tree(model=model, n_blocks=blocks[0], block_length=blocks[1], relearn_days=0)
     lengths = [1, 24, 23, 25, 7, 2, 24, 24]
-    drawn = draw(mechanism, trips(6)[:, : sum(lengths)], lengths=lengths)
-    assert worst_window(spends_of(drawn), window).epsilon <= 1
-    assert exact_loss(drawn, window) <= 1 + 1e-9
+    periods = draw(mechanism, trips(6)[:, : sum(lengths)], lengths=lengths)
+    assert worst_window(spends_of(periods), window).epsilon <= 1
+    assert exact_loss(periods, window) <= 1 + 1e-9
     # all that was planned is measured: levels with blocks of their own do not crowd each other out
-    for one, (at, end) in zip(drawn, pairwise(np.cumsum([0, *lengths])), strict=True):
+    for one, (at, end) in zip(periods, pairwise(np.cumsum([0, *lengths])), strict=True):
         for (_, own), part in zip(mechanism.levels, one.parts, strict=True):
             planned = own.blocks.parts(int(at), int(end - at))
             assert part.choices["blocks"] == [[block.start, block.stop] for block in planned]

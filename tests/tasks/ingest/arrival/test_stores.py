@@ -12,6 +12,7 @@ from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
 from tasks.release.lineage import hashing
 from tests.tasks.conftest import DAY, SmallStream
+from tests.tasks.ingest.arrival.test_discover import assert_stopped, found
 
 pytestmark = pytest.mark.slow
 
@@ -38,10 +39,6 @@ def upload(request, tmp_path):
         return moved
 
     return copy
-
-
-def found(stream, day=DAY):
-    return discover(stream.settings, [day])[day]
 
 
 def hashes(stream, *days):
@@ -106,22 +103,15 @@ def test_what_is_missing_or_strange_is_told(small, upload):
     stream = small()
     stream.write("84", stream.rows(1.0))
     moved = upload(stream)
-    error = found(moved)
-    assert type(error) is LateDumpError
-    assert "the dump region=11/date=2025-01-15 is missing" in str(error)
+    assert_stopped(moved, "the dump region=11/date=2025-01-15 is missing", kind=LateDumpError)
     stream.write("11", stream.rows(1.0))
     upload(stream)
     assert not isinstance(found(moved), Exception)
     moved.filesystem.rm_file(f"{moved.root}/region=11/date=2025-01-15/_SUCCESS")
-    error = found(moved)
-    assert type(error) is LateDumpError
-    assert "the marker _SUCCESS of region=11/date=2025-01-15 is absent" in str(error)
+    assert_stopped(moved, "the marker _SUCCESS of region=11/date=2025-01-15 is absent", kind=LateDumpError)
     moved.filesystem.pipe_file(f"{moved.root}/region=99/date=2025-01-15/x.parquet", b"x")
-    error = found(moved)
-    assert type(error) is DumpError
-    assert "'region=99' is not a leaf" in str(error)
-    error = found(moved, NEXT)
-    assert type(error) is LateDumpError
+    assert_stopped(moved, "'region=99' is not a leaf")
+    assert_stopped(moved, kind=LateDumpError, day=NEXT)
 
 
 def test_an_object_that_changes_while_it_is_read_is_refused(small, upload):

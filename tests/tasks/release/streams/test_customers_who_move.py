@@ -51,50 +51,34 @@ def write(installation, rows):
     for day in DAYS:
         stamps = list(installation.settings.calendar.utc_times(day))
         for leaf in range(REGIONS):
-            own = [
-                stamps[step - running]
-                for step, at in rows
-                if at == leaf and 0 <= step - running < len(stamps)
-            ]
+            steps = [step - running for step, at in rows if at == leaf]
+            own = [stamps[step] for step in steps if 0 <= step < len(stamps)]
             names = [f"keeper {leaf}"] * len(stamps) + ["mover"] * len(own)
-            frame = pl.DataFrame(
-                {
-                    "customer_id": names,
-                    "timestamp": stamps + own,
-                    "kwh": [0.25] * len(stamps) + [1.0] * len(own),
-                }
-            )
+            values = [0.25] * len(stamps) + [1.0] * len(own)
             folder = installation.folder / f"dumps/region=R{leaf}/date={day}"
             folder.mkdir(parents=True)
-            frame.write_parquet(folder / "part-0.parquet")
+            frame = {"customer_id": names, "timestamp": stamps + own, "kwh": values}
+            pl.DataFrame(frame).write_parquet(folder / "part-0.parquet")
             (folder / "_SUCCESS").touch()
         running += len(stamps)
 
 
 def periods(installation, rows):
     write(installation, rows)
-    return [
-        day.period
-        for day in ingest(installation.settings, list(discover(installation.settings, DAYS).values()))
-    ]
+    dumps = list(discover(installation.settings, DAYS).values())
+    return [day.period for day in ingest(installation.settings, dumps)]
 
 
 def charged(installation):
     """Both days through the flow: what the ledger says that any window loses."""
-    done = installation.release(*DAYS)
-    assert [work.outcome.status for work in done.values()] == [Status.PUBLISHED] * 2
-    spends = []
+    assert installation.statuses(*DAYS) == {Status.PUBLISHED}
+    settings, spends = installation.settings, []
     for day in DAYS:
-        steps = (
-            len(installation.settings.calendar.utc_times(day)),
-            installation.settings.calendar.first_step(day),
-        )
+        steps = len(settings.calendar.utc_times(day)), settings.calendar.first_step(day)
         own = installation.record(day).spends
-        assert list(own) == list(mechanism_for(installation.settings, day).plan(*steps)), (
-            "priced as it is drawn"
-        )
+        assert own == mechanism_for(settings, day).plan(*steps), "priced as it is drawn"
         spends += own
-    return worst_window(spends, installation.settings.privacy.window).epsilon
+    return worst_window(spends, settings.privacy.window).epsilon
 
 
 def lost(installation, one, other):
@@ -126,12 +110,8 @@ def test_one_absent_row_or_window_changes_its_own_steps_alone(movers, window):
     histories = [periods(installation, rows) for rows in (always + visits, always, stayed, stayed + visits)]
     for one in histories:
         for other in histories:
-            gaps = np.concatenate(
-                [
-                    np.abs(open_private_period(a) - open_private_period(b)).sum(axis=0)
-                    for a, b in zip(one, other, strict=True)
-                ]
-            )
+            pairs = zip(map(open_private_period, one), map(open_private_period, other), strict=True)
+            gaps = np.concatenate([np.abs(a - b).sum(axis=0) for a, b in pairs])
             assert set(np.flatnonzero(gaps)) <= set(steps)
     # rows that come or go: at most epsilon, and it is met
     both, always_only, absent, moved = histories

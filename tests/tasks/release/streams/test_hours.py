@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
@@ -24,15 +25,16 @@ from tasks.config.schema import MECHANISMS
 from tasks.monitor.days import State
 from tasks.monitor.view import status_document, watch
 from tasks.pages.snapshot import take_snapshot
-from tasks.plan.nightly import days_of_night
+from tasks.plan.backfill import days_of_night
 from tasks.release import pipeline as chunk
 from tasks.release.publish import close_over
-from tasks.release.run import Requested, Status
+from tasks.release.run import Status
 from tests.by_night import few
 from tests.flows.web.conftest import AUTHORIZED, SECRET
 from tests.tasks.release.streams.conftest import hours
 from tests.tasks.release.streams.test_release_mechanisms import OTHERS
 from tests.tasks.test_schemas import validator
+from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 SERVING = [name for name in OTHERS if name not in ("Fourier", "Uniform")]
@@ -58,27 +60,24 @@ def charged(spends, first):
 
 
 def test_one_hour_goes_from_dump_to_published_rows_once(by_the_hour):
-    installation = by_the_hour("PeGaSus")
-    hour = Hour(DAY, 13)
-    first = installation.release(hour)[hour]
-    assert first.outcome.status is Status.PUBLISHED
-    assert f"date={DAY}/hour=13/release-" in first.outcome.file
+    installation, hour = by_the_hour("PeGaSus"), Hour(DAY, 13)
+    outcome = installation.outcome(hour)
+    assert outcome.status is Status.PUBLISHED
+    assert f"date={DAY}/hour=13/release-" in outcome.file
     rows = installation.rows()
     assert rows.height == 3 * 2
-    assert set(rows["date"]) == {DAY}
+    assert rows.select("date", "step", "timestamp").unique().sort("step").rows() == [
+        (DAY, 26 + half, datetime(2016, 6, 1, 11, 30 * half, tzinfo=UTC)) for half in (0, 1)
+    ]
     (manifest,) = installation.files("published/manifests").values()
     assert json.loads(manifest)["statement"]["period"] == "2016-06-01T13"
-    assert set(rows["step"]) == {26, 27}
-    assert set(rows["timestamp"]) == {datetime(2016, 6, 1, 11, minute, tzinfo=UTC) for minute in (0, 30)}
-    hive = pl.scan_parquet(
-        installation.settings.published_folder / "data/**/*.parquet", hive_partitioning=True
-    )
-    assert hive.select("date", "hour").unique().collect().rows() == [(DAY, 13)]
-    before = installation.files("published") | installation.files("trusted/measurements")
+    place = installation.settings.published_folder / "data/**/*.parquet"
+    hive = pl.scan_parquet(place, hive_partitioning=True).select("date", "hour")
+    assert hive.unique().collect().rows() == [(DAY, 13)]
+    before = installation.files("published", "trusted/measurements")
     installation.later(hours=1)
-    again = installation.release(hour, noise=None)[hour]
-    assert again.outcome.status is Status.UNCHANGED
-    assert before == installation.files("published") | installation.files("trusted/measurements")
+    assert installation.status(hour, noise=None) is Status.UNCHANGED
+    assert before == installation.files("published", "trusted/measurements")
 
 
 def test_a_day_whose_hours_were_all_withdrawn_leaves_no_empty_folder(by_the_hour):
@@ -115,14 +114,12 @@ def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
     twice = [Hour(autumn, 2), Hour(autumn, 2, True)]
     assert installation.statuses(*twice) == {Status.PUBLISHED}
     rows = installation.rows()
+    midnight = datetime(2015, 10, 25, 0, tzinfo=UTC)
     assert rows.select("step", "timestamp").unique().sort("step").rows() == [
-        (4, datetime(2015, 10, 25, 0, tzinfo=UTC)),
-        (5, datetime(2015, 10, 25, 0, 30, tzinfo=UTC)),
-        (6, datetime(2015, 10, 25, 1, tzinfo=UTC)),
-        (7, datetime(2015, 10, 25, 1, 30, tzinfo=UTC)),
+        (4 + number, midnight + number * timedelta(minutes=30)) for number in range(4)
     ]
     skipped = Hour(date(2016, 3, 27), 2)
-    (refused,) = chunk.look_up_days(installation.run(), [Requested(skipped)])
+    _, (refused,) = installation.through(STEPS[:1], skipped)
     assert refused.outcome.status is Status.FAILED
     assert "has no hour 02" in refused.outcome.message
     assert installation.ledger.latest("two-regions", str(skipped)) is None
@@ -130,15 +127,13 @@ def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
 
 def test_what_is_no_period_of_the_stream_is_refused_before_anything_is_spent(by_the_hour):
     installation = by_the_hour("Laplace")
-    (ended,) = chunk.look_up_days(installation.run(), [Requested(DAY)])
+    ended = installation.release(DAY, steps=STEPS[:1])[DAY]
     assert ended.outcome.status is Status.FAILED
     assert "released by the hour" in ended.outcome.message
     assert chunk.groups(installation.run(), [ended]) == [[ended]]
     assert not list(installation.ledger.outlines("two-regions"))
     installation.configure('period = "hour"\n', "")
-    hour = Hour(DAY, 3)
-    (ended,) = chunk.look_up_days(installation.run(), [Requested(hour)])
-    assert "released by the day" in ended.outcome.message
+    assert "released by the day" in installation.outcome(Hour(DAY, 3), steps=STEPS[:1]).message
 
 
 def test_an_hour_to_come_is_refused(by_the_hour):
@@ -161,13 +156,8 @@ def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_i
     dump = installation.settings.input_folder / "region=84" / partition_of(asked[4]) / "_SUCCESS"
     dump.unlink()
     view = watch(installation.settings, installation.ledger, installation.now, live=True)
-    assert [one.state for one in view.days] == [
-        State.PUBLISHED,
-        State.PUBLISHED,
-        State.MISSING,
-        State.MISSING,
-        State.WAITING,
-    ]
+    expected = [State.PUBLISHED] * 2 + [State.MISSING] * 2 + [State.WAITING]
+    assert [one.state for one in view.days] == expected
     installation.later(minutes=15)
     view = watch(installation.settings, installation.ledger, installation.now, live=True)
     assert view.days[-1].state is State.LATE
@@ -279,11 +269,9 @@ def test_a_day_is_released_or_nothing_of_it_is_charged(installation, name, zone,
     asked = installation.settings.calendar.periods(day - ONE, day + ONE)
     whole = []
     for one in asked:
-        try:
+        with suppress(ParameterError):
             installation.settings.calendar.n_steps(one)
-        except ParameterError:
-            continue
-        whole.append(one)
+            whole.append(one)
     installation.simulate(*whole)
     done = installation.release(*whole)
     failed = [one for one, work in done.items() if work.outcome.status is not Status.PUBLISHED]

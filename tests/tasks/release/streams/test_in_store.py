@@ -7,7 +7,7 @@ import fsspec
 import polars as pl
 import pytest
 
-from optstream.catalogue import find_catalogue, read_catalogue, read_published
+from optstream.catalogue import find_catalogue
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.storage.store import S3Store
 from tasks.ledger.export import export
@@ -26,9 +26,8 @@ DAY, NEXT = DAYS
 @pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.nightly)])
 def moved(installation, request):
     """The small installation with its dumps in a store, and its published folder there as well."""
-    root = (
-        f"/{installation.folder.name}" if request.param == "memory" else request.getfixturevalue("s3_bucket")
-    )
+    is_memory = request.param == "memory"
+    root = f"/{installation.folder.name}" if is_memory else request.getfixturevalue("s3_bucket")
     filesystem = fsspec.filesystem(request.param, use_listings_cache=False)
     for path in sorted((installation.folder / "dumps").rglob("*")):
         if path.is_file():
@@ -40,16 +39,11 @@ def moved(installation, request):
     return installation
 
 
-def statuses(done):
-    return [work.outcome.status for work in done.values()]
-
-
 @pytest.mark.parametrize("moved", ["memory", "s3"], indirect=True)
 def test_days_are_released_published_and_read(moved):
     done = moved.release(*DAYS)
-    assert statuses(done) == [Status.PUBLISHED] * 2
-    url = str(moved.settings.published_folder)
-    rows = read_published(url, verify=True)
+    assert {work.outcome.status for work in done.values()} == {Status.PUBLISHED}
+    url, rows = str(moved.settings.published_folder), moved.rows()
     assert rows["date"].unique().sort().to_list() == DAYS
     totals = rows.group_by("date", "step", "level").agg(pl.col("load_mw").sum()).sort("date", "step")
     nation, regions = (totals.filter(level=level)["load_mw"] for level in (0, 1))
@@ -71,10 +65,8 @@ def test_the_lineage_names_objects_and_keyed_hashes_alone(moved):
     bucket = moved.root.lstrip("/")
     protocol = moved.settings.input_folder.protocol
     (source, _) = event["inputs"]
-    assert (source["namespace"], source["name"]) == (
-        f"{protocol}://{bucket}",
-        f"dumps/region=84/date={DAY}",
-    )
+    place = f"{protocol}://{bucket}", f"dumps/region=84/date={DAY}"
+    assert (source["namespace"], source["name"]) == place
     (tag,) = source["facets"]["optstream_inputs"]["hmac_sha256"].values()
     assert len(tag) == 64
     assert event["outputs"][0]["name"].startswith(f"public/data/date={DAY}/release-")
@@ -87,15 +79,14 @@ def test_the_lineage_names_objects_and_keyed_hashes_alone(moved):
 def test_a_restated_and_a_withdrawn_day(moved):
     moved.configure('restatement_share = "0"', 'restatement_share = "1/4"')
     moved.release(*DAYS)
-    assert statuses(moved.release(DAY, restate=True)) == [Status.PUBLISHED]
-    url = moved.settings.published_folder
-    assert read_catalogue(url).entry(DAY).revision == 1
+    assert moved.status(DAY, restate=True) is Status.PUBLISHED
+    assert moved.entry(DAY).revision == 1
     assert [name for name in moved.filesystem.find(f"{moved.root}/public/superseded") if str(DAY) in name]
     assert moved.problems() == []
     for _ in range(2):
         assert moved.withdraw(DAY).status is Status.WITHDRAWN
         assert moved.problems() == []
-    assert read_published(url)["date"].unique().to_list() == [NEXT]
+    assert moved.rows()["date"].unique().to_list() == [NEXT]
     assert not [name for name in moved.filesystem.find(f"{moved.root}/public") if str(DAY) in name]
 
 
@@ -121,8 +112,8 @@ def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monk
             moved.release(DAY, restate=True)
     moved.rows()
     moved.later(hours=1)
-    assert statuses(moved.release(DAY, restate=True)) == [Status.PUBLISHED]
-    assert read_catalogue(moved.settings.published_folder).entry(DAY).revision == 1
+    assert moved.status(DAY, restate=True) is Status.PUBLISHED
+    assert moved.entry(DAY).revision == 1
     assert moved.problems() == []
 
 
@@ -158,8 +149,7 @@ def test_what_stays_local(moved):
 @pytest.mark.parametrize("which", ["file", "manifest"])
 def test_a_lost_or_damaged_object_comes_back(moved, harm, which):
     moved.release(*DAYS)
-    folder = moved.settings.published_folder
-    path = f"{moved.root}/public/{getattr(read_catalogue(folder).entry(DAY), which)}"
+    path = f"{moved.root}/public/{getattr(moved.entry(DAY), which)}"
     before = moved.filesystem.cat_file(path)
     if harm == "lost":
         moved.filesystem.rm_file(path)

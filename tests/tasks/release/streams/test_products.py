@@ -41,9 +41,8 @@ def products(tmp_path):
     both = {}
     for name in ("electricity", "gas"):
         (tmp_path / name).mkdir()
-        text = CONFIGURATION.replace("two-regions", name).replace(
-            'url = "sqlite:///trusted/ledger.sqlite"', ledger
-        )
+        text = CONFIGURATION.replace("two-regions", name)
+        text = text.replace('url = "sqlite:///trusted/ledger.sqlite"', ledger)
         text = text.replace("[budget]", '[budget]\nstream_share = "1/2"')
         if name == "gas":
             text = text.replace('alpha = "1"', 'alpha = "3"\nbudget_alpha = "1"\nresolution = "1"')
@@ -51,10 +50,6 @@ def products(tmp_path):
         both[name] = Installation(tmp_path / name)
         both[name].simulate(DAY, NEXT)
     return both
-
-
-def statuses(days):
-    return {work.outcome.status for work in days.values()}
 
 
 def test_the_statement_says_that_others_share_the_budget(products):
@@ -124,16 +119,16 @@ def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(prod
     with pytest.raises(LedgerError, match="made under another alpha, own_alpha: "):
         gas.run()
     gas.configure('alpha = "3"\nbudget_alpha = "1"', 'alpha = "6"\nbudget_alpha = "2"')
-    assert statuses(electricity.release(THIRD)) == statuses(gas.release(THIRD)) == {Status.PUBLISHED}
+    assert electricity.statuses(THIRD) == gas.statuses(THIRD) == {Status.PUBLISHED}
     # a third quantity has what the others leave: a quarter
     heat = Installation(tmp_path / "heat")
     shutil.copytree(gas.folder, heat.folder, ignore=shutil.ignore_patterns("trusted", "published"))
     heat.configure('name = "gas"', 'name = "heat"')
     heat.configure('alpha = "6"', 'alpha = "0.5"')
     heat.configure('resolution = "1"', 'resolution = "0.5"')
-    assert statuses(heat.release(THIRD)) == {Status.REFUSED}
+    assert heat.statuses(THIRD) == {Status.REFUSED}
     heat.configure('stream_share = "1/2"', 'stream_share = "1/4"')
-    assert statuses(heat.release(THIRD)) == {Status.PUBLISHED}
+    assert heat.statuses(THIRD) == {Status.PUBLISHED}
     ledger = gas.ledger
     assert ledger.verify() == []
     for one in (electricity, gas, heat):
@@ -192,8 +187,7 @@ def test_restated_void_and_amended_nights_keep_every_guarantee(joint):
     full = groups(joint, SECOND)
     assert full[0] > 1
     # a restatement has its own part of epsilon, and fewer groups
-    (restated,) = joint.release(FIRST, restate=True).values()
-    assert restated.outcome.status is Status.PUBLISHED, restated.outcome
+    assert joint.status(FIRST, restate=True) is Status.PUBLISHED
     assert [0, 0] < groups(joint, FIRST, 1) < full
     # a day that was reserved and given up stays charged for its plan
     joint.release(VOID, steps=STEPS[:5])
@@ -205,8 +199,7 @@ def test_restated_void_and_amended_nights_keep_every_guarantee(joint):
     joint.configure('alpha = "1"', 'alpha = "2"')
     joint.ledger.amend(terms_of(joint.settings), "larger customers", joint.now)
     guarantees.append(joint.settings.model)
-    (waits,) = joint.release(FIFTH).values()
-    assert waits.outcome.status is Status.REFUSED, waits.outcome
+    assert joint.status(FIFTH) is Status.REFUSED
     night(joint, SIXTH)
     assert [0, 0] < groups(joint, SIXTH) <= full
     joint.assert_sound()

@@ -34,12 +34,6 @@ OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in sect
 ADAPTIVE = [name for name in OTHERS if getattr(mechanisms, name).adaptive]
 
 
-def release_of(installation, day):
-    """The release of a day, once more from its stored measurements, and its standard errors."""
-    release = mechanism_for(installation.settings, day).estimate(installation.measured(day))
-    return release, (release.noise_standard_errors, release.standard_errors)
-
-
 DAILY = ("Laplace", "Uniform", "Fast", "BudgetDistribution", "BudgetAbsorption")
 """Tried by day, the others by night: test_published_files has two days of each of those by day."""
 
@@ -55,8 +49,10 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_m
     assert rows["load_mw"].min() >= 0
     wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
     assert (wide["FR"] - wide["84"] - wide["11"]).abs().max() < 1e-9
-    _, standard_errors = release_of(installation, DAYS[-1])
-    for column, errors in zip(("load_mw_noise_se", "load_mw_se"), standard_errors, strict=True):
+    mechanism = mechanism_for(installation.settings, DAYS[-1])
+    release = mechanism.estimate(installation.measured(DAYS[-1]))
+    columns = {"load_mw_noise_se": release.noise_standard_errors, "load_mw_se": release.standard_errors}
+    for column, errors in columns.items():
         published = rows.filter(date=DAYS[-1]).pivot(on="step", index="node", values=column)
         found = published.sort("node").drop("node").to_numpy()
         if errors is None:
