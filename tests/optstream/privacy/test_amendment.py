@@ -130,6 +130,23 @@ def test_one_who_may_now_change_leaves_pays_a_joint_measurement_step_by_step():
     assert repriced(STEPS, model(), roaming) == STEPS
 
 
+@pytest.mark.parametrize("windows", [3, 4, 6, 7])
+def test_a_larger_alpha_and_longer_windows_multiply(windows):
+    """A new window is met by old ones in a row, and a new change is two old ones."""
+    now, in_a_row = model("4", window_length=windows), -(-windows // 3)
+    charges = repriced(JOINT, model(), now).charges
+    assert charges == tuple(2 * in_a_row * charge for charge in JOINT.charges)
+    beside = replace(POINTS, taken=(-1,))
+    found, most = repriced(beside, model(), now), min(6, windows, 2 * in_a_row)
+    assert (found.level, found.stage) == (beside.level, beside.stage)
+    assert worst_window([found], windows).epsilon == 2 * most * POINTS.unit_charge
+
+
+def test_one_who_may_now_change_leaves_pays_for_a_larger_alpha_too():
+    roaming = model("4", unit="roaming")
+    assert repriced(JOINT, model(), roaming).charges == tuple(Fraction(n, 2) for n in range(4))
+
+
 def test_one_who_may_now_change_leaves_pays_joint_noise_step_by_step():
     """A part counts with its longest run of steps while nobody changes leaf, with each step once one may."""
     roaming = model(unit="roaming")
