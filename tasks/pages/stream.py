@@ -191,6 +191,7 @@ def stream_page(snapshot: Snapshot, now: datetime, *, all_days: bool = False) ->
     facts, curves = view.facts, snapshot.curves
     guarantees = guarantee_rows(snapshot.guarantees, facts.releases)
     tree = settings.tree_of(settings.local_day(now))
+    leaves = frozenset(tree.leaves)
     lost = curves.get("lost", {}) | {str(day): what for day, what in facts.lost.items()}
     return {
         "snapshot": snapshot,
@@ -221,7 +222,7 @@ def stream_page(snapshot: Snapshot, now: datetime, *, all_days: bool = False) ->
         "suspect_days": SUSPECT_DAYS,
         "most_regions": MOST_SHOWN,
         "depends": DEPENDS,
-        "inner": [node for node in tree.nodes if node not in tree.leaves],
+        "inner": [node for node in tree.nodes if node not in leaves],
         "leaves": tree.leaves,
         "few": FEW_NODES,
         "most": MOST_ALARMS,
