@@ -378,7 +378,8 @@ def test_a_lock_that_another_process_holds_is_waited_for_and_named(installation,
     assert installation.status(FIRST) is Status.PUBLISHED
     monkeypatch.setattr(lock, "LONGEST_WAIT", 0.2)
     code = (
-        "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(); sys.stdin.read()"
+        "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); "
+        "sys.stdin.read()"
     )
     file = installation.folder / "trusted/witness/.lock"
     holder = subprocess.Popen(
