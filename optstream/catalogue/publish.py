@@ -270,7 +270,7 @@ def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) ->
     closed = (one for one in catalogue.entries if one.closed_in and day_of(one.period) >= since)
     for _, own in groupby(closed, key=lambda entry: day_of(entry.period)):
         *_, last = entries = [*own]
-        # they are moved in the order of the hours, so the last one tells of all
+        # files move in the order of the hours: once the last one is gone, all are
         with suppress(FileNotFoundError):
             open_storage(folder).read(layout.data_file(last.period, last.file_hash), LARGEST_RELEASE)
             for entry in entries:
@@ -290,7 +290,7 @@ def list_entries(
     days = {day_of(entry.period) for entry in fresh}
     own = [one for one in catalogue.entries if one.closed_in and day_of(one.period) in days]
     for entry in own:
-        # in data/ still, where whoever closed the day died before it was moved
+        # still in data/ where the process that closed the day died before it moved the file
         data = read_file(transaction, entry, verify=True)
         transaction.create_new(layout.data_file(entry.period, entry.file_hash), data)
     opened = {one.period: one.changed(closed_in=None) for one in own}
@@ -466,7 +466,7 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     folder = folder_of(layout.MEASUREMENTS, period)
     known = [(name, layout.measurements_name(name)) for name in transaction.names_in(folder)]
     # a file whose name is no measurements' is nobody's to list
-    remove(folder, [name for name, told in known if told and (transaction.is_alone or told[0] <= through)])
+    remove(folder, [name for name, rank in known if rank and (transaction.is_alone or rank[0] <= through)])
     for part in (ERRORS, SUPERSEDED_ERRORS):
         folder = folder_of(part, period)
         remove(folder, _dead_errors(transaction, folder, (through, LAST)))
@@ -533,7 +533,7 @@ def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed
 def _dead_errors(transaction: Transaction, folder: str, rank: Rank) -> list[str]:
     """Return the files of errors in a folder of releases up to this rank; of all where one is alone."""
     known = [(name, layout.errors_name(name)) for name in transaction.names_in(folder)]
-    return [name for name, told in known if told and (transaction.is_alone or told[:2] <= rank)]
+    return [name for name, own in known if own and (transaction.is_alone or own[:2] <= rank)]
 
 
 def _files_of(transaction: Transaction, entry: Entry) -> set[str]:
@@ -543,7 +543,7 @@ def _files_of(transaction: Transaction, entry: Entry) -> set[str]:
     except (FileNotFoundError, PublicationError):
         folder, rank = folder_of(ERRORS, entry.period), (entry.revision, entry.vintage)
         known = {name: layout.errors_name(name) for name in transaction.names_in(folder)}
-        return {f"{folder}/{name}" for name, told in known.items() if told and told[:2] == rank}
+        return {f"{folder}/{name}" for name, own in known.items() if own and own[:2] == rank}
 
 
 def _manifest(transaction: Transaction, name: str) -> Manifest:
