@@ -83,23 +83,39 @@ def loss_of_days(
     window: tuple[int, Fraction] | None,
 ) -> HorizonLoss:
     """Return a bound on the loss of any `n_days` days in a row of these plans, one a day (Lemma 14)."""
-    if not 0 < n_days <= len(plans):
-        raise ParameterError(f"n_days must be in 1 .. {len(plans)}, the days that are planned; got {n_days}")
+    return next(losses_of_days(plans, [n_days], delta, window=window))
+
+
+def losses_of_days(
+    plans: Sequence[Iterable[Spend]],
+    spans: Iterable[int],
+    delta: Fraction,
+    *,
+    window: tuple[int, Fraction] | None,
+) -> Iterator[HorizonLoss]:
+    """Yield `loss_of_days` for each of several numbers of days."""
     check_currency(spend for plan in plans for spend in plan)
     days = [_parts_of(plan) for plan in plans]
+    adaptive = any(day.adaptive for day in days)
     # a draw moved by less, or of a smaller epsilon, loses no more: so count those of at least so much
-    draws = Counter[Draw]()
-    for scale in {scale for day in days for _, scale in day.draws}:
-        of_scale = [
-            Counter({shift: n for (shift, own), n in day.draws.items() if own == scale}) for day in days
-        ]
-        draws.update({(shift, scale): n for shift, n in _most_of_each(of_scale, n_days)})
-    pure = Counter(dict(_most_of_each([day.pure for day in days], n_days)))
-    added, plain, rho = (
-        _most([getattr(day, name) for day in days], n_days) for name in ("added", "plain", "rho")
-    )
-    parts = _Parts(draws, pure, added, plain, rho, any(day.adaptive for day in days))
-    return _least(parts, delta, None if window is None else _most_windows(plans, n_days, *window), composed)
+    of_scales = {
+        scale: [Counter({shift: n for (shift, own), n in day.draws.items() if own == scale}) for day in days]
+        for scale in {scale for day in days for _, scale in day.draws}
+    }
+    for n_days in spans:
+        if not 0 < n_days <= len(plans):
+            raise ParameterError(
+                f"n_days must be in 1 .. {len(plans)}, the days that are planned; got {n_days}"
+            )
+        draws = Counter[Draw]()
+        for scale, of_scale in of_scales.items():
+            draws.update({(shift, scale): n for shift, n in _most_of_each(of_scale, n_days)})
+        pure = Counter(dict(_most_of_each([day.pure for day in days], n_days)))
+        added, plain, rho = (
+            _most([getattr(day, name) for day in days], n_days) for name in ("added", "plain", "rho")
+        )
+        whole = None if window is None else _most_windows(plans, n_days, *window)
+        yield _least(_Parts(draws, pure, added, plain, rho, adaptive), delta, whole, composed)
 
 
 def _most_windows(

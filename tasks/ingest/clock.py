@@ -4,12 +4,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from optstream.errors import ParameterError
-from optstream.ledger import Ledger
 from optstream.stream import Calendar, day_of, days_from, period_from
 from tasks.config import Settings
 from tasks.trusted.verdicts import RAW, newest_results
+
+if TYPE_CHECKING:
+    from optstream.ledger import Ledger  # which the process that reads dumps does without
 
 EPOCH = datetime(1970, 1, 1)
 ONE, TWO_YEARS = timedelta(days=1), timedelta(days=731)
@@ -66,7 +69,7 @@ def _foreseen(calendar: Calendar, first: date, fits: bool) -> str | None:
     return None
 
 
-def clock_ahead(settings: Settings, ledger: Ledger, newest: date) -> str | None:
+def clock_ahead(settings: Settings, ledger: "Ledger", newest: date) -> str | None:
     """Return what `foresee` says after a period that was released, by its newest validation result."""
     calendar, fits = settings.calendar, True
     for day, suite, document in newest_results(settings, {newest}):

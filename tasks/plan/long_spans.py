@@ -8,7 +8,7 @@ from typing import Any
 from optstream.catalogue import LongSpan
 from optstream.errors import ParameterError
 from optstream.privacy import Spend
-from optstream.privacy.horizon import HorizonLoss, loss_of_days
+from optstream.privacy.horizon import HorizonLoss, losses_of_days
 from optstream.stream import days_from
 from tasks.config import Settings
 from tasks.ledger.show import DELTA, HORIZONS
@@ -43,7 +43,7 @@ def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tup
     plans = list(_plans(settings, days, revision))
     mechanism = mechanism_for(settings, day, revision)
     window = mechanism.model.window_length, mechanism.epsilon
-    return tuple((n_days, loss_of_days(plans, n_days, DELTA, window=window)) for n_days in HORIZONS)
+    return tuple(zip(HORIZONS, losses_of_days(plans, HORIZONS, DELTA, window=window), strict=True))
 
 
 def _plans(settings: Settings, days: Sequence[date], revision: int) -> Iterator[Sequence[Spend]]:
