@@ -323,9 +323,15 @@ def read_columns(
     if isinstance(entry, DayEntry) and entry.closed_in is None:
         return pl.concat(read_columns(storage, one, wanted, optional) for one in entry.own)
     read = _read_closed if isinstance(entry, DayEntry) else read_file
-    data = read(storage, entry, verify=True)
+    return decode_columns(read(storage, entry, verify=True), entry, wanted, optional)[0]
+
+
+def decode_columns(
+    data: bytes, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
+) -> tuple[pl.DataFrame, Footer]:
+    """Return columns of the bytes of a listed release, as `read_columns`, and its footer."""
     try:
-        frame, _ = decode(data, wanted)
+        frame, footer = decode(data, wanted)
     except PublicationError as error:
         raise PublicationError(f"{entry.file}: {error}; restore it") from error
     absent = set(wanted) - set(frame.columns)
@@ -339,7 +345,8 @@ def read_columns(
         or (has_keys and not holds_each_once(frame))
     ):
         raise PublicationError(f"{entry.file} has other columns or rows than a release has; restore it")
-    return frame.with_columns(pl.lit(None, dtype=kind_of(name)).alias(name) for name in sorted(absent))
+    nulls = (pl.lit(None, dtype=kind_of(name)).alias(name) for name in sorted(absent))
+    return frame.with_columns(nulls) if absent else frame, footer
 
 
 def _is_sound(column: pl.Series) -> bool:

@@ -104,8 +104,9 @@ def decode_replicates(data: bytes) -> Replicates:
             wanted = {name: pl.Float64() if kind == pl.Float32 else kind for name, kind in wanted.items()}
         if footer["format"] != FORMAT or footer["of"] not in get_args(ErrorsOf) or rows.schema != wanted:
             raise ValueError
-        is_known = pl.selectors.float().is_finite().fill_null(value=False).all()
-        if not (replicate_columns(rows) and all(rows.select(is_known).row(0))):
+        # a null is nan to numpy, which is faster for hundreds of columns
+        figures = (rows[name].to_numpy() for name in (ESTIMATE, *replicate_columns(rows)))
+        if rows.width < 4 or not all(np.isfinite(one).all() for one in figures):
             raise ValueError
         return Replicates(period_from(footer["period"]), footer["of"], rows)
     except (ValueError, LookupError, TypeError, RecursionError) as error:

@@ -51,10 +51,14 @@ BoundRule = Literal["held", "joint"]
 
 @dataclass(frozen=True, eq=False)
 class Consistent:
-    """Series that add up, (…, n_nodes, n_steps), and the worst certificate of their programs, or None."""
+    """Series that add up, (…, n_nodes, n_steps), and the worst certificate of their programs, or None.
+
+    unbounded: the series before their bound, None where they have none.
+    """
 
     values: Floats
     optimality: Optimality | None
+    unbounded: Floats | None = None
 
 
 def make_consistent(
@@ -104,7 +108,7 @@ def consistent(
     series = project(problem, tree)
     if lower_bound is None:
         return Consistent(series, None)
-    flat = series.reshape(-1, *series.shape[-2:])
+    flat = series.reshape(-1, *series.shape[-2:]).copy()
     below = np.flatnonzero(np.any(flat[:, tree.leaf_indices] < lower_bound, axis=(-2, -1)))
     targets = problem.targets.reshape(-1, *problem.targets.shape[-2:])
     found = []
@@ -120,4 +124,4 @@ def consistent(
             one = LeastSquares(np.eye(steps.size), one.targets[:, steps], one.weights[:, steps])
         flat[number][:, steps], optimality = solve_bounded(one, tree, lower_bound, free[:, steps])
         found.append(optimality)
-    return Consistent(flat.reshape(series.shape), worst(found))
+    return Consistent(flat.reshape(series.shape), worst(found), series)

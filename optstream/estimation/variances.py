@@ -1,7 +1,9 @@
 """How much of the measurements' noise reaches the estimate: known before anything is drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +20,38 @@ from optstream.estimation.system import SAME, known_enough, noise_through
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 
 Floats = NDArray[np.float64]
+Found = TypeVar("Found")
+Weights = TypeVar("Weights", bound=str | None)
+MOST_KEPT = 2**17
+"""Values of a period whose results are kept: those of many nodes would fill the memory."""
 
 
+def of_design(
+    work: Callable[[Measured, AggregationTree, Sequence[Feature], Weights], Found],
+) -> Callable[[Measured, AggregationTree, Sequence[Feature], Weights], Found]:
+    """Return the function, which depends on what was measured how well and not on the numbers, with its last
+    result kept: a night asks for it several times, and most days are measured as the day before.
+    """
+    kept = dict[tuple[object, ...], Found]()
+
+    @wraps(work)
+    def once(
+        measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: Weights
+    ) -> Found:
+        if measured.interpolation is not None or len(tree.nodes) * measured.n_steps > MOST_KEPT:
+            return work(measured, tree, features, weights)
+        how = measured.positions, measured.n_steps, measured.resolution
+        design = (*how, known_variances(measured).tobytes(), tree, tuple(features), weights)
+        if (known := kept.get(design)) is None:
+            known = work(measured, tree, features, weights)
+            kept.clear()
+            kept[design] = known
+        return known
+
+    return once
+
+
+@of_design
 def noise_variances(
     measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: str
 ) -> Floats:

@@ -8,7 +8,7 @@ each unit of size, show in the noisy numbers: in the distance of each point from
 and of each sum from that line's, beyond the noise.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.problem import interpolation_matrix, least_squares
-from optstream.estimation.variances import known_variances, target_maps
+from optstream.estimation.variances import known_variances, of_design, target_maps
 from optstream.history.blocks import Blocks
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree, Feature, Measured
@@ -69,7 +69,7 @@ def missed_variances(
     scales[:, 2] **= 0.5
     is_clear = squares > CLEAR * np.nan_to_num(noise).mean(axis=1)
     spread = known_variances(measured)
-    groups = list(_groups(measured, tree, features, weights, spread < UNKNOWN))
+    groups = _groups(measured, tree, features, weights)
     strength = _strength(measured, groups, spread, scales, is_clear)
     found = np.full(values.shape, np.nan)
     for group in groups:
@@ -83,14 +83,12 @@ def missed_variances(
     return found
 
 
+@of_design
 def _groups(
-    measured: Measured,
-    tree: AggregationTree,
-    features: Sequence[Feature],
-    weights: str | None,
-    known: NDArray[np.bool_],
-) -> Iterator[_Alike]:
-    """Yield the nodes by their measured queries, (n_nodes, n_measurements) of `known`; root first."""
+    measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: str | None
+) -> list[_Alike]:
+    """Return the nodes by their measured queries; root first."""
+    known, found = known_variances(measured) < UNKNOWN, list[_Alike]()
     n_steps, positions = measured.n_steps, np.array(measured.positions, dtype=np.int64)
     sums = [feature.matrix for feature in features]
     seen_by = np.concatenate([np.eye(n_steps)[positions], *sums])
@@ -115,7 +113,8 @@ def _groups(
             np.stack([np.einsum("ts,su,tu->t", one, kernel, one, optimize=True) for kernel in kernels])
             for one in (misses, contrasts @ seen_by)
         )
-        yield _Alike(nodes, missed, contrasts, moved)
+        found.append(_Alike(nodes, missed, contrasts, moved))
+    return found
 
 
 def _contrasts(

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 
@@ -73,7 +73,7 @@ class Guarantees:
 
     def read(self, document: str, number: int) -> Spend:
         """Return a spend read from the ledger's text, priced as by `price`."""
-        return self.price(spend_from_document(json.loads(document)), number)
+        return self.price(_spend_of(document), number)
 
     def by(self, number: int) -> "Guarantees":
         """Return the same privacy guarantees, with this one to price by."""
@@ -174,7 +174,13 @@ CHARGED = select(SpendRow.document, ReleaseRow.amendment, ReleaseRow.compromised
 def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, ...]:
     """Return a release's charges, priced by the privacy guarantee of its plan."""
     query = CHARGED.where(SpendRow.release_id == release_id).order_by(SpendRow.position)
-    return tuple(spend_from_document(json.loads(text)) for text in connection.execute(query).scalars())
+    return tuple(map(_spend_of, connection.execute(query).scalars()))
+
+
+@lru_cache(maxsize=128)
+def _spend_of(document: str) -> Spend:
+    """Return the spend of a document: the ledger is asked for those of a day at each of its steps."""
+    return spend_from_document(json.loads(document))
 
 
 def joined(plan: Iterable[Spend]) -> list[range]:
@@ -257,7 +263,7 @@ def planned_near(connection: Connection, grant: GrantRow, steps: range, *only: C
     """Return the spends, of all streams, that have one of `steps`; `only` restricts their releases."""
     query = CHARGED.where(*having_one_of(grant, steps), *only).order_by(SpendRow.first_step, SpendRow.id)
     return [
-        Planned(spend_from_document(json.loads(document)), number, reason is not None)
+        Planned(_spend_of(document), number, reason is not None)
         for document, number, reason in connection.execute(query).tuples()
     ]
 

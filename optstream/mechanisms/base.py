@@ -223,7 +223,8 @@ class Mechanism(ABC):
             ParameterError: For measurements of another kind than this mechanism draws, or of other levels.
         """
         found = self.fitted(measured)
-        release = Release(found.values, measured, self, optimality=found.optimality)
+        free = found.unbounded if isinstance(found, Consistent) else None
+        release = Release(found.values, measured, self, optimality=found.optimality, before_bound=free)
         is_noise = self.misses_only_noise(measured)
         return replace(release, standard_errors=release.noise_standard_errors) if is_noise else release
 

@@ -42,7 +42,8 @@ class Release:
         bands: For counts, the lowest and highest of a 95 % band around each value, both included; nan where
             nothing is known.
         covariates: Public series, with the values that the estimate used.
-        before_bound: The values before their bounds; None for those of the mechanism without `lower_bound`.
+        before_bound: The values before their bounds; None where only the mechanism without `lower_bound`
+            knows them.
         errors_of: Draws whole errors, (n, n_nodes, n_steps), for `replicates`; None where noise is the whole
             error, or the whole error is not known.
         kept: The public facts that the values keep, and how exactly; None without facts.

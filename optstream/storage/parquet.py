@@ -58,7 +58,10 @@ def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
         with suppress(OSError), source.open("rb") as opened:
             return claims_of(opened)
         return None
-    file: Any = pa.BufferReader(source) if isinstance(source, bytes) else source
+    return (_footer_of(pa.BufferReader(source) if isinstance(source, bytes) else source) or (None,))[0]
+
+
+def _footer_of(file: Any) -> tuple[Claims, pq.FileMetaData] | None:
     try:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
         if int.from_bytes(file.read(_TAIL)[:4], "little") > LARGEST_FOOTER:
@@ -73,7 +76,7 @@ def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
         return None
     if min([found.num_rows, *rows, *sizes]) < 0 or sum(rows) != found.num_rows:
         return None
-    return Claims(
+    claims = Claims(
         rows=found.num_rows,
         columns=found.num_columns,
         row_groups=len(groups),
@@ -81,6 +84,7 @@ def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
         group_bytes=max(sizes, default=0),
         is_flat=is_flat,
     )
+    return claims, found
 
 
 _ARROW = {
@@ -96,6 +100,8 @@ GROUP_ROWS = 2**20
 """Rows of a row group, of which readers skip those that cannot hold what they look for."""
 FEW_TEXTS, TEXT_A_ROW = 2**28, 128
 """Bytes: of all texts of a table together, where that is more than so many for each of its rows."""
+MANY_BYTES = 2**22
+"""Of a row group, from which on several threads take less time than one."""
 _UNREADABLE = (
     pa.ArrowException,
     pl.exceptions.PolarsError,
@@ -143,17 +149,17 @@ def decode_table(
     which names the file by `what`, if the bytes are not Parquet, hold lists or columns in columns, claim more
     than `limits` or repeat a long text: no count of rows bounds that.
     """
-    claims = claims_of(data)
-    if claims is None or not claims.is_flat:
+    found = _footer_of(pa.BufferReader(data))
+    if found is None or not found[0].is_flat:
         raise PublicationError(f"{what} is not whole Parquet")
+    claims, footer = found
     if not claims.within(limits):
         raise PublicationError(f"{what} may claim {limits.words}")
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        leaves = [file.schema.column(number) for number in range(claims.columns)]
+        leaves = [footer.schema.column(number) for number in range(claims.columns)]
         # each text once, whatever repeats it, until it is known how long they are together
         paths = [leaf.path for leaf in leaves]
-        file = pq.ParquetFile(pa.BufferReader(data), metadata=file.metadata, read_dictionary=paths)
+        file = pq.ParquetFile(pa.BufferReader(data), metadata=footer, read_dictionary=paths)
         if file.schema_arrow.names != paths or any(
             leaf.physical_type == "BYTE_ARRAY" and not pa.types.is_dictionary(field.type)
             for leaf, field in zip(leaves, file.schema_arrow, strict=True)
@@ -165,7 +171,8 @@ def decode_table(
         held = None if columns is None else [name for name in paths if name in columns]
         # a group after another, for each has its own texts, which may be those of the one before
         for groups in [[number] for number in range(claims.row_groups)] or [[]]:
-            parts.append(file.read_row_groups(groups, columns=held, use_threads=held is None))
+            is_large = held is None and claims.group_bytes > MANY_BYTES
+            parts.append(file.read_row_groups(groups, columns=held, use_threads=is_large))
             texts += _text_bytes(parts[-1])
             if texts > most:
                 raise PublicationError(
@@ -177,7 +184,7 @@ def decode_table(
         raise PublicationError(f"{what} is not whole Parquet") from error
     if not isinstance(frame, pl.DataFrame):
         raise PublicationError(f"{what} is not a table")
-    return frame, file.metadata.metadata or {}
+    return frame, footer.metadata or {}
 
 
 def _text_bytes(table: pa.Table) -> int:

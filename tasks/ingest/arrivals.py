@@ -51,11 +51,15 @@ class Found:
         with self.location.open("rb") as file:
             return file.read(largest + 1)
 
-    def leads_out_of(self, root: Location) -> bool:
-        """Whether a link leads elsewhere; an object is where it is."""
-        if isinstance(self.location, StoreUrl):
+    def leads_out_of(self, root: Location, *, within: bool) -> bool:
+        """Whether a link leads out of a resolved folder; within: a file that is no link does not."""
+        if isinstance(self.location, StoreUrl) or (within and not self.location.is_symlink()):
             return False
-        return not Path(os.path.realpath(self.location)).is_relative_to(os.path.realpath(str(root)))
+        return _leads_out(self.location, root)
+
+
+def _leads_out(path: Path, root: Location) -> bool:
+    return not Path(os.path.realpath(path)).is_relative_to(str(root))
 
 
 def entries_of(folder: Location, most: int = sys.maxsize - 1) -> dict[str, Found]:
@@ -68,8 +72,10 @@ def entries_of(folder: Location, most: int = sys.maxsize - 1) -> dict[str, Found
 
 def names_in(folder: Location) -> list[str]:
     """The names of what lies in it, sorted. Raises OSError where it is not there or cannot be listed."""
+    if isinstance(folder, Path):
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names of years of days, no path
     names = sorted(entries_of(folder))
-    if isinstance(folder, StoreUrl) and not names:
+    if not names:
         raise FileNotFoundError(str(folder))
     return names
 
@@ -189,10 +195,11 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
     """Return what has arrived of each day's dumps, None if a store does not tell; raises OSError."""
-    found = names_in(settings.input_folder)
+    top = settings.input_folder
+    found, root = names_in(top), Path(os.path.realpath(top)) if isinstance(top, Path) else top
     regions = [name for name in found if name.startswith(PREFIX)]
     stray = next(_strays(settings, found, regions, days), None)
-    return {day: _arrival(settings, day, regions, stray) for day in days}
+    return {day: _arrival(settings, day, regions, stray, root) for day in days}
 
 
 def _strays(
@@ -271,7 +278,9 @@ def _table(log: str) -> str:
     )
 
 
-def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str | None) -> Arrival | None:
+def _arrival(
+    settings: Settings, day: date, regions: Sequence[str], stray: str | None, root: Location
+) -> Arrival | None:
     within, parts = partition_of(day), parts_of(settings, day)
     known = {top_of(part) for part in parts}
     unknown = [name for name in regions if name not in known]
@@ -284,7 +293,7 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str |
     for part in parts:
         place = place_of(part, day)
         try:
-            found = _part_files(settings, layout, settings.input_folder / place, place)
+            found = _part_files(layout, settings.input_folder / place, place, root)
             sizes |= {(part, file.location): file.size for file in found}
             files[part] = tuple(file.location for file in found)
             hashes |= {file.location: tag for file, tag in found.items() if tag}
@@ -352,8 +361,10 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
     return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)), arrival.hashes)
 
 
-def _part_files(settings: Settings, layout: Input, folder: Location, place: str) -> dict[Found, str]:
-    """Return the Parquet files of a complete dump, each with its SHA-256 if a list gives it, else ""."""
+def _part_files(layout: Input, folder: Location, place: str, root: Location) -> dict[Found, str]:
+    """Return the Parquet files of a complete dump, each with its SHA-256 if a list gives it, else "". root:
+    the input folder, resolved.
+    """
     if isinstance(folder, Path) and not folder.is_dir():
         raise _AbsentDumpError(f"the dump {place} is missing")
     try:
@@ -390,7 +401,8 @@ def _part_files(settings: Settings, layout: Input, folder: Location, place: str)
     ):
         if odd := [name for name in names if not is_right(name)]:
             raise DumpError(f"{place}/{odd[0]!r:.80} {rule}")
-    if away := [name for name in (announcement, *names) if present[name].leads_out_of(settings.input_folder)]:
+    within = isinstance(folder, Path) and not _leads_out(folder, root)
+    if away := [one for one in (announcement, *names) if present[one].leads_out_of(root, within=within)]:
         raise DumpError(
             f"{place}/{away[0]!r:.80} leads outside the input folder; deliver the file itself, "
             "or make input.folder the link"

@@ -17,7 +17,7 @@ from optstream.catalogue.backends import Storage
 from optstream.catalogue.index import DayEntry, day_entries, files_of
 from optstream.catalogue.layout import DATA, LARGEST_RELEASE
 from optstream.catalogue.metadata import StatedTerms
-from optstream.catalogue.read import read_columns, read_file, read_statement
+from optstream.catalogue.read import decode_columns, read_columns, read_file, read_statement
 from optstream.catalogue.standard_errors import Replicates, read_replicates, replicate_columns
 from optstream.catalogue.statement import MARGIN
 from optstream.errors import PublicationError
@@ -60,13 +60,18 @@ def read_summaries(path: Path) -> pl.DataFrame:
 def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
     """Return the rows of a file; a day's noise is known only if it is known at every step."""
     columns = error_columns(value)
-    rows = read_columns(place, entry, {"step", "node", "level", value, *columns}, set(columns))
-    first = rows.filter(pl.col("step") == rows["step"].min())
-    if first.height > MOST_SUMMED:
+    wanted = {"step", "node", "level", value, *columns}
+    if isinstance(entry, DayEntry):
+        rows = read_columns(place, entry, wanted, set(columns))
+        stated, size = [read_statement(place, one) for one in entry.own], _size(place, entry)
+    else:
+        data = read_file(place, entry, verify=True)
+        rows, footer = decode_columns(data, entry, wanted, set(columns))
+        stated, size = [footer.stated], len(data)
+    if rows.height > MOST_SUMMED:
+        first = rows.filter(pl.col("step") == rows["step"].min())
         names = first.sort("level", "node").head(MOST_SUMMED)["node"]
         rows = rows.filter(pl.col("node").is_in(names.implode()))
-    own = entry.own if isinstance(entry, DayEntry) else (entry,)
-    stated = [read_statement(place, one) for one in own]
     terms = list(dict.fromkeys(one.terms_in_words for one in stated))
     noise, model = (pl.col(name).cast(pl.Float64) for name in columns)
     known, whole = pl.col("known").first(), pl.col("whole").first()
@@ -78,16 +83,14 @@ def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
         pl.when(model.null_count() == 0).then(of_model).alias("model"),
         epsilon=pl.lit(str(max(one.epsilon_of_grant for one in stated))),
         terms=pl.lit(terms, dtype=pl.List(pl.String)),
-        size=pl.lit(_size(place, entry), dtype=pl.Int64),
+        size=pl.lit(size, dtype=pl.Int64),
     ).select(pl.lit(entry.file_hash).alias("file_hash"), *[*SCHEMA][1:])
 
 
-def _size(place: Storage, entry: Entry) -> int:
-    if isinstance(entry, DayEntry) and entry.closed_in is None:
-        return sum(_size(place, one) for one in entry.own)
-    if isinstance(entry, DayEntry):
-        return len(place.read(entry.file, LARGEST_RELEASE))
-    return len(read_file(place, entry))
+def _size(place: Storage, entry: DayEntry) -> int:
+    if entry.closed_in is None:
+        return sum(len(read_file(place, one)) for one in entry.own)
+    return len(place.read(entry.file, LARGEST_RELEASE))
 
 
 def _of_means(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.DataFrame:

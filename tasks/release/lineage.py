@@ -185,10 +185,12 @@ PRODUCER = "urn:optstream"
 def released_by_lineage(settings: Settings, days: Sequence[date] | None = None) -> frozenset[tuple[str, int]]:
     """The days and revisions, of these days or all, that the lineage has as published; read line by line."""
     job, told = f"{settings.stream.name}.release", set()
-    wanted = None if days is None else [day.isoformat().encode() for day in days]
+    wanted = [day.isoformat().encode() for day in days or ()]
+    # a line is searched for one month, and for each day only where it has that
+    named = () if days is None else ({day[:7] for day in wanted}, wanted)
     with suppress(FileNotFoundError), (settings.lineage_folder / EVENTS).open("rb") as lines:
         for line in lines:
-            if wanted is not None and not any(day in line for day in wanted):
+            if not all(any(one in line for one in some) for some in named):
                 continue
             with suppress(ValueError, KeyError, TypeError):  # a torn line tells nothing
                 event = orjson.loads(line)

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -57,7 +58,7 @@ def forbid_core_dumps() -> None:
 
 def make_private_folder(folder: Path) -> None:
     """Create a folder, and missing parents, that only its owner may enter; they survive a power cut."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    missing = [*takewhile(lambda path: not path.exists(), (folder, *folder.parents))]
     found = missing[-1].parent if missing else folder
     # of what is found too: who made it may have died before its name was durable
     with suppress(PermissionError):  # who may not read the folder that it lies in did not make it
