@@ -101,7 +101,7 @@ class Frequencies:
 
 
 def prior_draws(prior: TemporalPrior, blocks: Blocks, n: int, *parts: tuple[int, Keys]) -> list[Floats]:
-    """Return draws of the prior's `SHARED` or `OWN` part of leaves, (n, n_leaves, n_blocks), one array a pair."""
+    """Return draws of parts (`SHARED` or `OWN`) of the prior of leaves, (n, n_leaves, n_blocks) each."""
     found = [np.zeros((n, leaves.size, blocks.clock.size)) for _, leaves in parts]
     replicates = np.arange(n)[:, None, None]
     of_gates = {"always": np.zeros_like(blocks.kinds), "kind": blocks.kinds, "event": blocks.events}
