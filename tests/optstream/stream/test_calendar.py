@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
+from importlib.resources import files
 from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -73,9 +74,10 @@ def changes_of_every_zone():
     """Every change of every zone's clock: a zone and the day, one of each that no calendar can tell apart."""
     midnights = [datetime(day.year, day.month, day.day) for day in days_from(FIRST - ONE, LAST + 14 * ONE)]
     weekly, found = range(1, len(midnights) - 14, 7), {}
-    for name in sorted(available_timezones()):
-        if name.startswith(FOLLOWS_A_MACHINE):
-            continue
+    names = [name for name in sorted(available_timezones()) if not name.startswith(FOLLOWS_A_MACHINE)]
+    # of zones with other names for the same rules the first
+    rules = {(files("tzdata.zoneinfo") / name).read_bytes(): name for name in reversed(names)}
+    for name in sorted(rules.values()):
         zone = ZoneInfo(name)
         offsets = [midnights[at].replace(tzinfo=zone).utcoffset() for at in weekly]
         weeks = [at for at, (one, after) in zip(weekly, pairwise(offsets), strict=False) if one != after]
