@@ -95,7 +95,8 @@ class Frequencies:
         half, lengths = np.sin(0.5 * a_step), blocks.lengths
         flat = np.abs(half) < 1e-7  # a sum of equal terms, to their last digits
         sums = np.sin(0.5 * a_step * lengths) / np.where(flat, 1.0, half)
-        sums = np.where(flat, lengths * np.cos(0.5 * a_step * (lengths - 1)), sums)
+        if flat.any():
+            sums = np.where(flat, lengths * np.cos(0.5 * a_step * (lengths - 1)), sums)
         phase = a_step * (blocks.clock + 0.5 * (lengths - 1))
         return np.concatenate([sums * np.cos(phase), sums * np.sin(phase)], axis=1) * blocks.weight
 
