@@ -20,15 +20,15 @@ Kind = Literal["at_most", "most_change", "never_falls", "totals"]
 HOLDS = 1e-9
 """Of the largest value: a fact that is missed by less holds."""
 CLASHES = 1e-6
-"""Of the facts' smallest figure: what they miss each other by where they clash."""
+"""Relative to the facts' smallest figure: the least miss that counts as a clash."""
 TOLERANCES, NEVER = (1e-12, 1e-10), 1e-14
 """Of the solver: of an answer, tight first; of a clash, known before, for large multipliers look like one."""
 MOST_TRIED = 100
-"""Facts that clash of which each is tried; more take minutes, and an error names few."""
+"""Most clashing facts that are tried one by one; more take minutes, and an error names few."""
 NO_ANSWER = 1e300
 """The gap where the solver had none."""
 LEAST_ROOT = 1e-6
-"""Of the median, the least square root of a weight: what is hardly known must not end the solver."""
+"""Relative to the median, the least square root of a weight: tiny weights must not end the solver."""
 
 
 @dataclass(frozen=True, eq=False)
