@@ -417,7 +417,7 @@ def count_variation(tree: AggregationTree, expected: Floats, histories: Historie
     )
 
 
-# How far a posterior of counts can be trusted at each level: from what its bands would have held.
+# How far a posterior of counts can be trusted at each level: from the coverage of its bands.
 
 SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])
 """Of the bands that are looked at."""

@@ -66,7 +66,7 @@ def test_draws_of_another_prior_are_noticed(wrong):
 
 
 def test_a_draw_is_a_function_of_leaf_and_time_alone():
-    """Of whatever leaves and blocks are drawn beside it."""
+    """Whatever other leaves and blocks are drawn with it."""
     prior, blocks = prior_of(EVERY, "medians"), some_blocks()
     own, more = prior_draws(prior, blocks, 8, (OWN, keys_of("ab")), (OWN, keys_of("cba")))
     np.testing.assert_allclose(more[:, [2, 1]], own, rtol=1e-12)

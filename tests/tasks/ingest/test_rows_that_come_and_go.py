@@ -72,7 +72,7 @@ def ingested(small, order):
 
 @pytest.mark.slow
 def test_a_step_counts_by_its_own_rows_whatever_the_others_hold(small):
-    """All sets beside each other, in three orders: a rule of the day lets a step drop the rows of others."""
+    """All sets together, in three orders: a rule of the day lets a step drop the rows of others."""
     expected = {rows: by_rule(rows) for rows in SETS}
     rng = np.random.default_rng(5)
     for order in (range(len(SETS)), reversed(range(len(SETS))), rng.permutation(len(SETS)).tolist()):
@@ -147,7 +147,7 @@ def two_worlds(stream, rows, types):
 @pytest.mark.parametrize("folders", ["", 'region = "zone"'], ids=["a folder for each leaf", "one folder"])
 @pytest.mark.slow
 def test_whatever_rows_a_customer_has_the_day_appears_and_each_step_moves_by_one_bound(small, folders):
-    """Lemma 2c beside Lemma 2b: against the world without the customer, whose files are the same."""
+    """Lemma 2c and Lemma 2b: against the world without the customer, whose files are the same."""
     stream = small(schema="metered", marker=folders)
     without_them = {types: two_worlds(stream, [], types) for types in (False, True)}
 
