@@ -2,5 +2,5 @@
 
 import os
 
-# before the library is imported, wherever that is: it tells nobody that it is used
+# before the library is imported, wherever that is: it sends no usage statistics
 os.environ["GX_ANALYTICS_ENABLED"] = "false"

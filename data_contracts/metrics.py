@@ -72,7 +72,7 @@ RAW_METERED = {
 }
 """Further columns where [input] schema is "metered"."""
 _ALARMING = {"infinite", "out_of_bounds"}
-"""What has a public rule instead: it depends on readings, and raises an alarm only."""
+"""Metrics that depend on readings: a public rule replaces them, and they only raise an alarm."""
 
 PRIVATE_PERIOD = {
     "day": "the local day",
@@ -107,11 +107,11 @@ RELEASE = {
     "unfit_features": "features that are no partition of the day's steps (in the root's row)",
     "lineage_absent": "statements of the lineage that are not made (in the root's row)",
 }
-"""A row a (day, node), from what is to be published."""
+"""One row for each day and node, from the staged release."""
 
 
 def raw_columns(*, metered: bool) -> dict[str, str]:
-    """Return the columns of the raw frame, each with what it counts."""
+    """Return the columns of the raw frame, each with its meaning."""
     return {**RAW, **RAW_METERED} if metered else RAW
 
 

@@ -54,7 +54,7 @@ def user_suites(folder: Path) -> list[UserSuite]:
 def judge_user_suite(
     suite: UserSuite, metrics: pl.DataFrame
 ) -> tuple[ExpectationSuiteValidationResult, str | None]:
-    """Return the library's result on one day's frame, and what is wrong, in words; None if nothing is."""
+    """Return the library's result on one day's frame, and its problem in words, None without one."""
     if suite.problem is not None:
         return unjudged(suite), suite.problem
     try:
@@ -75,7 +75,7 @@ def judge_user_suite(
 
 
 def unjudged(suite: UserSuite) -> ExpectationSuiteValidationResult:
-    """Return the result of a suite of which nothing was evaluated."""
+    """Return the result of a suite that was not evaluated."""
     counts = (f"{kind}_expectations" for kind in ("evaluated", "successful", "unsuccessful"))
     none = {**dict.fromkeys(counts, 0), "success_percent": None}
     return ExpectationSuiteValidationResult(success=False, results=[], suite_name=suite.name, statistics=none)

@@ -15,7 +15,7 @@ class ParameterError(OptStreamError, ValueError):
 
 
 class ConfigurationError(OptStreamError):
-    """The configuration file, or what it points to, is not usable."""
+    """The configuration, or a file that it names, is not usable."""
 
 
 class DumpError(OptStreamError):
@@ -31,7 +31,7 @@ class BudgetError(OptStreamError):
 
 
 class LedgerError(OptStreamError):
-    """The ledger cannot do what was asked in the state that it is in."""
+    """The ledger cannot do this in its present state."""
 
 
 class LedgerUnavailableError(LedgerError):
@@ -52,7 +52,7 @@ class HeldError(LedgerError):
 
 
 class PublicationError(OptStreamError):
-    """The published folder cannot take, or does not hold, what was asked."""
+    """The published folder cannot take, or does not hold, these data."""
 
 
 class NoiseError(OptStreamError):

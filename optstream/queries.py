@@ -1,4 +1,4 @@
-"""Sliding sums and events of published series: functions of what was published, so they cost no privacy.
+"""Sliding sums and events of published series: functions of published data, which cost no privacy.
 
 `rows` are of `read_published`, any selection of nodes and days, with the columns date, step, timestamp and
 node; `value` names the column that is used, such as "load_mw". A window is of `steps` consecutive steps of
@@ -46,7 +46,7 @@ def sliding_sums(rows: pl.DataFrame, value: str, steps: int) -> pl.DataFrame:
 
 
 def low_signal(rows: pl.DataFrame, value: str, steps: int, *, at_most: float) -> pl.DataFrame:
-    """Return in which windows the sum is at most a border; raises as `sliding_sums`."""
+    """Return the windows whose sum is at most a border; raises as `sliding_sums`."""
     return sliding_sums(rows, value, steps).with_columns(happened=pl.col("window_sum") <= at_most)
 
 
@@ -61,7 +61,7 @@ def jumps(rows: pl.DataFrame, value: str, steps: int, *, at_least: float) -> pl.
 
 
 def drops(rows: pl.DataFrame, value: str, steps: int, *, at_least: float) -> pl.DataFrame:
-    """Return in which windows the last value is at least a border below the first; raises as `jumps`."""
+    """Return the windows whose last value is at least a border below the first; raises as `jumps`."""
     found = _changes(rows, value, steps, at_least)
     return found.with_columns(happened=pl.col("change") <= -at_least)
 

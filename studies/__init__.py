@@ -1,4 +1,4 @@
-"""Studies beside the product, which they import and which never imports them: nothing is released.
+"""Studies outside the product: they import it, it never imports them, and they release nothing.
 
 audit       attacks on the mechanisms, and whether a broken one is caught
 leakage     what who knows a customer's habits learns more

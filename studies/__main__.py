@@ -27,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Studies beside the product: nothing is released.",
+    help="Studies outside the product: nothing is released.",
 )
 app.command("audit", help=audit.__doc__)(audit.main)
 app.command("leakage", help=leakage_of_stream.__doc__)(leakage_of_stream.main)

@@ -1,4 +1,4 @@
-"""What is lost to an adversary who knows how one customer's values follow each other: a Markov chain.
+"""The loss to an adversary who knows how one customer's values follow each other: a Markov chain.
 
 Source of all: Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release
 Under Temporal Correlations, IEEE TKDE 2018. docs/methods/leakage.md says what it is for. Matrices are
@@ -24,7 +24,7 @@ ROW_TOLERANCE = 1e-9
 LARGEST_EXPONENT = 700.0
 """Up to here e^a is far from overflow, and the form with log1p and expm1 holds its precision at both ends."""
 CELLS_AT_ONCE = 2**17
-"""Entries of the arrays in which pairs of rows are compared: a few megabytes."""
+"""Entries of the arrays that compare pairs of rows: a few megabytes."""
 
 
 def checked(amounts: ArrayLike, name: str) -> Floats:

@@ -70,7 +70,7 @@ def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
 
 
 def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: Fraction) -> float:
-    """Return the mean square error of a count of which customers are left out, and noise is added; free."""
+    """Return the mean square error of a count that leaves customers out and adds noise; free."""
     variance = left_out = 0.0
     for offer, size in zip(offers, sizes, strict=True):
         chance = chance_units(offer, threshold) / CHANCE_UNITS

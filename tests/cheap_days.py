@@ -70,12 +70,12 @@ def verdicts_once() -> Iterator[None]:
     def is_kept(result):
         return any(one.results is result.results for one, _ in kept.values())  # which copies share
 
-    def page_of(result, told):
-        place = (id(result.results), *told)
+    def page_of(result, arguments):
+        place = (id(result.results), *arguments)
         if not is_kept(result):
-            return real_page(result, told)
+            return real_page(result, arguments)
         if place not in pages:
-            pages[place] = real_page(result, told)
+            pages[place] = real_page(result, arguments)
         return pages[place]
 
     def to_json_dict(result):

@@ -12,7 +12,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # before polars: frames of tests are small, processes many
-os.environ.pop("OPTSTREAM_LEDGER_URL", None)  # that of whoever runs the tests is none of theirs
+os.environ.pop("OPTSTREAM_LEDGER_URL", None)  # the developer's own ledger is not for tests
 
 import flows  # noqa: F401  before numpy: one thread for linear algebra, here too
 from optstream.storage import store as stores
@@ -92,7 +92,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """The folder of real data: OPTSTREAM_DATA, or `shared/data` beside the checkout; skips where absent."""
+    """The folder of real data: OPTSTREAM_DATA, or `shared/data` next to the checkout; skips where absent."""
     given = os.environ.get("OPTSTREAM_DATA")
     folder = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
     if not folder.is_dir():

@@ -15,7 +15,7 @@ from urllib.request import ProxyHandler, build_opener
 from flows.orchestration.environment import environment
 
 LOOPBACK = "127.0.0.1"
-START_SECONDS = 300  # two cores that run whole suites beside it have needed 100 s
+START_SECONDS = 300  # two cores that also run whole suites have needed 100 s
 STOP_SECONDS = 10
 
 

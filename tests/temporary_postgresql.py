@@ -22,9 +22,9 @@ SET_PARENT_DEATH_SIGNAL = 1
 def find_binaries() -> Path | None:
     """The folder of `initdb` and `postgres`, or None: Debian keeps them off the path."""
     folders = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
-    told = shutil.which("pg_config")
-    if told:
-        said = subprocess.run([told, "--bindir"], capture_output=True, text=True, check=True).stdout
+    program = shutil.which("pg_config")
+    if program:
+        said = subprocess.run([program, "--bindir"], capture_output=True, text=True, check=True).stdout
         folders.insert(0, Path(said.strip()))
     whole = (folder for folder in folders if (folder / "initdb").exists() and (folder / "postgres").exists())
     return next(whole, None)

@@ -1,4 +1,4 @@
-"""What processes that others are forked from do first, so that no fork compiles or imports it anew."""
+"""Work that a parent of forks does first, so that no fork compiles or imports it again."""
 
 import tempfile
 

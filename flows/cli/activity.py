@@ -1,4 +1,4 @@
-"""A command that prints nothing for some seconds says on standard error what it does."""
+"""A command that has printed nothing for some seconds reports its activity on standard error."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""`optstream ledger`: look at it, check it, take it elsewhere, tell it permanently of what changed."""
+"""`optstream ledger`: show, verify and export it; record changes in it permanently."""
 
 from datetime import UTC, date, datetime
 from fractions import Fraction
@@ -127,7 +127,7 @@ def _when(step: int, begin: datetime | None) -> str:
 
 
 def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> str:
-    """Six decimals, nine of rho, which is small; rounded down: what is left is never overstated."""
+    """Six decimals, nine of rho, which is small; rounded down, so that no remainder is overstated."""
     if isinstance(amount, float):
         return "nothing: noise was compromised"
     n = 9 if currency == "rho" else 6
@@ -147,7 +147,7 @@ def parse_delta(text: str) -> Fraction:
         raise typer.BadParameter(str(error)) from None
 
 
-app = cli.new_app("What was spent: show, horizon, verify, export, amend.")
+app = cli.new_app("The privacy budget: show, horizon, verify, export, amend.")
 
 
 @app.command(

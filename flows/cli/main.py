@@ -18,7 +18,7 @@ from optstream.errors import ConfigurationError, OptStreamError
 
 DAILY = "Every day"
 START = "Set up"
-READ = "Read what is published"
+READ = "Read the published folder"
 REPAIR = "Repair and look after"
 
 
@@ -35,10 +35,10 @@ COMMANDS = {
     "backfill": Row("release", DAILY, "Release every missing day of a span."),
     "serve": Row("serve", DAILY, "Run the stream every night, and its watch every hour."),
     "status": Row("read", DAILY, "Print the calendar, the budget and the alarms."),
-    "watch": Row("read", DAILY, "Print the status, and notify of what is new or over."),
+    "watch": Row("read", DAILY, "Print the status, and notify of new and ended alarms."),
     "ui": Row("serve", DAILY, "Serve the operators' pages of several streams."),
     "report": Row("read", DAILY, "Write the pages for operators and for data users."),
-    "ledger": Row("ledger", DAILY, "What was spent: show, horizon, verify, export, amend."),
+    "ledger": Row("ledger", DAILY, "The privacy budget: show, horizon, verify, export, amend."),
     "init": Row("setup", START, "Write a configuration: an example, or one for your files."),
     "simulate": Row("setup", START, "Write made-up dumps to try things out."),
     "advise": Row("setup", START, "Propose how to release, from public facts alone."),
@@ -48,7 +48,7 @@ COMMANDS = {
     "verify-published": Row("read", READ, "Check a published folder, also by its signatures."),
     "withdraw": Row("operate", REPAIR, "Take days back out of the catalogue; they stay charged."),
     "publish": Row("operate", REPAIR, "Write lost or damaged published files again, for free."),
-    "purge": Row("operate", REPAIR, "Remove what is past its retention."),
+    "purge": Row("operate", REPAIR, "Remove files past their retention."),
 }
 
 

@@ -72,7 +72,7 @@ def purge(
     ] = False,
     as_json: cli.Json = False,
 ) -> None:
-    """Remove what is past its retention.
+    """Remove files past their retention.
 
     That is staged files, validation results, lineage and raw state.
     """

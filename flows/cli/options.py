@@ -107,7 +107,7 @@ def flag(name: str, help: str) -> Any:
 
 
 def asks(metavar: str, help: str, **others: Any) -> Any:
-    """An option that takes what its help calls so."""
+    """An option whose value has this name in its help."""
     return typer.Option(metavar=metavar, help=help, **others)
 
 

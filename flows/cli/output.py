@@ -128,7 +128,7 @@ class Terminal:
             self.say(f"ATTENTION {line}")
 
     def budget(self, budget: Budget) -> None:
-        """Print what the worst window was charged, of what it may lose."""
+        """Print the charge of the worst window, and its limit."""
         self.say(
             f"budget: every window of {budget.model.window_length} steps may lose {budget.in_words}; "
             f"the fullest looked at was charged {float(budget.spent):.6g} (each window has its own: later "

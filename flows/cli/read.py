@@ -119,7 +119,7 @@ def check_new(file: Path) -> None:
         raise cli.WordsError(f"{file} is there already; name another file, or remove it")
 
 
-# `optstream report`: make the pages anew, as every night does.
+# `optstream report`: rebuild the pages, as every night does.
 
 
 @app.command(
@@ -184,7 +184,7 @@ USUAL_KEY = "signing.pem"
 
 @keys_app.command(epilog=cli.examples("optstream keys new"))
 def new(config: cli.Config = cli.DEFAULT_CONFIG) -> None:
-    """Make the key that signs what is published.
+    """Make the key that signs publications.
 
     It lies in the trusted zone; its public key, for readers, is printed. Where the configuration names no
     `[published] signing_key`, it is made as `signing.pem` of the trusted folder, and the line for the
@@ -358,7 +358,7 @@ def status(config: cli.Configs = None, as_json: cli.Json = False) -> None:
 
 @app.command(epilog=cli.examples("optstream watch"))
 def watch(config: cli.Configs = None, as_json: cli.Json = False) -> None:
-    """Print the status, and notify of what is new or over.
+    """Print the status, and notify of new and ended alarms.
 
     Looks once, as the hourly watch does, also where the Prefect server does not answer. Exit code 1 if there
     is any alarm.

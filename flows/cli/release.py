@@ -57,7 +57,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         headings = ("level", "stage", "noise on", currency, "scale", "deviation")
         terminal.table(headings, _costs(period), n_texts=3)
         if any(level.expected and level.expected.size is not None for level in period.levels):
-            terminal.say("\nexpected error of a published value, beside the typical size of its node")
+            terminal.say("\nexpected error of a published value, next to the typical size of its node")
             rows = [(_short(one), str(one.n_nodes), *_errors(one)) for one in period.levels]
             terminal.table(("level", "nodes", "error", "typical size"), rows, n_texts=1)
         bands = [(level, level.band) for level in period.levels if level.band is not None]
@@ -147,7 +147,7 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
         )
 
 
-# Ctrl-C while days are released: what was left is said, and until when it is held.
+# Ctrl-C while days are released: report which days are left, and until when they are held.
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as shells know it."""
@@ -156,7 +156,7 @@ IN_GENERAL = "interrupted; nothing is lost: run it again, after 15 minutes at mo
 
 @contextmanager
 def report_interruption(settings: Settings, days: Sequence[date], again: str) -> Iterator[None]:
-    """Should Ctrl-C end the block: say on standard error what is left of these days, and exit with 130."""
+    """On Ctrl-C in the block: report on standard error which of these days are left, and exit with 130."""
     try:
         yield
     except KeyboardInterrupt:
@@ -253,7 +253,7 @@ def _asking(settings: Settings) -> Iterator[Run]:
         yield asking(settings, ledger)
 
 
-# `optstream backfill`: plan, price, run, and say at the end what is left.
+# `optstream backfill`: plan, price, run, and report at the end which days are left.
 
 
 @app.command(

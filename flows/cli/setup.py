@@ -153,7 +153,7 @@ def advise(
     write: Annotated[
         list[Path] | None,
         cli.asks(
-            "FILE", "Write the proposed configuration, beside the present one; once for each configuration."
+            "FILE", "Write the proposed configuration next to the present one; once for each configuration."
         ),
     ] = None,
     as_json: cli.Json = False,

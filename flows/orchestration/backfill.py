@@ -45,7 +45,7 @@ def backfill(
     lease_minutes: float = LEASE_MINUTES,
     without: Sequence[str] = (),
 ) -> list[Ended]:
-    """Release what is missing from the first day to the last, a subflow a month; safe to repeat. at_once:
+    """Release the missing days from the first to the last, one subflow a month; safe to repeat. at_once:
     give all months to the task runner. lease_minutes: how long the days of a run that died are waited for.
     without: days to leave out.
     """
@@ -176,7 +176,7 @@ def held_by_others(
 
 def begin_worker() -> None:
     """Have this process, one of a pool's, end with its parent, and by Ctrl-C at once: a KeyboardInterrupt
-    that it sent back would end the thread that hears of results (Prefect 3.8), and the caller would wait
+    that it sent back would end the thread that receives results (Prefect 3.8), and the caller would wait
     without end. Polars, imported with the sandbox, must be before: it takes Ctrl-C over.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)

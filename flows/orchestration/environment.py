@@ -96,7 +96,7 @@ def served(trusted_folder: Path) -> dict[str, str]:
 
 
 def reaching(url: str, secret: str) -> dict[str, str]:
-    """The variables by which this process and those that it starts reach a server."""
+    """The variables with which this process and its children reach a server."""
     found = {"PREFECT_API_URL": url} | ({"PREFECT_API_AUTH_STRING": secret} if secret else {})
     if urlsplit(url).hostname == LOOPBACK:
         for name in ("NO_PROXY", "no_proxy"):

@@ -16,9 +16,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from optstream.errors import ConfigurationError
 
 HEAD_SECONDS = 10.0
-"""In which the head of a request has to arrive, counted from the connection or the response before it."""
+"""Time for the head of a request to arrive, counted from the connection or the response before it."""
 REQUEST_SECONDS = 300.0
-"""In which it has to be answered: the slowest page takes some seconds."""
+"""Time to answer a request: the slowest page takes some seconds."""
 MOST_WAITING = 500
 """Connections without a request under way; of more the oldest is closed."""
 MOST_SILENT_SOCKETS = 20

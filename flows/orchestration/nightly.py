@@ -88,7 +88,7 @@ def nightly(config: str) -> Any:
 
 
 def looked(settings: Settings) -> Night:
-    """Look once, and say what was done."""
+    """Look once, and report the results."""
     with closing(open_ledger(settings.ledger_url)) as ledger:
         ledger.enrol(terms_of(settings), datetime.now(UTC))
         days = days_of_night(settings, ledger, datetime.now(UTC))
@@ -130,7 +130,7 @@ MISSED_HEARTBEATS = 3
 """After that many missing heartbeats a run counts as dead."""
 ZOMBIES = "optstream: runs whose process died"
 OVER = "optstream.run.over"
-"""The event by which a run says that it is over: see `tell_over`."""
+"""The event that a run sends when it is over: see `tell_over`."""
 DEAD = "its heartbeats stopped: its process is taken for dead"
 PLANNED = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
 ALIVE = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}

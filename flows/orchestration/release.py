@@ -83,7 +83,7 @@ def bound(variable: ContextVar[Value], value: Value) -> Iterator[None]:
 
 
 def in_one_run() -> AbstractContextManager[None]:
-    """Have what is called in the block make no runs and tasks, which take longer than an hour's release."""
+    """Make no Prefect runs and tasks in the block: they take longer than an hour's release."""
     return bound(_ONE_RUN, True)
 
 
@@ -100,7 +100,7 @@ def run_here(flow: Flow[..., list[Ended]], settings: Settings, watcher: Any, *as
 
 
 def persevering(work: Callable[[], Value]) -> Value:
-    """Do what is safe to repeat, some times more where the ledger's database does not answer."""
+    """Do work that is safe to repeat; retry some times if the ledger's database does not answer."""
     for pause in PAUSES:
         try:
             return work()

@@ -178,7 +178,7 @@ LARGEST_HIERARCHY = 2**28
 """Bytes of the file, which anyone may have written."""
 LIMITS = Limits(rows=2**23, columns=6)
 FIRST, LAST = ((date(year, 1, 1) - date(1970, 1, 1)).days for year in (2, 9999))
-"""Days since 1970 of the first and the last date that may be in it: Python has the days beside them."""
+"""Days since 1970 of the first and the last permitted date; Python also has the days just outside them."""
 SEPARATOR = ";"
 """Between the codes that a unit became; no node of a configuration has one in its name."""
 COLUMNS = {one.name: one.type for one in HIERARCHY_COLUMNS}
@@ -239,5 +239,5 @@ def find_hierarchy(
         )
     except (OptStreamError, ValueError, KeyError) as error:
         raise PublicationError(
-            f"{HIERARCHY} is not as OptStream writes it; `optstream report` makes it anew"
+            f"{HIERARCHY} is not as OptStream writes it; `optstream report` rebuilds it"
         ) from error

@@ -152,7 +152,7 @@ class LocalTransaction:
         os.fsync(self._root)
 
     def mark(self, name: str) -> str | None:
-        """Return what tells a file from one that replaces it, None without a file; here nobody else can."""
+        """Return a mark that differs between a file and its replacement; None without a file."""
         return "here" if kind_of(self._root, name) == stat.S_IFREG else None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:

@@ -1,4 +1,4 @@
-"""The catalogue: which file is the release of which period. Anyone may have written what is read."""
+"""The catalogue: which file is the release of which period. Input is untrusted."""
 
 import hashlib
 import json

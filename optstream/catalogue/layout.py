@@ -50,7 +50,7 @@ LARGEST_ERRORS = 2**31
 """Bytes of one release's file of errors, likewise."""
 
 PARTS = (DATA, SUPERSEDED, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS)
-"""What has a folder of each day."""
+"""Kinds of files that have a folder for each day."""
 HIDDEN = (INCOMING, LOCK)
 """What copies of the folder carry along too, though no reader needs it."""
 

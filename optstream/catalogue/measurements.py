@@ -27,7 +27,7 @@ from optstream.catalogue.layout import (
     measurements_file,
     measurements_name,
 )
-from optstream.catalogue.read import catalogue_reader, read_beside, read_statement
+from optstream.catalogue.read import catalogue_reader, read_attachment, read_statement
 from optstream.catalogue.signing import GivenKeys
 from optstream.errors import OptStreamError, ParameterError, PublicationError
 from optstream.estimation.rounding import rounded_units
@@ -72,7 +72,7 @@ WRITTEN_OTHERWISE = (
 
 @contextmanager
 def as_written() -> Iterator[None]:
-    """Raise PublicationError where what is read in the block is not as OptStream writes it."""
+    """Raise PublicationError if the block reads data that OptStream does not write."""
     try:
         yield
     except WRITTEN_OTHERWISE as error:
@@ -194,8 +194,8 @@ SCHEMA = {
 """Columns of a file of measurements (docs/data/measurements.md)."""
 SHAPE = "shape"
 MOST_ENTRIES, ENTRIES_A_ROW = 2**20, 64
-"""Of the arrays of one day, which anyone may have written: a number was drawn of each leaf, or of a level
-above, so that few others stand beside it.
+"""Of the arrays of one day, which anyone may have written. Each leaf or level above has a drawn number, and
+few other entries.
 """
 
 
@@ -600,7 +600,7 @@ def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, t
 def _read(storage: Storage, period: date, revision: int, file_hash: str) -> Found:
     """Return the file of measurements with this hash. Raises PublicationError where it is not that."""
     name = measurements_file(period, revision, file_hash)
-    found = decode_measurements(read_beside(storage, period, name, file_hash, LARGEST_MEASUREMENTS))
+    found = decode_measurements(read_attachment(storage, period, name, file_hash, LARGEST_MEASUREMENTS))
     if (found.period, found.revision) != (period, revision):
         raise PublicationError(f"the measurements of {period} are of another day or revision; restore them")
     return found

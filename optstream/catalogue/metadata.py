@@ -49,13 +49,13 @@ MOST_TRIES = 20
 _STATED = re.compile(rb'<meta name="' + MARKER.encode() + rb'" content="([0-9a-f]{64})">')
 _FIGURES = re.compile(r"[0-9a-f]{64}\.bin")
 HEAD = 4096
-"""Bytes in which a page says of which catalogue it was made."""
+"""Bytes at the start of a page that name the catalogue that it was made from."""
 BLANK = (
-    b'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>Being made anew</title></head>\n'
-    b"<body><p>A day was withdrawn, and this page is being made anew. The others are in data/.</p></body>\n"
+    b'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>Being rebuilt</title></head>\n'
+    b"<body><p>A day was withdrawn, and this page is being rebuilt. The others are in data/.</p></body>\n"
     b"</html>\n"
 )
-"""What stands in the place of a page that shows a withdrawn day."""
+"""Replaces a page that shows a withdrawn day."""
 
 
 def digest_of(catalogue: Catalogue) -> str:
@@ -125,7 +125,7 @@ def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
 
 
 def _behind(name: str) -> str:
-    return f"{name} is not of the days that {CATALOGUE} lists; `optstream report` makes it anew"
+    return f"{name} is not of the days that {CATALOGUE} lists; `optstream report` rebuilds it"
 
 
 # What every description of a published folder is made of, read from the folder and from nothing else.
@@ -257,7 +257,7 @@ def read_dataset(storage: Readable, about: About) -> Dataset | None:
     return Dataset(catalogue, about, statement, has_hierarchy)
 
 
-# The descriptions: templates in templates/*.json.jinja, filled with what is known of a folder.
+# The descriptions: templates in templates/*.json.jinja, filled with the facts of a folder.
 #
 # Croissant 1.1: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html. Data Package 2:
 # https://datapackage.org. DCAT 3: https://www.w3.org/TR/vocab-dcat-3/ and
@@ -268,7 +268,7 @@ _LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
 
 
 def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
-    """Return a template filled with a dataset and more facts, without what is null; JSON-ready."""
+    """Return a template filled with a dataset and more facts, without nulls; JSON-ready."""
     environment = Environment(
         loader=PackageLoader("optstream.catalogue"),
         autoescape=False,

@@ -106,13 +106,13 @@ def _checked(staged: StagedRelease, statement: ReleaseStatement) -> _Files:
             "the statement to publish differs from the one in the staged file; stage it again"
         )
     optional = {statement.errors and statement.errors.file_hash}
-    known = {hashlib.sha256(data).hexdigest(): data for data in staged.beside.values()}
-    if {digest for _, digest in statement.beside} - optional != known.keys() - optional:
+    known = {hashlib.sha256(data).hexdigest(): data for data in staged.attachments.values()}
+    if {digest for _, digest in statement.attachments} - optional != known.keys() - optional:
         raise PublicationError(
-            f"the files beside the release of {statement.period} differ from their hashes in its statement; "
+            f"the files attached to {statement.period} differ from their hashes in its statement; "
             "stage it again"
         )
-    named = {name: known[digest] for name, digest in statement.beside if digest in known}
+    named = {name: known[digest] for name, digest in statement.attachments if digest in known}
     return _Files(staged, statement, footer.statement, named)
 
 
@@ -539,7 +539,7 @@ def _dead_errors(transaction: Transaction, folder: str, rank: Rank) -> list[str]
 def _files_of(transaction: Transaction, entry: Entry) -> set[str]:
     """Return a listed release's files by its manifest, else all of its rank."""
     try:
-        return set(dict(_manifest(transaction, entry.manifest).stated.beside))
+        return set(dict(_manifest(transaction, entry.manifest).stated.attachments))
     except (FileNotFoundError, PublicationError):
         folder, rank = folder_of(ERRORS, entry.period), (entry.revision, entry.vintage)
         known = {name: layout.errors_name(name) for name in transaction.names_in(folder)}

@@ -1,4 +1,4 @@
-"""Read the published folder through its catalogue. Anyone may have written what is read."""
+"""Read the published folder through its catalogue. Files are untrusted input."""
 
 import hashlib
 import warnings
@@ -67,8 +67,8 @@ def lost(entry: Entry) -> PublicationError:
     )
 
 
-def read_beside(storage: Readable, period: date, name: str, file_hash: str, largest: int) -> bytes:
-    """Return the bytes of a file beside a release. Raises PublicationError if they are missing or others."""
+def read_attachment(storage: Readable, period: date, name: str, file_hash: str, largest: int) -> bytes:
+    """Return the bytes of a file attached to a release. Raises PublicationError if missing or changed."""
     try:
         data = storage.read(name, largest)
     except FileNotFoundError as error:
@@ -441,7 +441,7 @@ def rows_as_of(
         if set(own["node"]) != set(nodes) or own.height != len(nodes) * own["step"].n_unique():
             raise PublicationError(
                 f"the nodes of {day} are not those that hierarchy.parquet has for it; `optstream report` "
-                "makes that anew"
+                "rebuilds that file"
             )
         tree = hierarchy.hash_of(day)
         if tree not in made:

@@ -63,7 +63,7 @@ class Signer:
         return is_needed
 
     def take_up(self, transaction: Transaction, catalogue: Catalogue | None) -> None:
-        """Raise PublicationError unless the ledger knows what was found, and an unsigned one's rows match."""
+        """Raise PublicationError unless the ledger knows it, and the rows of an unsigned one match."""
         self.confirm(() if catalogue is None else catalogue.entries)
         if catalogue is None or self.has_signed(transaction, catalogue, **self.earlier):
             return

@@ -78,7 +78,7 @@ class StagedRelease:
 
     data: bytes = field(repr=False)
     rows_hash: str
-    beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    attachments: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     @cached_property
     def file_hash(self) -> str:

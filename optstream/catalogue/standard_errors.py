@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
-from optstream.catalogue.read import catalogue_reader, read_beside, read_release, read_statement
+from optstream.catalogue.read import catalogue_reader, read_attachment, read_release, read_statement
 from optstream.catalogue.rows import ESTIMATE, REPLICATE, columns_of_replicates, error_columns
 from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statement import ErrorsOf, ReleaseStatement
@@ -207,12 +207,12 @@ def read_replicates(
     digest = stated.errors.file_hash
     name = errors_file(entry.period, entry.revision, entry.vintage, digest)
     try:
-        data = read_beside(storage, entry.period, name, digest, LARGEST_ERRORS)
+        data = read_attachment(storage, entry.period, name, digest, LARGEST_ERRORS)
     except PublicationError:
         replaced = f"{folder_of(SUPERSEDED_ERRORS, entry.period)}/{name.rpartition('/')[2]}"
         if not storage.is_file(replaced):
             raise
-        data = read_beside(storage, entry.period, replaced, digest, LARGEST_ERRORS)
+        data = read_attachment(storage, entry.period, replaced, digest, LARGEST_ERRORS)
     is_old = stated.errors.replicates is None
     found = decode_old_errors(data) if is_old else decode_replicates(data)
     if (found.period, found.of) != (entry.period, stated.errors.of):

@@ -1,4 +1,4 @@
-"""What a published release says about itself: whose it is, what it protects and what it cost."""
+"""The statement of a published release: its owner, its guarantee and its cost."""
 
 import json
 import math
@@ -200,7 +200,7 @@ def _noise_of(spend: Spend, resolution: Fraction) -> NoiseScale:
 
 
 class StandardErrors(Document):
-    """Of which values the columns *_noise_se and *_se are known."""
+    """For which values the columns *_noise_se and *_se are known."""
 
     noise: Known = Field(description="what the noise did to the estimate")
     posterior: Known = Field(description="how far the estimate is taken to be from the truth, noise and all")
@@ -208,7 +208,7 @@ class StandardErrors(Document):
 
 
 class CountBands(Document):
-    """Of which counts the columns *_low and *_high are known."""
+    """For which counts the columns *_low and *_high are known."""
 
     known: Known
     share: Annotated[Amount, AfterValidator(_below_one)] = Field(
@@ -265,7 +265,7 @@ _MODEL_SCHEMA: JsonSchemaValue = {
         "unit": {"type": "string", "enum": list(get_args(Unit))},
         "leaves_per_step": {"type": "integer", "minimum": 1},
         "windows": {"type": "string", "enum": list(get_args(Windows))},
-        "delta": EXACT | {"description": "beside epsilon, for Gaussian noise alone"},
+        "delta": EXACT | {"description": "in addition to epsilon, for Gaussian noise only"},
         "rho": EXACT | {"description": "the most of it, zero-concentrated privacy, in any window"},
     },
     "required": ["epsilon", "window_length", "alpha", "resolution", "unit", "leaves_per_step", "windows"],
@@ -440,11 +440,11 @@ class ReleaseStatement(Document):
 
     @property
     def terms_in_words(self) -> str:
-        """What the release was drawn under: the same text for releases that protect the same."""
+        """The terms of the draw: the same text for releases with the same protection."""
         return in_words("terms", self)
 
     @property
-    def beside(self) -> tuple[tuple[str, str], ...]:
+    def attachments(self) -> tuple[tuple[str, str], ...]:
         """The files that belong to the release: each by its place in the published folder, and its hash."""
         return tuple((one.file, one.file_hash) for one in (self.measurements, self.errors) if one)
 

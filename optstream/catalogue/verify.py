@@ -11,7 +11,7 @@ from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import LARGEST_MEASUREMENTS, LARGEST_RELEASE, MEASUREMENTS, folder_of
 from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata, check_page
-from optstream.catalogue.read import is_of, listed_errors, lost, read_beside, read_day, read_release
+from optstream.catalogue.read import is_of, listed_errors, lost, read_attachment, read_day, read_release
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
 from optstream.errors import PublicationError
@@ -84,9 +84,9 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[st
         raise PublicationError(
             f"{entry.manifest} says other things than the file and the catalogue; restore it"
         )
-    files = {} if entry.withdrawn else dict(manifest.stated.beside)
+    files = {} if entry.withdrawn else dict(manifest.stated.attachments)
     for name, digest in files.items():
-        read_beside(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
+        read_attachment(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
     return set(files)
 
 
@@ -130,7 +130,7 @@ def _digest(storage: Storage, name: str, largest: int) -> str:
 
 
 def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
-    """Yield what is wrong with files of measurements: under names that are their hashes, of listed days."""
+    """Yield problems of files of measurements: names must be their hashes, days must be listed."""
     days = {folder_of(MEASUREMENTS, entry.period) for entry in catalogue.listed}
     for name in storage.names_below(MEASUREMENTS):
         folder, _, last = name.rpartition("/")

@@ -15,7 +15,7 @@ from optstream.stream import AggregationTree
 Floats = NDArray[np.float64]
 
 LEAST_WEIGHT = 2.0**-60
-"""Of the leaves' largest weight: a leaf of which less is known is held to its target by this much."""
+"""Relative to the leaves' largest weight: the least weight of any leaf's target."""
 CHUNK = 1 << 16
 """Numbers that are looked at together, so that they stay in the processor's cache."""
 MOST_ROUNDS = 100

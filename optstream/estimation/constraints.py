@@ -19,16 +19,24 @@ Kind = Literal["at_most", "most_change", "never_falls", "totals"]
 
 HOLDS = 1e-9
 """Of the largest value: a fact that is missed by less holds."""
-CLASHES = 1e-6
-"""Of the facts' smallest figure: what they miss each other by where they clash."""
+CLASHES = 1e-9
+"""Relative to the facts' smallest figure: the least miss that counts as a clash."""
+FINE = 1e3
+"""The facts' smallest figure in the unit of the linear program, whose limits hold to 1e-7."""
+DIGITS = 1e-13
+"""Relative to the facts' largest figure: the error of sums of floats."""
+PENALTY = 1e9
+"""Weight of the square of a missed fact, in the metric of the estimate, where facts clash by less."""
 TOLERANCES, NEVER = (1e-12, 1e-10), 1e-14
 """Of the solver: of an answer, tight first; of a clash, known before, for large multipliers look like one."""
 MOST_TRIED = 100
-"""Facts that clash of which each is tried; more take minutes, and an error names few."""
+"""Most clashing facts that are tried one by one; more take minutes, and an error names few."""
+SURE = 1e-6
+"""Relative to the program's least: a larger gap shows that the solver failed."""
 NO_ANSWER = 1e300
 """The gap where the solver had none."""
 LEAST_ROOT = 1e-6
-"""Of the median, the least square root of a weight: what is hardly known must not end the solver."""
+"""Relative to the median, the least square root of a weight: tiny weights must not end the solver."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +133,12 @@ def _nearest(
     start: Floats,
     lower_bound: float | None,
 ) -> Kept:
-    """Return the values nearest to `start` that keep all facts; `start` where the solver has no answer."""
+    """Return the values nearest to `start` that keep all facts; `start` where the solver has no answer.
+
+    Where facts clash by less than `CLASHES`, the values nearest to `start` and to all facts.
+    """
     import cvxpy  # over a second, which nothing else needs
-    from scipy.sparse import diags_array, eye_array, kron, vstack
+    from scipy.sparse import diags_array, kron, vstack
 
     n_steps, leaves, sums = start.shape[1], tree.leaf_indices, _sums_of(facts, tree)
     roots = np.sqrt(problem.weights).ravel()
@@ -136,30 +147,43 @@ def _nearest(
     roots = np.maximum(roots * unit, LEAST_ROOT)
     misfits = (diags_array(roots) @ kron(_leaves_below(tree), problem.rows)).tocsr()[measured]
     change = cvxpy.Variable(len(leaves) * n_steps)
-    limits, misses = list[Any](), misfits @ change
-    for is_equal in (True, False):
-        some = [number for number, fact in enumerate(facts) if (fact.kind == "totals") is is_equal]
-        rows = [kron(sums[[number]], facts[number].over(n_steps)) for number in some]
-        room = [-facts[number].beyond(start) / unit for number in some]
-        if lower_bound is not None and not is_equal:
-            rows.append(-eye_array(change.size))
-            room.append((start[leaves] - lower_bound).ravel() / unit)
-        if rows:
-            left, limit = vstack(rows).tocsr() @ change, np.concatenate(room)
+
+    def solve(is_exact: bool) -> tuple[Any, list[Any]]:
+        limits, cost = list[Any](), 0.5 * cvxpy.sum_squares(misfits @ change)
+        for is_equal in (True, False):
+            some = [number for number, fact in enumerate(facts) if (fact.kind == "totals") is is_equal]
+            if not some:
+                continue
+            left = vstack([kron(sums[[one]], facts[one].over(n_steps)) for one in some]).tocsr() @ change
+            limit = np.concatenate([-facts[one].beyond(start) / unit for one in some])
+            if not is_exact:
+                missed = cvxpy.Variable(limit.size)
+                left, cost = left - missed, cost + PENALTY * cvxpy.sum_squares(missed)
             limits.append(left == limit if is_equal else left <= limit)
-    program = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(misses)), limits)
-    for tolerance in TOLERANCES:
-        reached = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
-        reached |= dict.fromkeys(("tol_infeas_abs", "tol_infeas_rel"), NEVER)
-        with warnings.catch_warnings(), suppress(cvxpy.SolverError):
-            warnings.simplefilter("ignore")  # an inexact answer is stated
-            if program.status != cvxpy.OPTIMAL:
-                program.solve(solver=cvxpy.CLARABEL, direct_solve_method="qdldl", **reached)
+        if lower_bound is not None:
+            limits.append(-change <= (start[leaves] - lower_bound).ravel() / unit)
+        program = cvxpy.Problem(cvxpy.Minimize(cost), limits)
+        for tolerance in TOLERANCES:
+            reached = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+            reached |= dict.fromkeys(("tol_infeas_abs", "tol_infeas_rel"), NEVER)
+            with warnings.catch_warnings(), suppress(cvxpy.SolverError):
+                warnings.simplefilter("ignore")  # an inexact answer is stated
+                if program.status != cvxpy.OPTIMAL:
+                    program.solve(solver=cvxpy.CLARABEL, direct_solve_method="qdldl", **reached)
+        return program, limits
+
+    gap = NO_ANSWER
+    for is_exact in (True, False):
+        program, limits = solve(is_exact)
+        if change.value is not None:
+            gap = sum(float(np.abs(one.dual_value) @ np.abs(one.expr.value)) for one in limits)
+            # where facts clash by little, what is optimal to the solver may be anywhere
+            if gap <= SURE * (1.0 + program.value):
+                break
     if change.value is None:
         return Kept(start, tuple(facts), NO_ANSWER, converged=False)
-    gap = sum(float(np.abs(one.dual_value) @ np.abs(one.expr.value)) for one in limits)
     values = start + tree.add_up(change.value.reshape(-1, n_steps) * unit)
-    return Kept(values, tuple(facts), gap, program.status == cvxpy.OPTIMAL)
+    return Kept(values, tuple(facts), gap, is_exact and program.status == cvxpy.OPTIMAL)
 
 
 def _leaves_below(tree: AggregationTree) -> Any:
@@ -210,7 +234,9 @@ def clash(
     _, first, counts = np.unique(keys, return_index=True, return_counts=True)
     rows, is_total = sums[:, first], np.array([fact.kind == "totals" for fact in asked])
     figures = np.array([fact.most for fact in asked]) / np.where(is_total, n_steps, 1)
-    unit = min((abs(one) for one in (*figures.tolist(), lower_bound) if one), default=1.0)
+    sizes = [abs(one) for one in (*figures.tolist(), lower_bound) if one] or [1.0]
+    unit = min(sizes) / FINE
+    least_clash = CLASHES * FINE + DIGITS * max(sizes) / unit
 
     def multipliers(places: Sequence[int], bound: float | None) -> list[int]:
         """Return which of some facts have multipliers; none where they do not clash."""
@@ -220,7 +246,10 @@ def clash(
         limits = [beyond <= missed, cvxpy.multiply(is_total[at], -beyond) <= missed]
         floor = [] if bound is None else [values >= counts * bound / unit]
         least = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(missed)), [*limits, *floor])
-        clashes = least.solve(solver=cvxpy.HIGHS) > CLASHES
+        try:
+            clashes = least.solve(solver=cvxpy.HIGHS) > least_clash
+        except (ValueError, cvxpy.SolverError):  # no verdict of figures that lie too far apart
+            clashes = False
         return at[sum(limit.dual_value != 0 for limit in limits) > 0].tolist() if clashes else []
 
     found = multipliers(range(len(asked)), lower_bound)

@@ -20,7 +20,7 @@ Keys = NDArray[np.uint64]
 MOST_ENTRIES = 2**21
 """Of a period's replicates: 8 MiB. Of many nodes there are fewer."""
 FEWEST = 4
-"""Replicates of which an error is taken; below there are none."""
+"""The fewest replicates from which an error is computed."""
 
 
 def n_replicates(wanted: int, n_nodes: int, n_steps: int) -> int:

@@ -77,7 +77,7 @@ def _median_left(sizes: Integers) -> Floats:
 
 
 def _james_stein_left(sizes: Integers) -> Floats:
-    """Return what is left where the last of n values has weight a + 1/n, the others a = (n - 1) / n^2."""
+    """Return the rest where the last of n values has weight a + 1/n, the others a = (n - 1) / n^2."""
     others = (sizes - 1) / sizes**2
     return np.asarray((sizes - 1) * others**2 + (others + 1.0 / sizes) ** 2)
 

@@ -1,4 +1,4 @@
-"""Independent leaves, sums of which are measured along a tree and a margin: exact, by two passes."""
+"""Independent leaves, with sums measured along a tree and a margin: exact, by two passes."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -24,7 +24,7 @@ MOST_RATIO = 2.0**20
 SAME = 1e-9
 """Relative: weights and variances that differ by less are the same."""
 SMALL = 2.0**-80
-"""Imaginary part of a precision, relative to the real one, by which a derivative is taken."""
+"""Imaginary part of a precision, relative to the real one, for a derivative by a complex step."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Blocks of steps, and tables of lags in which each pair of them has its place."""
+"""Blocks of steps, and tables of the lags between each pair of them."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -114,7 +114,7 @@ class LagTables:
         return counts
 
 
-# What was measured so far: noisy sums over blocks of steps, with the noise of each.
+# Earlier measurements: noisy sums over blocks of steps, with the noise of each.
 
 NOTHING = np.zeros(0, dtype=np.int64)
 
@@ -204,10 +204,10 @@ class BlockHistory:
         found, known = self, set(self.starts.tolist())
         for one in measured:
             if not {one.first_step + first for first, _ in (one.choices or {}).get("blocks", ())} <= known:
-                found = found.with_those(BlockHistory.of(one))
+                found = found.joined_with(BlockHistory.of(one))
         return found
 
-    def with_those(self, others: "BlockHistory") -> "BlockHistory":
+    def joined_with(self, others: "BlockHistory") -> "BlockHistory":
         """Return the history with these blocks, where they are not there already."""
         if not others.n_blocks:
             return self

@@ -13,7 +13,7 @@ from optstream.estimation.least_squares import consistent, project
 from optstream.estimation.problem import LeastSquares
 from optstream.estimation.replicates import keys_of, normals
 from optstream.history.blocks import BlockHistory, Blocks
-from optstream.history.draws import prior_draws
+from optstream.history.draws import OWN, prior_draws
 from optstream.history.filter import (
     SAME,
     SCALE_DEVIATION,
@@ -417,7 +417,7 @@ def count_variation(tree: AggregationTree, expected: Floats, histories: Historie
     )
 
 
-# How far a posterior of counts can be trusted at each level: from what its bands would have held.
+# How far a posterior of counts can be trusted at each level: from the coverage of its bands.
 
 SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])
 """Of the bands that are looked at."""
@@ -740,7 +740,8 @@ def _leaf_draws(
     alone = leaves.size_variances + leaves.joined**2
     sizes = np.sqrt(alone) * normals(LEAF_SIZES, replicates, keys)
     found = np.zeros((n, len(names), asked.clock.size))
-    for one in leaves.families:
+    at_steps = prior_draws(own_prior, asked, n, *((OWN, keys[one.leaves]) for one in leaves.families))
+    for one, own in zip(leaves.families, at_steps, strict=True):
         at, parent = one.leaves, int(leaves.blocks.parents[one.leaves[0]])
         of_sizes = sizes[:, at]
         share = leaves.joined[at] / np.where(alone[at] > 0, alone[at], 1.0)  # 1 / root of D + v
@@ -751,11 +752,10 @@ def _leaf_draws(
             of_sizes = of_sizes - alone[at] / whole * (of_sizes.sum(axis=1) + other)[:, None]
         scale, variance = (leaves.strength * leaves.sizes[at])[:, None], leaves.noise[at, None]
         drawn = normals(LEAF_NOISE, replicates[:, :, None], keys[at][:, None], leaves.blocks.starts)
-        seen = scale * prior_draws(own_prior, keys[at], one.blocks, n) + np.sqrt(variance) * drawn
+        seen = scale * prior_draws(own_prior, one.blocks, n, (OWN, keys[at]))[0] + np.sqrt(variance) * drawn
         answer = scale**2 / (scale**2 * one.spectrum + variance)
         bent = (answer * (seen @ one.basis)) @ one.across.T
-        own = scale * prior_draws(own_prior, keys[at], asked, n) - bent
-        found[:, at] = (of_sizes[:, :, None] + own) * leaves.shape[parent]
+        found[:, at] = (of_sizes[:, :, None] + (scale * own - bent)) * leaves.shape[parent]
     return float(np.sqrt(leaves.factor)) * found
 
 

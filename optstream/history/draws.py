@@ -95,14 +95,16 @@ class Frequencies:
         half, lengths = np.sin(0.5 * a_step), blocks.lengths
         flat = np.abs(half) < 1e-7  # a sum of equal terms, to their last digits
         sums = np.sin(0.5 * a_step * lengths) / np.where(flat, 1.0, half)
-        sums = np.where(flat, lengths * np.cos(0.5 * a_step * (lengths - 1)), sums)
+        if flat.any():
+            sums = np.where(flat, lengths * np.cos(0.5 * a_step * (lengths - 1)), sums)
         phase = a_step * (blocks.clock + 0.5 * (lengths - 1))
         return np.concatenate([sums * np.cos(phase), sums * np.sin(phase)], axis=1) * blocks.weight
 
 
-def prior_draws(prior: TemporalPrior, leaves: Keys, blocks: Blocks, n: int, part: int = OWN) -> Floats:
-    """Return draws of the prior's own parts, (n, n_leaves, n_blocks); with `SHARED` of its shared part."""
-    found, replicates = np.zeros((n, leaves.size, blocks.clock.size)), np.arange(n)[:, None, None]
+def prior_draws(prior: TemporalPrior, blocks: Blocks, n: int, *parts: tuple[int, Keys]) -> list[Floats]:
+    """Return draws of parts (`SHARED` or `OWN`) of the prior of leaves, (n, n_leaves, n_blocks) each."""
+    found = [np.zeros((n, leaves.size, blocks.clock.size)) for _, leaves in parts]
+    replicates = np.arange(n)[:, None, None]
     of_gates = {"always": np.zeros_like(blocks.kinds), "kind": blocks.kinds, "event": blocks.events}
     for number, (one, _, *variances, lengths) in enumerate(prior.parameters):
         gates = of_gates[one.gate]
@@ -116,8 +118,9 @@ def prior_draws(prior: TemporalPrior, leaves: Keys, blocks: Blocks, n: int, part
             at = np.flatnonzero(gates == gate)
             waves = every[:, :, at]
             numbers = np.arange(waves.shape[1])
-            amplitudes = normals(part, replicates, number, gate, numbers, leaves[:, None])
-            found[:, :, at] += np.sqrt(variances[part]) * (amplitudes @ waves)
+            for drawn, (part, leaves) in zip(found, parts, strict=True):
+                amplitudes = normals(part, replicates, number, gate, numbers, leaves[:, None])
+                drawn[:, :, at] += np.sqrt(variances[part]) * (amplitudes @ waves)
     return found
 
 
@@ -150,6 +153,6 @@ class ErrorDraws:
     def _prior(self, blocks: Blocks) -> Floats:
         """Draws of the leaves under the prior, (n_replicates, n_leaves, n_blocks)."""
         prior, seen, n = self.posterior.prior, self.posterior.seen, self.n_replicates
-        own = prior_draws(prior, keys_of(seen.tree.leaves), blocks, n)
-        shared = prior_draws(prior, np.zeros(1, dtype=np.uint64), blocks, n, SHARED)
+        parts = (SHARED, np.zeros(1, dtype=np.uint64)), (OWN, keys_of(seen.tree.leaves))
+        shared, own = prior_draws(prior, blocks, n, *parts)
         return np.asarray(seen.sizes[:, None] * (shared + own))

@@ -27,7 +27,7 @@ HEAVY = 2.5
 """Variance of what others leave of a measured value, over its noise's: below it the noise's shape is used.
 From 3 on a surprise is the series' own as often, and nothing is gained."""
 MORE_NOISE = 0.1
-"""Relative increase of the noise by which its part of a variance is found."""
+"""Relative increase of the noise that shows its part of a variance."""
 
 
 @dataclass(frozen=True, eq=False)

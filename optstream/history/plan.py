@@ -14,7 +14,7 @@ from optstream.stream import AggregationTree
 
 MOST_LOOKED_AT = 4
 ROUNDS = 2
-"""In which it is found how much of a heavy noise the estimate takes off (`robust_noise`)."""
+"""Blocks for measuring how much heavy noise the estimate removes (`robust_noise`)."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ LEAST_GAIN = 10.0
 
 
 def variance_factor(posterior: TreePosterior) -> float:
-    """Return the factor, at least 1, by which the prior's variances fall short of the measurements'.
+    """Return the factor, at least 1, from the prior's variances to those of the measurements.
 
     The factor c is the least-squares fit of surprise^2 - noise to c v, v the prior's residual variance,
     joined with its prior.

@@ -146,7 +146,7 @@ os.register_at_fork(before=_close_idle, after_in_child=_forget_inherited)
 
 VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), nullable=False))
 VERSION.append_constraint(PrimaryKeyConstraint("version_num", name="alembic_version_pkc"))
-"""The number of the schema, in the table in which alembic keeps it."""
+"""The schema's number, in alembic's table."""
 
 
 def version_of(connection: Connection) -> str | None:
@@ -281,7 +281,7 @@ def _translated(engine: Engine) -> Iterator[None]:
 
 
 def lease_time(connection: Connection, now: datetime) -> datetime:
-    """Return the instant by which leases are over: the server's with `database_time`, else `now`."""
+    """Return the instant that ends leases: the server's with `database_time`, else `now`."""
     if connection.dialect.name == "postgresql" and connection.get_execution_options().get("ledger_clock"):
         now = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
     return now

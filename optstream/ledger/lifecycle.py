@@ -543,7 +543,7 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
     key = reservation.key
     release, _ = locked_release(connection, key, reservation)
     _require_shown(connection, key, release)
-    known = of_release(connection, release.id)
+    known = list_vintages(connection, release.id)
     if vintage in known:
         return
     if known and known[-1].number >= number:
@@ -562,7 +562,7 @@ def record_vintage_published(
     """Record that the catalogue lists a staged vintage, and end the lease."""
     key = reservation.key
     release, _ = locked_release(connection, key, reservation)
-    known = {vintage.number: vintage for vintage in of_release(connection, release.id)}
+    known = {vintage.number: vintage for vintage in list_vintages(connection, release.id)}
     if number not in known:
         raise LedgerError(f"{key} has no vintage {number} that was staged: nothing is published")
     if known[number].published:
@@ -596,7 +596,7 @@ def _require_shown(connection: Connection, key: Key, release: ReleaseRow) -> Non
         raise LedgerError(f"{key} gets no new estimate: it is {what}")
 
 
-def of_release(connection: Connection, release_id: int) -> tuple[Vintage, ...]:
+def list_vintages(connection: Connection, release_id: int) -> tuple[Vintage, ...]:
     """Return a release's vintages, rising."""
     query = select(*_COLUMNS).where(VintageRow.release_id == release_id).order_by(VintageRow.number)
     return tuple(Vintage(*facts) for facts in connection.execute(query))

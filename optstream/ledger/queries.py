@@ -12,7 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from optstream.errors import LedgerError
 from optstream.ledger.accounting import COLUMNS, GUARANTEE_COLUMNS, charged_to_release, guarantees_of
 from optstream.ledger.hash_chain import HASHED, check_contains
-from optstream.ledger.lifecycle import Vintage, of_release
+from optstream.ledger.lifecycle import Vintage, list_vintages
 from optstream.ledger.records import (
     Entries,
     Key,
@@ -88,7 +88,7 @@ def vintages_of(connection: Connection, key: Key) -> tuple[Vintage, ...]:
     """Return the new estimates of one release by number; none for an unknown release."""
     check_key(key)
     release = find_row(connection, key)
-    return () if release is None else of_release(connection, release.id)
+    return () if release is None else list_vintages(connection, release.id)
 
 
 def outlines(connection: Connection, stream: str, steps: range | None = None) -> Iterator[ReleaseOutline]:

@@ -288,7 +288,7 @@ def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
     for owner in (GrantRow, StreamRow, ReleaseRow):
         # in a table that was replaced; and a NULL hides what is missing
         if _count(connection, owner, owner.id.is_(None)):
-            yield f"some {owner.__tablename__} have no number, so what belongs to them cannot be told"
+            yield f"some {owner.__tablename__} have no number, so what belongs to them is unknown"
     grant_id = StreamRow.grant_id
     query = select(StreamRow.name).where(or_(grant_id.is_(None), grant_id.not_in(select(GrantRow.id))))
     for name in connection.execute(query).scalars():

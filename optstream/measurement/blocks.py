@@ -44,7 +44,7 @@ def measure_blocks(
 # Which blocks of steps are summed and measured: a public rule that drifts over the times of day.
 
 PASSING_WINDOWS = 8
-"""In which blocks drift to where the next ones began."""
+"""Periods in which blocks drift to the start of the next ones."""
 
 
 @dataclass(frozen=True)

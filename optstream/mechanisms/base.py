@@ -1,4 +1,4 @@
-"""What every mechanism is: a plan that is priced, a draw that costs it, an estimate that is free."""
+"""The parts of every mechanism: a priced plan, a draw that costs it, an estimate that is free."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -144,7 +144,7 @@ class Mechanism(ABC):
         return noise_replicates(self.unbounded, measured, n)
 
     def unbounded(self, measured: Measured) -> NDArray[np.float64]:
-        """Return every node's value at every step before the lower bound, of which standard errors are."""
+        """Return every node's value at every step before the lower bound; standard errors are of these."""
         pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
         free = replace(pattern, lower_bound=None) if hasattr(pattern, "lower_bound") else pattern
         found: NDArray[np.float64] = free.fitted(measured).values
@@ -233,7 +233,7 @@ class Mechanism(ABC):
         return ()
 
     def measured(self, measured: Measured) -> bool:
-        """Return whether these are measurements of which `revise` makes a new estimate."""
+        """Return whether `revise` can make a new estimate of these measurements."""
         return False
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
@@ -315,7 +315,7 @@ class SeriesMechanism(Mechanism):
 
     @property
     def alpha_units(self) -> int:
-        """The most by which the series move together at one step, in units of the resolution."""
+        """The greatest joint change of the series at one step, in units of the resolution."""
         return self.model.leaves_per_step * self.model.alpha_units
 
     def _scale(self, epsilon: Fraction) -> Fraction:

@@ -97,7 +97,7 @@ class BlockGroups:
 
     @property
     def shares_of_sizes(self) -> tuple[tuple[int, float], ...]:
-        """The sizes of groups, and which part of the blocks lies in such ones."""
+        """The sizes of groups, and the share of blocks in groups of each size."""
         counted = Counter(self.sizes)
         return tuple((size, number / len(self.sizes)) for size, number in sorted(counted.items()))
 
@@ -178,7 +178,7 @@ BLIND_SHARE = 6
 
 @dataclass(frozen=True)
 class Figures:
-    """Public figures by which blocks and shares are chosen.
+    """Public figures that choose blocks and shares.
 
     relative_noise: alpha * leaves / (epsilon * scale), of the only block of a window; None without a scale.
     count: a series' size, where readings are counts. joint, wanted: for each level, root first, whether its
@@ -419,10 +419,12 @@ def _posterior_errors(tree: AggregationTree, public: Figures, shares: Shares, bl
         return errors
     leaves = leaves_by_level(tree)
     variances = np.array([np.inf if one is None else one.variance for one in noise]) / leaves**2
-    return _of_counts(errors, 1.0 / (public.count * leaves), variances, blocks, public.window_length)
+    return _count_error(errors, 1.0 / (public.count * leaves), variances, blocks, public.window_length)
 
 
-def _of_counts(errors: Floats, counted: Floats, noise: Floats, blocks: Layout, window_length: int) -> Floats:
+def _count_error(
+    errors: Floats, counted: Floats, noise: Floats, blocks: Layout, window_length: int
+) -> Floats:
     """Return the expected relative errors of counts, given those of expectations.
 
     A measured step shows its count's variation. counted: variance of a count; noise: of a block's mean.

@@ -74,7 +74,7 @@ class Hierarchical(OnlineMechanism):
 
     @property
     def model(self) -> PrivacyModel:  # type: ignore[override]  # mypy: a property over what is only read
-        """What is protected, all levels together."""
+        """The privacy model of all levels together."""
         return self.mechanism.model
 
     @cached_property

@@ -158,7 +158,7 @@ class InformedMechanism(Mechanism):
         far = _left_by(self, measured) if day_of(last.first_step) - day > NEAR_DAYS else {}
         parts = [self._parts(one) for one in periods]
         histories = {
-            level: left.completed(one[level] for one in parts).with_those(far.get(level, NOTHING))
+            level: left.completed(one[level] for one in parts).joined_with(far.get(level, NOTHING))
             for level, left in _left_by(self, last).items()
         }
         # each covariate's newest values in the states of the last periods, late ones for this day included
@@ -756,7 +756,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 Medians = Mapping[str, Sequence[float]]
 
 LEAST_MEDIAN, LARGEST_MEDIAN = 1e-9, 1e6
-"""Range of a median, a relative strength or a length in days, in which floats do not overflow."""
+"""Range of a median, a relative strength or a length in days without overflow of floats."""
 
 
 def with_medians(medians: Medians) -> tuple[Component, ...]:

@@ -1,4 +1,4 @@
-"""Joint noise: which groups a plan has that measures every step, and what a mechanism pays for groups."""
+"""Joint noise: the groups of a plan that measures every step, and the cost of groups."""
 
 from abc import abstractmethod
 from collections import Counter

@@ -369,7 +369,7 @@ class LevelPlan:
 
     @property
     def alpha_units(self) -> int:
-        """The most by which a level's values move together at one step."""
+        """The greatest joint change of a level's values at one step."""
         return self.model.leaves_per_step * self.model.alpha_units
 
     @cached_property

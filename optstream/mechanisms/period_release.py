@@ -1,4 +1,4 @@
-"""What a mechanism returns."""
+"""The result of a mechanism."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

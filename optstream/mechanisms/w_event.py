@@ -1,4 +1,4 @@
-"""What budget distribution and absorption share: publish where the stream has moved, hold elsewhere."""
+"""Shared by budget distribution and absorption: publish where the stream has moved, hold elsewhere."""
 
 from abc import abstractmethod
 from collections import Counter

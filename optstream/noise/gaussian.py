@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise, exactly: discrete Laplace integers, some of which are kept."""
+"""Exact discrete Gaussian noise, by rejection from discrete Laplace integers."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What every noise source gives."""
+"""The interface of noise sources."""
 
 import math
 from typing import Any, Protocol

@@ -167,7 +167,7 @@ def composed(
         return inf
     finest = max(min(epsilon for epsilon, _ in counts) / 20, sum(e * n for e, n in counts) / 10**6, FINEST)
     given: dict[str, Any] = {"value_discretization_interval": min(finest, COARSEST)}
-    known = [(_of_draw(library, shift, scale, given), count) for (shift, scale), count in draws]
+    known = [(_draw_loss(library, shift, scale, given), count) for (shift, scale), count in draws]
     for epsilon, count in pure:
         alone = common.DifferentialPrivacyParameters(float(epsilon), 0.0)
         known.append((library.from_privacy_parameters(alone, **given), count))
@@ -179,7 +179,7 @@ def composed(
         return float(whole.get_epsilon_for_delta(delta * (1 - KEPT)))
 
 
-def _of_draw(library: Any, shift: int, scale: Fraction, given: dict[str, Any]) -> Any:
+def _draw_loss(library: Any, shift: int, scale: Fraction, given: dict[str, Any]) -> Any:
     """Return the privacy loss of discrete Laplace noise, never less (Lemma 14)."""
     if shift <= LARGEST_SHIFT:
         return library.from_discrete_laplace_mechanism(

@@ -13,7 +13,7 @@ BASIS_BITS = 24
 """The integer basis differs from an orthonormal one by less than 2^-24 in operator norm."""
 
 STRETCH = (1 + Fraction(1, 2**BASIS_BITS)) ** 2
-"""The most by which the integer basis lengthens a series, squared."""
+"""The greatest lengthening of a series by the integer basis, squared."""
 
 LARGEST_INT64 = 2**62
 

@@ -1,4 +1,4 @@
-"""What is protected: adjacency, window, amount of change, resolution."""
+"""The privacy model: adjacency, window, amount of change, resolution."""
 
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -144,7 +144,7 @@ class PrivacyModel:
 
     @property
     def alpha_units(self) -> int:
-        """The most units by which a changed reading moves a leaf: readings are rounded half up (Lemma 2)."""
+        """The most units that a changed reading moves a leaf: readings are rounded half up (Lemma 2)."""
         return -((-self.alpha) // self.resolution)
 
     def with_budget(self, budget: Fraction) -> "PrivacyModel":

@@ -167,7 +167,7 @@ def layers_with_headroom(
 
 
 UNITS = 1000
-"""By which an answer moves: so many that integers lose as real numbers do."""
+"""Units that an answer moves: enough that integers lose as real numbers do."""
 
 
 @dataclass(frozen=True)

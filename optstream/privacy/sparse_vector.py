@@ -1,4 +1,4 @@
-"""What the sparse vector technique costs, and at which scales it must draw."""
+"""The cost of the sparse vector technique, and its scales of noise."""
 
 import math
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def sparse_vector_scales(
 
 
 def l1_score_change(n_changed: int, longest: int) -> Fraction:
-    """Return the most by which an L1 score moves when n_changed steps change, in units of alpha (Lemma 6).
+    """Return the greatest change of an L1 score when n_changed steps change, in units of alpha (Lemma 6).
 
     The score of [a, b] is the sum, over the steps between a and b, of the distance to the line through both
     ends; no segment has more than `longest` steps. A changed inner step moves it by at most 1, a changed end

@@ -42,7 +42,7 @@ class Spend(_Booked):
 
     @property
     def moved(self) -> int:
-        """The most by which a changed step moves the level, in units of the resolution."""
+        """The greatest change of the level by a changed step, in units of the resolution."""
         return self.leaves_changed * self.alpha_units
 
     @property
@@ -269,7 +269,7 @@ class GaussianSpend(_PartsSpend):
 
     @property
     def unit_charge(self) -> Fraction:
-        """The price of a part of which one step lies in the window."""
+        """The price of a part with one step in the window."""
         return self.moved**2 / (2 * self.scale**2)
 
     @property

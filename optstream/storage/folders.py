@@ -37,7 +37,7 @@ def sync_folder(folder: Path) -> None:
 
 
 PUBLIC_FOLDER, PUBLIC_FILE = 0o755, 0o644
-"""Modes of what is made in a published folder, whatever the umask: readers may read, only its owner write."""
+"""Modes in a published folder, whatever the umask: readers may read, only its owner may write."""
 HIDDEN_FOLDER = 0o700
 DEEPEST = 8
 """So deep folders are looked into; ours are two deep. Each holds a descriptor meanwhile."""

@@ -1,7 +1,7 @@
-"""The publishers' lock of a folder of this machine, which its readers can neither open nor hold.
+"""The publishers' lock of a local folder; readers can neither open nor hold it.
 
-Whoever can open a file, if only for reading, can hold `flock` on it: so it is its owner's alone (0600), and
-one user publishes in a folder. A command that has waited `LONGEST_WAIT` for a lock waits for it no more.
+Anyone who can open a file, even read-only, can hold `flock` on it. So the file belongs to its owner alone
+(0600), and only one user publishes in a folder. A command gives a lock up after `LONGEST_WAIT`.
 """
 
 import errno
@@ -19,7 +19,7 @@ LONGEST_WAIT = 120.0
 LOCKS = Path("/proc/locks")
 PAUSE = 0.02
 _GIVEN_UP: dict[tuple[int, int], float] = {}
-"""By device and inode of locks that this process waited for in vain: until when it waits no more."""
+"""Locks that this process failed to get, by device and inode: until when it does not wait for them again."""
 
 
 @contextmanager

@@ -97,7 +97,7 @@ _ARROW = {
     pl.Datetime("us", "UTC"): pa.timestamp("us", tz="UTC"),
 }
 GROUP_ROWS = 2**20
-"""Rows of a row group, of which readers skip those that cannot hold what they look for."""
+"""Rows of a row group; readers skip groups that cannot hold a wanted value."""
 FEW_TEXTS, TEXT_A_ROW = 2**28, 128
 """Bytes: of all texts of a table together, where that is more than so many for each of its rows."""
 MANY_BYTES = 2**22

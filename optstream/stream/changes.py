@@ -342,7 +342,7 @@ class DatedHierarchy:
 
     def tree_of(self, day: date) -> AggregationTree:
         """Return the tree of a local day."""
-        return _of_day(self.periods, day)
+        return _entry_on(self.periods, day)
 
     def changes_between(self, first: date, last: date) -> tuple[TreeChange, ...]:
         """Return the changes that take effect after one local day and up to another, not before it."""
@@ -370,7 +370,7 @@ class DatedHierarchy:
 
     def hash_of(self, day: date) -> str:
         """Return the hash in `hashes` that identifies the tree of a local day, and those before it."""
-        return _of_day(self.hashes, day)
+        return _entry_on(self.hashes, day)
 
     @cached_property
     def hashes(self) -> tuple[tuple[date | None, str], ...]:
@@ -386,7 +386,7 @@ class DatedHierarchy:
 Dated = TypeVar("Dated")
 
 
-def _of_day(dated: Sequence[tuple[date | None, Dated]], day: date) -> Dated:
+def _entry_on(dated: Sequence[tuple[date | None, Dated]], day: date) -> Dated:
     """Return the last entry that holds on a local day; each has its first day, None for the oldest."""
     *_, latest = (entry for first, entry in dated if first is None or first <= day_of(day))
     return latest

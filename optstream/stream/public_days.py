@@ -1,4 +1,4 @@
-"""What everybody knows of a step: where it stands on the clock, and what kind of day it lies in."""
+"""Public facts of a step: its time on the clock, and the kind of its day."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

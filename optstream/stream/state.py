@@ -1,4 +1,4 @@
-"""What a mechanism remembers from period to period: public facts, and raw ones that never leave trust."""
+"""A mechanism's state from period to period: public facts, and raw ones that stay in the trusted zone."""
 
 import json
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """The attack: learn, choose an event, test it on fresh runs.
 
-The runs of each side are cut in three: a quarter to learn what tells the sides apart, a quarter to choose the
+The runs of each side are cut in three: a quarter to learn how the sides differ, a quarter to choose the
 event of each family with the largest expected bound, half to count how often the chosen events happen. The
 last half is used for nothing else, so the counts are binomial whatever was learned, and Clopper-Pearson
 limits hold exactly. The bound is the largest over the tested events, each tested at its share of the error

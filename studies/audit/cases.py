@@ -55,7 +55,7 @@ class Case:
 
     @property
     def accountant(self) -> float | None:
-        """What the accountant says that any window loses; None for what it never saw."""
+        """The accountant's loss of any window; None for a mechanism that it never saw."""
         figure: float | None = getattr(self.subject, "accountant", None)
         return figure
 
@@ -100,7 +100,7 @@ def mechanism_cases(
 
 
 def _first(*row: Any, **options: Any) -> list[Case]:
-    """Return the case of a whole window, in which all steps change."""
+    """Return the case of a whole window whose steps all change."""
     return [*mechanism_cases(*row, **options)[:1]]
 
 

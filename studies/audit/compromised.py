@@ -1,6 +1,6 @@
-"""Days beside one whose noise others know: what they lose there, and which days must be marked.
+"""Days next to one whose noise is known: how much protection they lose, and which days must be marked.
 
-PeGaSus over three days; the last day's noise is known. Whoever knows noise counts it as a constant, so it is
+PeGaSus over three days; the last day's noise is known. Who knows it counts it as a constant, so it is
 the same in every run here, and the odds of what is seen are those given that noise. A window with a day that
 is marked as lost is protected no more: then nothing of the leaked day is shown.
 """
@@ -149,7 +149,7 @@ class BesideLeaked:
         return float(ON_DEVIATION * grouper.scale)
 
     def _marks_of(self, measured: Sequence[Measured]) -> frozenset[int]:
-        """What is marked hangs on which groups there were, and nothing else."""
+        """The marks depend on the groups, and on nothing else."""
         key = tuple(seen(day)[1].tobytes() for day in measured)
         if key not in self._marked:
             self._marked[key] = self.marks(measured)

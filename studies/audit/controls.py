@@ -1,4 +1,4 @@
-"""BROKEN ON PURPOSE: mechanisms that cost more than they claim, each beside its honest twin.
+"""BROKEN ON PURPOSE: mechanisms that cost more than they claim, each next to its honest twin.
 
 They show that the audit would catch such a mistake, and that it does not cry wolf over the same mechanism
 made right. Never use one to release anything. All claim epsilon for one change of a made-up series; numbers

@@ -104,7 +104,7 @@ class EnumeratedSampler:
 
     @cached_property
     def claimed(self) -> float:
-        """What the accountant charges the sampling of a period of which every step changes."""
+        """The accountant's charge for the sampling of a period whose steps all change."""
         return float(self.mechanism.levels[0].sampler_charges(len(self.base))[-1])
 
     def probabilities(self, series: tuple[int, ...]) -> Floats:

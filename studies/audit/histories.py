@@ -131,7 +131,7 @@ Seen = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
 def outputs_of(runs: Iterable[Sequence[Seen]]) -> Outputs:
-    """Return what was seen in each run, its periods side by side."""
+    """Return the outputs of each run, its periods side by side."""
     listed = list(runs)
     return Outputs(
         numbers=np.array([np.concatenate([numbers for numbers, _ in run]) for run in listed]),

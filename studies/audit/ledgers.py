@@ -77,7 +77,7 @@ AMENDMENTS = (
 
 
 def amended_subjects() -> tuple[HistorySubject, ...]:
-    """Return days after an amendment that wait, and days that take what is left."""
+    """Return days after an amendment that wait, and days that take the remaining budget."""
     return tuple(
         _amended(f"amended {one.name}, {what}", one, offers, is_reserved)
         for one in AMENDMENTS
@@ -150,11 +150,11 @@ def fits_the_newest(ledger: Ledger, mechanism: Laplace, first_step: int) -> bool
 ALPHAS = {"electricity": 10, "gas": 30, "heat": 5, "water": 1}
 EPSILON = Fraction(1)
 WANTED = dict(zip(ALPHAS, (EPSILON / 2, EPSILON, EPSILON / 2, EPSILON), strict=True))
-"""Of epsilon, by stream: more than all, of which the first and the third fit together."""
+"""Shares of epsilon, by stream: more than all; the first and the third fit together."""
 
 
 def product_subjects() -> tuple[HistorySubject, ...]:
-    """Return two products with half of a budget each, and four of which the ledger takes what fits."""
+    """Return two products with half of a budget each, and four of which the ledger takes those that fit."""
     halves = dict.fromkeys(("electricity", "gas"), EPSILON / 2)
     return (
         _products("two products, half of epsilon each", halves, one_budget=True),
@@ -184,7 +184,7 @@ def _products(name: str, shares: dict[str, Fraction], *, one_budget: bool) -> Hi
 
 
 def released_products(shares: dict[str, Fraction], *, one_budget: bool) -> list[tuple[str, Laplace]]:
-    """Return the streams of which the ledger lets a window be released, asked for once in the order given."""
+    """Return the streams whose window the ledger accepts, each requested once, in the order given."""
     with TemporaryDirectory() as folder, closing(open_ledger(f"sqlite:///{Path(folder)}/ledger")) as ledger:
         found, alpha = [], Fraction(ALPHAS["electricity"])
         for name, share in shares.items():
@@ -200,7 +200,7 @@ def released_products(shares: dict[str, Fraction], *, one_budget: bool) -> list[
 
 MODEL = PrivacyModel("1", WINDOW, 10, resolution=1)
 UNCHANGED = 20
-"""Readings of a leaf in which nothing changes."""
+"""Readings of a leaf without changes."""
 Make = Callable[[AggregationTree], Mechanism]
 
 

@@ -144,7 +144,7 @@ def _first_leaf(rows: Rows, together: Callable[[Row], int]) -> Rows:
 
 
 def _ingested(rows: Rows, days: Sequence[date], changes: Mapping[str, str]) -> History:
-    """The periods of days whose dumps hold these rows, beside those of others, and their mechanisms."""
+    """The periods of days whose dumps hold these rows, next to those of others, and their mechanisms."""
     with TemporaryDirectory() as name:
         settings = made_up_stream(Path(name), **changes)
         for number, day in enumerate(days):

@@ -83,10 +83,10 @@ def run_audit(
         noise: NoiseSource = secure_noise() if secure else simulated_noise(own)
         started, name = time.perf_counter(), case.name
 
-        def told(done: int, _: int, name: str = name) -> None:
+        def show(done: int, _: int, name: str = name) -> None:
             progress(name, done)
 
-        result = case.run(n_runs=n_runs, noise=noise, error=error, progress=told)
+        result = case.run(n_runs=n_runs, noise=noise, error=error, progress=show)
         yield {
             "kind": case.kind,
             **result.to_document(),
@@ -161,7 +161,7 @@ def main(
 
 
 def keep_audit(settings: Settings, document: Mapping[str, Any], now: datetime) -> Path:
-    """Write an audit's document (`optstream.audit/1`) beside the earlier ones, with what it audited."""
+    """Write an audit's document (`optstream.audit/1`) next to the earlier ones, with what it audited."""
     record = {
         "format": RECORD,
         "stream": settings.stream.name,

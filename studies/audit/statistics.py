@@ -1,4 +1,4 @@
-"""From what a run released to a few numbers whose tails tell the two sides apart.
+"""From a run's releases to a few numbers whose tails distinguish the two sides.
 
 Everything here is learned from runs that serve no other purpose, so any function will do: a poor one makes
 the bound on epsilon weaker, never wrong.
@@ -74,7 +74,7 @@ class Statistics:
 
 
 def learn(one: Outputs, other: Outputs) -> Statistics:
-    """Learn from runs of either side what tells them apart."""
+    """Learn from runs of either side what distinguishes them."""
     sides = [_locations(outputs.numbers) for outputs in (one, other)]
     medians, scales = (np.stack([side[part] for side in sides]) for part in (0, 1))
     seen = np.stack([side[2] for side in sides])

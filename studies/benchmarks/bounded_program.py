@@ -1,7 +1,7 @@
-"""Times the bounded estimate from 1,000 leaves to a million, beside solvers of quadratic programs.
+"""Times the bounded estimate from 1,000 leaves to a million, against solvers of quadratic programs.
 
 Poisson(0.5) at every leaf and step, three levels, 48 steps, ten points and day parts measured as OptStream
-does, epsilon 1, equal shares; parents held. Ours: the whole estimate, and rounding to whole numbers beside
+does, epsilon 1, equal shares; parents held. Ours: the whole estimate, and rounding to whole numbers next to
 it. The peers solve the very same program through cvxpy, written with sparse sums, as far as they go.
 Processor seconds of one process each; memory is that process's most.
 """

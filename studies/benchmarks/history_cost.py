@@ -76,8 +76,8 @@ def night(n_nodes: int, epsilon: str) -> tuple[str, ...]:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     each = 1000 * ordinary / len(tree.nodes)
     counts = (f"{ordinary:.2f}", f"{learning:.2f}", f"{peer:.3f}", f"{each:.1f}")
-    told = (f"{errors.processor:.2f}", f"{len(data) / 1e6:.2f}", f"{memory:.0f}")
-    return str(len(tree.nodes)), *counts, *told
+    measured = (f"{errors.processor:.2f}", f"{len(data) / 1e6:.2f}", f"{memory:.0f}")
+    return str(len(tree.nodes)), *counts, *measured
 
 
 def file_of_replicates(release: Release) -> bytes:

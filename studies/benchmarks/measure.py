@@ -22,7 +22,7 @@ from tasks.config import Settings, load_settings
 from tasks.config.templates import EXAMPLE
 
 WIDTH = 140
-"""Of what is printed, also where the output is a file."""
+"""Width of the printed table, also where the output is a file."""
 STEPS = 48
 """Half-hours of a day, and of the window, in every benchmark's stream."""
 T = TypeVar("T")

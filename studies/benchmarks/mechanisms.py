@@ -1,4 +1,4 @@
-"""Compares all mechanisms on three public series: by how much they miss, what they cost, how long they take.
+"""Compares all mechanisms on three public series: error, cost and time.
 
 The load of the 12 French regions in 2016 (a day of half-hours as period and window, alpha 1 MW), flu visits
 (weeks, a year, one visit) and unemployment (months, a year, one person). All of epsilon goes to the series

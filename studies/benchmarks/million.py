@@ -1,4 +1,4 @@
-"""Shows what a night of many leaves takes, step by step: processor seconds and memory, beside their limits.
+"""Shows what a night of many leaves takes, step by step: processor seconds and memory, with their limits.
 
 Simulated counts, more than half of them 0, three levels, dumps of all leaves in one folder in files of a
 million rows; `--metered` gives each leaf five customers with rows of their own. Each night is a process of
@@ -121,14 +121,14 @@ def one_night(file: Path) -> dict[str, dict[str, float]]:
 
 
 def peer(settings: Settings) -> float:
-    """Return the seconds in which polars reads the dump and adds it up, region by region and step by step."""
+    """Return the seconds that polars takes to read the dump and sum it by region and step."""
     files = str(settings.input_folder / place_of(EVERY, DAY) / "*.parquet")
     sums = pl.scan_parquet(files).group_by("region", "timestamp").agg(pl.col("visits").sum())
     return timed(lambda: sums.collect(engine="streaming"))[0].processor
 
 
 def one_node(settings: Settings) -> float:
-    """Return the seconds in which polars finds one node's day among all."""
+    """Return the seconds that polars takes to find one node's day."""
     files = str(settings.published_folder) + "/data/*/*.parquet"
     rows = pl.scan_parquet(files, hive_partitioning=True).filter(pl.col("node") == "l7")
     found, day = timed(rows.collect)
@@ -173,7 +173,7 @@ def main(
 
 
 def table_of(n_leaves: int, found: dict[str, Any]) -> Any:
-    """Return a row a step, and the whole beside its limits."""
+    """Return one row for each step, and the total with its limits."""
     seconds, gib = LIMITS.get(n_leaves, (None, None))
     rows = table([f"{n_leaves:,} leaves"], ["seconds", "GiB", "limit, s", "limit, GiB"])
     steps = [name for name in found["seconds"] if name != VERIFY]

@@ -55,7 +55,7 @@ def coverage_of(settings: Settings, n_days: int) -> NDArray[np.float64]:
 
 
 def main(into: Annotated[Path, typer.Option(metavar="FILE")], days: int = N_DAYS) -> None:
-    """Measure, and write what was found."""
+    """Measure, and write the results."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for epsilon in EPSILONS:

@@ -3,7 +3,7 @@
 City, boroughs and zones of taxi_trips_nyc_hourly_2024.parquet, w = 24, alpha 1 trip, HistoryInformed with
 `counts`; rounded as published, resolution 1, bound 0; every so many days after the
 first 28. Mean absolute errors in trips an hour, the bias of the city, how many true counts the bands of 95 %
-held. Beside it what `Laplace` with the same shares misses by, what publishing 0 everywhere does, and a noisy
+held. For comparison: the errors of `Laplace` with the same shares, of publishing 0 everywhere, and of a noisy
 sum a day and zone over 28 days times the city's true shape. made-up: instead of the trips counters of people
 in a city, 4 districts and 12 places with so many an hour at a typical one, made up. The trips are public, so
 errors may be printed. Noise is simulated.
@@ -108,8 +108,8 @@ def peer(tree: AggregationTree, trips: Values, days: Sequence[int], seed: int, e
         past = trips[:, (day - LEARNED_DAYS) * SLOTS : day * SLOTS].reshape(len(trips), LEARNED_DAYS, SLOTS)
         sums = past.sum(axis=2) + generator.laplace(size=past.shape[:2]) * SLOTS / epsilon
         shape = past.sum(axis=(0, 1)) / past.sum()
-        told = np.rint(np.maximum(sums.mean(axis=1), 0.0)[:, None] * shape)
-        missed.append(np.abs(told - trips[:, day * SLOTS : (day + 1) * SLOTS]).mean())
+        published = np.rint(np.maximum(sums.mean(axis=1), 0.0)[:, None] * shape)
+        missed.append(np.abs(published - trips[:, day * SLOTS : (day + 1) * SLOTS]).mean())
     return float(np.mean(missed))
 
 
@@ -152,12 +152,12 @@ def main(
     alone = noise_alone(laplace, trips, looked, seed)
     rows = table(["nodes"], ["number", "an hour", "error", "Laplace", "0 everywhere", "peer", "bands hold %"])
     for name, which in groups.items():
-        beside = f"{peer(tree, trips, looked, seed, float(model.epsilon)):.3f}" if name == "zones" else ""
+        rival = f"{peer(tree, trips, looked, seed, float(model.epsilon)):.3f}" if name == "zones" else ""
         if not which.any():
             continue
         figures = [one[which].mean() for one in (size, missed, alone)] + [np.abs(truth[:, which]).mean()]
         rows.add_row(
-            name, str(int(which.sum())), *(f"{one:.3f}" for one in figures), beside,
+            name, str(int(which.sum())), *(f"{one:.3f}" for one in figures), rival,
             f"{100 * held[which].mean():.1f}",
         )  # fmt: skip
     show(rows)

@@ -120,7 +120,7 @@ def trips_case(folder: Path, n_days: int, n_zones: int, seed: int = 0) -> Case:
     return Case(FIRST + timedelta(days=before), tree, values, questions)
 
 
-def of_history(mechanism: HistoryInformedTree, values: Values, seed: int) -> list[Release]:
+def release_history(mechanism: HistoryInformedTree, values: Values, seed: int) -> list[Release]:
     """Return the days after those that are learned from, each estimated with some after it."""
     state, run, n_steps = None, list[Measured](), values.shape[2]
     for number, day in enumerate(values):
@@ -134,7 +134,7 @@ def of_history(mechanism: HistoryInformedTree, values: Values, seed: int) -> lis
     return found
 
 
-def of_laplace(mechanism: Hierarchical, values: Values, seed: int) -> list[Release]:
+def release_laplace(mechanism: Hierarchical, values: Values, seed: int) -> list[Release]:
     """Return the same days, each by itself."""
     noise, n_steps = simulated_noise(seed), values.shape[2]
     days = values[LEARNED_DAYS : len(values) - LATER_DAYS]
@@ -181,7 +181,7 @@ def released(of: Of, case: Case, epsilon: str, seed: int, n_replicates: int) -> 
         model, shares = PrivacyModel(epsilon, 48, 1, "1"), ["1/2", "1/2"]
         # bands are around the estimate before the bound, which takes most of the time
         laplace = Hierarchical(Laplace(model), case.tree, shares, lower_bound=None)
-        return run_of(of_laplace(laplace, case.values, seed), case, n_replicates)
+        return run_of(release_laplace(laplace, case.values, seed), case, n_replicates)
     if of in ("load", "counts"):
         holidays = public_holidays("FR", range(case.first.year, case.first.year + 2))
         days, shares = PublicDays.from_date(case.first, 48, holidays), ["1/2", "1/2"]
@@ -193,7 +193,7 @@ def released(of: Of, case: Case, epsilon: str, seed: int, n_replicates: int) -> 
         model = PrivacyModel(epsilon, 24, 1, resolution=1)
         history = HistoryInformed(model, scale=KNOWN_TRIPS, days=days, counts=True)
     mechanism = HistoryInformedTree(history, case.tree, shares)
-    return run_of(of_history(mechanism, case.values, seed), case, n_replicates)
+    return run_of(release_history(mechanism, case.values, seed), case, n_replicates)
 
 
 def share(held: NDArray[np.float64] | NDArray[np.bool_], draws: NDArray[np.float64]) -> str:

@@ -1,1 +1,1 @@
-"""Mechanisms compared on public series, by simulated noise: what docs/evaluation.md tells."""
+"""Mechanisms compared on public series, with simulated noise, for docs/evaluation.md."""

@@ -166,7 +166,7 @@ FINDINGS: tuple[tuple[int, str, str, Check], ...] = (
                                   for name in (INFORMED_JOINT, INFORMED_WEATHER)))),
     (12, "winter against summer", "nearer with temperature", _winter),
 )  # fmt: skip
-"""Experiment, what was asked, what was found, and the comparison that it rests on."""
+"""Experiment, question, answer, and the comparison that it rests on."""
 
 
 def checked(means: dict[int, Means]) -> pl.DataFrame:

@@ -30,7 +30,7 @@ from studies.evaluation.trials import load_begins, run_trial
 from tasks.trusted.files import make_private_folder, write_private
 
 NUMBERS = ("estimation", "history", "measurement", "mechanisms", "noise", "privacy", "stream")
-"""Packages in which results are computed."""
+"""Packages that compute results."""
 DIGITS = 16
 INTO = Path("evaluation")
 
@@ -125,7 +125,7 @@ def main(
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
     as_json: Json = False,
 ) -> None:
-    """Run what is missing, and print the means and the findings."""
+    """Run the missing cells, and print the means and the findings."""
     terminal = Terminal(as_json)
     experiments = {
         number: list(dict.fromkeys(cell for block in blocks for cell in block.cells()))

@@ -108,7 +108,7 @@ def covered(released: Values, truth: Values, errors: Values) -> float:
 
 
 def violation(series: Values, tree: AggregationTree) -> float:
-    """Return the most by which a node differs from the sum of its children; series (…, n_nodes, n_steps)."""
+    """Return the greatest difference of a node from the sum of its children; series (…, n_nodes, n_steps)."""
     leaves = series[..., tree.leaf_indices, :]
     return float(np.abs(series - np.stack([tree.add_up(day) for day in leaves])).max())
 

@@ -31,7 +31,7 @@ from tasks.config.fields import (
 )
 from tasks.config.settings import SECTIONS, Settings
 
-# What is wrong with a table, as errors say it: key, legal range, and what it got.
+# Problems of a table, as errors state them: key, legal range, and the value found.
 
 LISTS: dict[tuple[str, ...], tuple[str, type[Section]]] = {
     ("input", "changes"): (schema.CHANGES, schema.Change),
@@ -115,7 +115,7 @@ def problems_of(name: str, section: Any, error: ValidationError, given: Any) -> 
                 place, path = "features.", [key]
                 known = {key: 'a list of clock times such as ["07:00", "12:00"]'}
             case ("features" | "covariates" | "constraints",):
-                path, table, known = [name], {name: given}, {name: of_all_tables(name)}
+                path, table, known = [name], {name: given}, {name: describe_tables(name)}
             case (_, *path):
                 place, known = f"{name}.", keys(section)
         key = str(path[0]) if path else ""
@@ -124,7 +124,7 @@ def problems_of(name: str, section: Any, error: ValidationError, given: Any) -> 
 
 
 def _problem(named: str, key: str, known: Mapping[str, str], entry: Mapping[str, Any], table: Any) -> str:
-    """What is wrong with one key of a table, or with the table, where there is no key."""
+    """A problem of one key of a table, or of the table, where there is no key."""
     if not key:
         return f"must be a table of keys: {', '.join(known)}; got {shown(table)}"
     if entry["type"] == "extra_forbidden":
@@ -143,7 +143,7 @@ def _problem(named: str, key: str, known: Mapping[str, str], entry: Mapping[str,
     return f"{plain(key)} must be {known.get(key)}{rule}{got}"
 
 
-def of_all_tables(name: str) -> str:
+def describe_tables(name: str) -> str:
     """What a list of tables, or the tables by name, must be."""
     return str(Settings.model_fields["features_" if name == "features" else name].description)
 
@@ -284,7 +284,7 @@ def _folded(code: str) -> str:
 
 
 def _alike(codes: Collection[str]) -> list[str]:
-    """Return what is wrong with codes that people and file systems take for one, or that end in a space."""
+    """Return problems of codes that people and file systems confuse, or that end in a space."""
     found: dict[str, list[str]] = defaultdict(list)
     for code in sorted(codes):
         found[_folded(code)].append(code)
@@ -356,7 +356,7 @@ def _read_file(path: Path) -> pl.DataFrame | str:
         return UNUSABLE_TREE
 
 
-# The file of a population: what its streams have in common, in one file that each of them names.
+# The file of a population: the settings shared by its streams, in one file that each of them names.
 
 OF_POPULATION: Mapping[str, frozenset[str]] = {
     "privacy": frozenset({"population", "epsilon", "delta", "window", "windows", "budget_alpha"}),
@@ -503,7 +503,7 @@ def load_settings(path: Path) -> Settings:
     if trees and "budget" in tables:
         tables["budget"] = tables["budget"].over(trees[0])
     problems += schema.broken_rules(tables, trees)
-    problems += _of_mechanism(tables, is_known=bool(problems))
+    problems += _mechanism_problems(tables, is_known=bool(problems))
     if nodes is not None and not problems:
         privacy = tables["privacy"]
         alpha = schema.delivered_alpha(privacy, tables["input"])
@@ -573,7 +573,7 @@ def _unnamed(table: Mapping[str, Any]) -> str:
     return f"mechanism.name must be {schema.NAMES}; got {shown(table['name'])}{meant}"
 
 
-def _of_mechanism(tables: Mapping[str, Any], *, is_known: bool) -> list[str]:
+def _mechanism_problems(tables: Mapping[str, Any], *, is_known: bool) -> list[str]:
     """What the mechanism refuses of its keys; is_known: whether it is known why there is no guarantee."""
     if not {"mechanism", "privacy", "stream", "input"} <= tables.keys():
         return []

@@ -64,7 +64,7 @@ def rule(check: Callable[..., Iterable[str]]) -> Callable[..., Iterable[str]]:
 
 
 def broken_rules(tables: Mapping[str, Any], trees: Trees) -> list[str]:
-    """Return what is wrong between the tables that are themselves valid."""
+    """Return contradictions between tables that are themselves valid."""
     known = {"watch": Watch(), **tables, "source": tables.get("input"), "trees": trees}
     problems: list[str] = []
     for check in RULES:
@@ -74,7 +74,7 @@ def broken_rules(tables: Mapping[str, Any], trees: Trees) -> list[str]:
     return problems
 
 
-# [stream] and [privacy]: what is released, and the guarantee.
+# [stream] and [privacy]: the released stream, and the guarantee.
 
 
 class Stream(Section):
@@ -465,7 +465,7 @@ class Hierarchy(Section):
         return Margin(name, nodes, tuple(self.cells.items()))
 
     def trees(self, parents: Mapping[str, str | None]) -> tuple[Trees, list[str]]:
-        """Return the tree of every time, oldest first, and what is wrong with them."""
+        """Return the tree of every time, oldest first, and their problems."""
         parts = tuple(parents.items()), self.tree_changes, self.margin
         problems = [f"hierarchy: {problem}" for problem in hierarchy_problems(*parts)]
         return (() if problems else tuple(tree for _, tree in DatedHierarchy(*parts).periods)), problems
@@ -862,7 +862,7 @@ def _covariates(covariates: Covariates, trees: Trees) -> Iterator[str]:
 CONSTRAINTS = "[[constraints]]"
 FACTS = ("at_most", "most_change", "totals")
 MOST_VALUES = 200_000
-"""Nodes times steps of a day, of which a program is solved within minutes."""
+"""The most nodes times steps of a day for a program that is solved within minutes."""
 
 
 class PublicFact(Section):
@@ -882,7 +882,7 @@ class PublicFact(Section):
     )
 
     def sums_in(self, tree: AggregationTree) -> list[dict[str, float]]:
-        """Return the weights of each sum that it tells of, of nodes that the tree has."""
+        """Return the weights of each sum that it states, by nodes of the tree."""
         nodes, known = self.nodes, set(tree.nodes)
         if isinstance(nodes, dict):
             sums = [{node: float(weight) for node, weight in nodes.items()}]
@@ -929,7 +929,7 @@ def _abilities(
     release: Release | None = None,
     covariates: Covariates | None = None,
 ) -> Iterator[str]:
-    """What a mechanism cannot do; and what is made for days as a whole goes with no hours."""
+    """Limits of a mechanism; one that is made for whole days cannot release hours."""
     name, by_hour, revises = mechanism.name, stream.period == "hour", bool(release and release.revise_days)
     if by_hour and not mechanism.kind.serves_hours:
         able = kinds_with("serves_hours")

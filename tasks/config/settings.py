@@ -153,7 +153,7 @@ class Settings(Section):
 
     @property
     def signing_key_file(self) -> Path | None:
-        """The key that signs what is published; None where nothing is signed."""
+        """The key that signs publications; None where nothing is signed."""
         key = self.published.signing_key
         return None if key is None else self.folder / key
 
@@ -276,11 +276,11 @@ class Settings(Section):
         """Return how people read the name of a node: "Bretagne (53)", or the code alone if it has no name."""
         return called(node, self.node_facts)
 
-    # What the stream promises, to which tree its epsilon goes, and in which shares.
+    # The guarantee of the stream, its tree, and the shares of epsilon.
 
     @cached_property
     def model(self) -> PrivacyModel:
-        """The privacy guarantee of the stream. Its alpha is of what is delivered."""
+        """The privacy guarantee of the stream. Its alpha is of the delivered readings."""
         return schema.guarantee_of(self.privacy, self.stream, self.input)
 
     def model_of(self, revision: int) -> PrivacyModel:
@@ -316,7 +316,7 @@ class Settings(Section):
         return self.dated_hierarchy.tree_of(day)
 
     def leaves_per_period(self, day: date) -> int:
-        """The leaves that a customer's readings of a day may lie in: nothing keeps metered rows in one."""
+        """The most leaves of one customer's readings of a day: nothing keeps metered rows in one."""
         return len(self.tree_of(day).leaves) if self.metered and self.model.unit == "customer" else 1
 
     @property

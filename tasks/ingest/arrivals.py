@@ -22,7 +22,7 @@ from optstream.stream import partition_of, period_from_partition
 from optstream.stream.tree import some_of
 from tasks.config import Input, Settings
 
-# What lies in the input folder, local or in an object store. Nothing is opened but file lists.
+# Contents of the input folder, local or in an object store. Only file lists are opened.
 
 UNREADABLE_IN_A_STORE = frozenset("?#%*[]\\")
 """Marks that readers of URLs take for something else."""
@@ -63,7 +63,7 @@ def _leads_out(path: Path, root: Location) -> bool:
 
 
 def entries_of(folder: Location, most: int = sys.maxsize - 1) -> dict[str, Found]:
-    """What lies in a folder, one more than `most` at most. Raises OSError where it cannot be listed."""
+    """The contents of a folder, at most `most` + 1. Raises OSError where it cannot be listed."""
     if isinstance(folder, StoreUrl):
         listed = itertools.islice(open_store(folder).list_folder().items(), most + 1)
         return {name: Found(folder / name, size) for name, size in listed}
@@ -71,7 +71,7 @@ def entries_of(folder: Location, most: int = sys.maxsize - 1) -> dict[str, Found
 
 
 def names_in(folder: Location) -> list[str]:
-    """The names of what lies in it, sorted. Raises OSError where it is not there or cannot be listed."""
+    """The names in it, sorted. Raises OSError where it is missing or cannot be listed."""
     if isinstance(folder, Path):
         return sorted(os.listdir(folder))  # noqa: PTH208 - names of years of days, no path
     names = sorted(entries_of(folder))
@@ -109,7 +109,7 @@ def place_of(part: str, day: date) -> str:
 
 
 def leaves_of(settings: Settings, day: date, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the leaves that lie in these parts of a day's dump."""
+    """Return the leaves in these parts of a day's dump."""
     return settings.tree_of(day).leaves if EVERY in parts else parts
 
 
@@ -147,7 +147,7 @@ class Dump:
 
 @dataclass(frozen=True)
 class Arrival:
-    """What has arrived of one day: complete files with listed hashes, what is missing or breaks a rule."""
+    """The arrivals of one day: complete files with listed hashes; missing files and broken rules."""
 
     day: date
     unknown_regions: tuple[str, ...]
@@ -159,7 +159,7 @@ class Arrival:
 
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
-    """Return the days of which some region has a folder, whole or not; one that cannot be listed is empty."""
+    """Return the days for which some region has a folder, whole or not; an unlistable one is empty."""
     return frozenset(period for period, _ in dated_folders(settings))
 
 
@@ -438,7 +438,7 @@ def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> d
 
 
 def _once_each(found: Mapping[str, str], day: date) -> str:
-    """Join what is wrong with dumps, by leaf: once where a whole delivery has it."""
+    """Join problems of dumps, by leaf: once where a whole delivery has one."""
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for part, message in found.items():
         alike[message.replace(place_of(part, day), "")].append(part)
@@ -451,7 +451,7 @@ def likewise(leaves: Sequence[str]) -> str:
 
 
 def several(messages: Iterable[str]) -> str:
-    """Return what is wrong with a day's dumps in a line that does not grow with the leaves."""
+    """Return the problems of a day's dumps in a line that does not grow with the leaves."""
     found = list(messages)
     more = len(found) - MOST_SAID
     return "; ".join(found[:MOST_SAID]) + (f"; and {more:,} more like these" if more > 0 else "")

@@ -29,7 +29,7 @@ TELLING = ("ETag", "etag", "size", "LastModified", "last_modified", "mtime", "cr
 WRITTEN = ("LastModified", "last_modified", "mtime", "updated", "created")
 """When an object was written, in the words of several stores."""
 LONGEST_HEADER = 64
-"""Bytes in which the first four numbers of a page's header lie."""
+"""Bytes that hold the first four numbers of a page's header."""
 _FOUR_NUMBERS = re.compile(rb"(?:\x15[\x80-\xff]*[\x00-\x7f]){4}", re.DOTALL)
 Identity = tuple[object, ...] | None
 
@@ -132,7 +132,7 @@ def scan_file(file: Location) -> pl.LazyFrame:
 # What a Parquet file's footer must say before a row of it is read.
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-"""What polars raises on a file that is not what it says; its texts can carry values, so none is kept."""
+"""Errors of polars on a malformed file; their texts can carry values, so none is kept."""
 PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 MOST_SHOWN = 10
 """Columns of a file that messages name."""

@@ -1,4 +1,4 @@
-"""The rows of one file as expressions: which step they fall on, and what they count."""
+"""The rows of one file as expressions: their steps and their amounts."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

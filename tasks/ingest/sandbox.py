@@ -275,7 +275,7 @@ class _DiedError(Exception):
     """The process that reads is gone: how, as `subprocess` counts it, and whether it had taken too long."""
 
     def in_words(self, settings: Settings) -> str:
-        """What it means for the dump, and what to do."""
+        """The meaning for the dump, and the remedy."""
         code, late = self.args
         if late or code in (-signal.SIGALRM, -signal.SIGXCPU):
             return (
@@ -313,7 +313,7 @@ class _Process:
     def ask(
         self, settings: Settings, dumps: Sequence[Dump], seconds: float, *, footers: bool = False
     ) -> list[Unsealed] | str:
-        """Return what it read, or why it could not; EOFError, OSError or OptStreamError without an answer."""
+        """Return the read data, or why it failed; EOFError, OSError or OptStreamError without an answer."""
         timer = Timer(seconds, self._stop)
         timer.daemon = True
         timer.start()
@@ -378,8 +378,8 @@ def limit(seconds: int, memory: int) -> None:
 
 
 def serve(end: End) -> None:
-    """A process's life: read what is asked for, until the asker is gone."""
-    # what lies in memory is raw
+    """A process's life: read the requested files, until the parent is gone."""
+    # memory holds raw readings
     forbid_core_dumps()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The contracts at the inner border: what was read is judged before any budget is reserved."""
+"""The contracts at the inner border: data are judged before any budget is reserved."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -110,7 +110,7 @@ def _messages(
 
 
 def _fault(day: IngestedDay, broken: Broken) -> Fault:
-    """What is the same in dumps that are broken alike: the rule, the step, and the columns that they have."""
+    """Common to dumps that are broken alike: the rule, the step, and their columns."""
     is_fault = broken.column == "file_fault"
     rule = str(broken.value if is_fault else broken.column)
     place = day.places.get((broken.region, rule))

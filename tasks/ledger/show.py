@@ -26,7 +26,7 @@ from tasks.release.outcomes import Exact, Printed, as_float, is_none, left_out
 from tasks.release.run import terms_of
 from tasks.trusted.files import kept_composition
 
-# What `optstream ledger show` tells: plain values, in dates where the calendar is known.
+# The values of `optstream ledger show`, with dates where the calendar is known.
 
 _CALENDAR = re.compile(r"([0-9]+) min, (.+?), (elapsed|fixed)(, by the hour)?")
 

@@ -88,7 +88,7 @@ def _lineage(settings: Settings, ledger: Ledger, releases: Releases) -> Iterator
 
 
 class Verification(Printed):
-    """What was found wrong, a line each, and what could not be looked at."""
+    """The problems, one line each, and the unchecked parts."""
 
     format: Literal["optstream.ledger-verify/1"] = "optstream.ledger-verify/1"
     whole: bool
@@ -128,7 +128,7 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
     if catalogue is not None and withdrawn:
         notes.append(
             f"catalogue.json has no tombstone of {', '.join(sorted(withdrawn)[:3])}"
-            f"{' and others' * (len(withdrawn) > 3)}: it was made anew or is an older copy; readers have "
+            f"{' and others' * (len(withdrawn) > 3)}: it was rebuilt or is an older copy; readers have "
             "nothing of what was withdrawn, and only a newer copy would tell them that it was"
         )
     counts = ledger.count_by_state(own)

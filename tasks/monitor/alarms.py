@@ -127,10 +127,12 @@ Said = tuple[Kind, str] | tuple[Kind, str, str | None] | tuple[Kind, str, str | 
 def alarms_of(settings: Settings, facts: Facts, days: Sequence[DayState], now: datetime) -> tuple[Alarm, ...]:
     """Every alarm, by day; those that are about no day come first. Accepted days raise none."""
     stream = settings.stream.name
-    found = [alarm(kind, stream, words, None, *node) for kind, words, *node in _of_stream(settings, facts)]
+    found = [
+        alarm(kind, stream, words, None, *node) for kind, words, *node in _stream_alarms(settings, facts)
+    ]
     for day in days:
         if not day.accepted:
-            for kind, words, *about in _of_day(settings, facts, day, now):
+            for kind, words, *about in _day_alarms(settings, facts, day, now):
                 found.append(alarm(kind, stream, f"{day.day}: {words}", day.day, *about))
             for said in facts.user_suites.get(day.day, ()):
                 found.append(alarm(Kind.USER_SUITE, stream, f"{said}. {DEPENDS}", day.day))
@@ -148,7 +150,7 @@ def alarms_of(settings: Settings, facts: Facts, days: Sequence[DayState], now: d
     return tuple(sorted(found, key=lambda one: (one.day is not None, one.day)))
 
 
-def _of_stream(settings: Settings, facts: Facts) -> Iterator[Said]:
+def _stream_alarms(settings: Settings, facts: Facts) -> Iterator[Said]:
     if facts.catalogue_error is not None:
         yield (
             Kind.UNLISTED,
@@ -191,7 +193,7 @@ def _of_stream(settings: Settings, facts: Facts) -> Iterator[Said]:
         yield Kind.COMPROMISED, words, other
 
 
-def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> Iterator[Said]:
+def _day_alarms(settings: Settings, facts: Facts, day: DayState, now: datetime) -> Iterator[Said]:
     release, arrival = facts.releases.get(day.day), facts.arrivals.get(day.day)
     match day.state:
         case State.LATE:
@@ -246,7 +248,7 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
                     "lease",
                 )
         case State.PUBLISHED | State.RESTATED | State.LOST:
-            yield from _of_release(settings, facts, day)
+            yield from _release_alarms(settings, facts, day)
     yield from _suspect(settings, facts, day)
     if day.day in facts.lost:
         yield (
@@ -279,7 +281,7 @@ def _named(settings: Settings, nodes: Sequence[str]) -> str:
     return ", ".join(map(settings.called, nodes[:MOST_SHOWN]))
 
 
-def _of_release(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
+def _release_alarms(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
     release = facts.releases[day.day]
     last = facts.catalogue.listed[-1].period if facts.catalogue and facts.catalogue.listed else None
     if facts.catalogue_error is None and day.listed != release.revision:
@@ -314,7 +316,7 @@ def _of_release(settings: Settings, facts: Facts, day: DayState) -> Iterator[Sai
 
 
 def _suspect(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
-    """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
+    """A region where more readings than usual were replaced: perhaps a unit, a sign or a meter."""
     found = {}
     for region, one in facts.suspect.get(day.day, {}).items():
         found_in = one._asdict().items()

@@ -174,7 +174,7 @@ def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, 
 def _released(settings: Settings, facts: Facts, listed: Entry | None, day: date, now: datetime) -> DayState:
     release, lost = facts.releases[day], facts.lost.get(day)
     revision, file = (None, None) if listed is None else (listed.revision, listed.file)
-    state, note = _of_ledger(settings, release, facts.holds.get(day), day, now)
+    state, note = _ledger_state(settings, release, facts.holds.get(day), day, now)
     if state in (State.PUBLISHED, State.RESTATED) and revision != release.revision:
         note = "the ledger has it as published, and the published folder does not list it"
     elif not state.is_done and revision is not None:
@@ -190,7 +190,7 @@ def _released(settings: Settings, facts: Facts, listed: Entry | None, day: date,
     )  # fmt: skip
 
 
-def _of_ledger(
+def _ledger_state(
     settings: Settings, release: ReleaseOutline, hold: Hold | None, day: date, now: datetime
 ) -> tuple[State, str]:
     if release.withdrawn is not None:
@@ -212,7 +212,7 @@ def _unreleased(settings: Settings, facts: Facts, day: date, now: datetime) -> D
     arrival, tree = facts.arrivals.get(day), settings.tree_of(day)
     parts = parts_of(settings, day) if arrival is None else (*arrival.waiting, *arrival.broken)
     leaves = leaves_of(settings, day, parts)
-    state, note = _of_folders(arrival, day in facts.refused, now >= late_from(settings, day))
+    state, note = _folder_state(arrival, day in facts.refused, now >= late_from(settings, day))
     return DayState(
         day=day,
         state=state,
@@ -223,7 +223,7 @@ def _unreleased(settings: Settings, facts: Facts, day: date, now: datetime) -> D
     )
 
 
-def _of_folders(arrival: Arrival | None, refused: bool, due: bool) -> tuple[State, str]:
+def _folder_state(arrival: Arrival | None, refused: bool, due: bool) -> tuple[State, str]:
     """The state of a day that was never reserved, by its dump's folders and its verdict."""
     waiting = State.LATE if due else State.WAITING
     if arrival is None:

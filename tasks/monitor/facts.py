@@ -336,7 +336,7 @@ def compare(
 
 PAGE_PATIENCE = timedelta(minutes=30)
 _TAKEN = ("reserved", "taken over", "adopted")
-"""The ledger's events by which a run takes up a release."""
+"""The ledger's events of a run that takes up a release."""
 
 
 class Hold(NamedTuple):
@@ -382,7 +382,7 @@ class Facts:
 
     @property
     def replaced_day(self) -> date | None:
-        """The newest day of which shares of replaced readings are known."""
+        """The newest day with known shares of replaced readings."""
         return max(self.suspect, default=None)
 
     def replaced(self) -> tuple[Replaced, ...]:
@@ -429,7 +429,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     of_users = {} if settings.contracts_folder is None else verdicts.user_suites
     published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
     newest = max(published, default=None)
-    unlike, without = ((), ()) if newest is None else _of_newest(settings, newest, releases[newest])
+    unlike, without = ((), ()) if newest is None else _newest_facts(settings, newest, releases[newest])
     books = read_book(settings, ledger) if ledger and releases else ()
     known_noise, said = ledger.known_noise(stream) if ledger and catalogue else (), tuple[object, ...]()
     if known_noise:
@@ -497,7 +497,7 @@ def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOu
     return found
 
 
-def _of_newest(
+def _newest_facts(
     settings: Settings, day: date, release: ReleaseOutline
 ) -> tuple[tuple[date, ...], tuple[str, ...]]:
     """Return `unlike` and `without` of `Facts`, by the day's stored measurements, which are noisy."""

@@ -1,4 +1,4 @@
-"""Which channel was notified of which alarm: once when it begins, and once when it is over."""
+"""Notifications: each channel gets an alarm once when it begins, and once when it is over."""
 
 import json
 import os

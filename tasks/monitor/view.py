@@ -74,7 +74,7 @@ class Window(WindowHeadroom):
 
 
 class DayLeft(DayHeadroom):
-    """A day and what it could still be charged; may_be_released is null for one with a release."""
+    """A day and its remaining budget; may_be_released is null for one with a release."""
 
     model_config = ConfigDict(from_attributes=True)
     because: str = Field("", exclude=True)

@@ -240,7 +240,7 @@ NEWEST_DAYS = 31
 
 
 def record(case: Case) -> Lines:
-    """What was recorded, published and delivered: what needs the ledger."""
+    """Checks that need the ledger: of records, publications and deliveries."""
     settings, stream = case.settings, case.settings.stream.name
     place: object = settings.published_folder
     remedy = "restore the catalogue from a copy"
@@ -539,7 +539,7 @@ probe that publishing puts there as well.
 
 
 def examine(settings: Settings, environment: Mapping[str, str], now: datetime) -> list[Finding]:
-    """Return what is wrong around a stream, the worst first; no ledger is made."""
+    """Return the problems around a stream, the worst first; no ledger is made."""
     case = Case(settings, environment, now)
     found = [Finding(line[0], str(line[1]), *line[2:]) for check in CHECKS for line in check(case)]
     return sorted(found, key=lambda finding: [*Severity].index(finding.severity))

@@ -28,7 +28,7 @@ _RELEASE = re.compile(rf"({PERIOD})-r([0-9]+)")
 
 
 class Purged(Printed):
-    """How many files (of lineage: events) of each kind are removed; notes: what was kept, and why."""
+    """The number of removed files (of lineage: events) by kind; notes: kept files, and why."""
 
     format: Literal["optstream.purge/1"] = "optstream.purge/1"
     dry_run: bool

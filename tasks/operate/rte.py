@@ -134,7 +134,7 @@ def _readings(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def _refuse(rows: pl.DataFrame, rules: dict[str, pl.Expr]) -> None:
-    """Raise DumpError for the first row that breaks a rule: words, and what is true of such rows."""
+    """Raise DumpError for the first row that breaks a rule: its words, and the test of a row."""
     first = rows.select(
         pl.col("line").filter(broken).min().alias(words) for words, broken in rules.items()
     ).row(0, named=True)
@@ -196,7 +196,7 @@ def text_of(content: bytes) -> bytes:
     return content
 
 
-# What was read becomes dumps, a region and day each, and a configuration that reads them.
+# The rows become dumps, one for each region and day, and a configuration that reads them.
 
 SLOTS = 48
 """Half-hours of every local day in RTE's files."""

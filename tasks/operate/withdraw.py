@@ -53,7 +53,7 @@ def _free(run: Run, day: date) -> ReleaseRecord:
 
 
 def _tell(run: Run, day: date, reason: str, entry: Entry | None, known: str | None) -> str:
-    """While nobody can publish the day, tell the ledger of every revision; return its head."""
+    """While nobody can publish the day, record every revision's withdrawal in the ledger; return its head."""
     run.ledger.head(run.stream, known)  # an older copy of the ledger is refused before it is written
     period, latest = day.isoformat(), _free(run, day)
     if entry is not None and not entry.withdrawn:

@@ -19,7 +19,7 @@ STRETCHES_SHOWN = 40
 
 
 class Absent(NamedTuple):
-    """The state of a day of which readers know no release, in the form of a `State`."""
+    """The state of a day without a release for readers, in the form of a `State`."""
 
     value: str = "absent"
     letter: str = "–"

@@ -49,7 +49,7 @@ _MEANS = {"node": pl.String, "known": pl.Float64, "whole": pl.Boolean}
 
 
 def read_summaries(path: Path) -> pl.DataFrame:
-    """Return what was kept, `SCHEMA`; nothing where there is none, or where its schema is another."""
+    """Return the kept frame, `SCHEMA`; nothing where there is none, or where its schema is another."""
     with suppress(OSError, pl.exceptions.PolarsError):
         rows = pl.read_parquet(path)
         if rows.schema == SCHEMA:
@@ -76,7 +76,7 @@ def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
     noise, model = (pl.col(name).cast(pl.Float64) for name in columns)
     known, whole = pl.col("known").first(), pl.col("whole").first()
     of_model = pl.coalesce(pl.when(whole).then(known), model.mean())
-    found = rows.join(_of_means(place, entry, stated[-1]), on="node", how="left").group_by("node")
+    found = rows.join(_mean_rows(place, entry, stated[-1]), on="node", how="left").group_by("node")
     return found.agg(
         pl.col(value).cast(pl.Float64).mean().alias("mean"),
         pl.when(noise.null_count() == 0).then(pl.coalesce(known, noise.mean())).alias("noise"),
@@ -93,7 +93,7 @@ def _size(place: Storage, entry: DayEntry) -> int:
     return len(place.read(entry.file, LARGEST_RELEASE))
 
 
-def _of_means(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.DataFrame:
+def _mean_rows(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.DataFrame:
     """Return the standard error of each node's daily mean, and whether it is of the whole error."""
     found = None
     if not isinstance(entry, DayEntry):  # no file has the covariance of a day's hours' errors

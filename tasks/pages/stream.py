@@ -295,7 +295,7 @@ class GuaranteeRow(NamedTuple):
 def guarantee_rows(
     guarantees: Mapping[int, PrivacyModel], releases: Mapping[date, ReleaseOutline]
 ) -> list[GuaranteeRow]:
-    """Return a row for each guarantee in force for some day, and the one of now, the newest first."""
+    """Return a row for each guarantee that covers some day, and for the current one, newest first."""
     newest, found = max(guarantees, default=0), []
     for number, model in sorted(guarantees.items(), reverse=True):
         own = {day: one for day, one in releases.items() if one.amendment == number}

@@ -61,7 +61,7 @@ class BackfillPlan(Span):
 
 
 def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillPlan:
-    """Sort the days by what is known of them. Opens no dump, changes nothing. days: rising, at least one."""
+    """Sort the days by their state. Opens no dump, changes nothing. days: rising, at least one."""
     calendar, wanted = settings.calendar, set(days)
     steps = range(calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1]))
     # an outline begins at its first spend, and in the ledger's order a later revision comes after
@@ -178,7 +178,7 @@ MOST_LISTED = 10
 def words_of_left(
     settings: Settings, ledger: Ledger, days: Sequence[date], now: datetime, again: str
 ) -> list[str]:
-    """Return what is left of days whose run was stopped, in lines for its operator; changes nothing."""
+    """Return the rest of the days of a stopped run, in lines for its operator; changes nothing."""
     plan, now = plan_backfill(settings, ledger, days), ledger.lease_time(now)
     found = [ledger.latest(settings.stream.name, day.isoformat()) for day in plan.begun]
     under_way = [one for one in found if one is not None and one.state.is_under_way]
@@ -229,7 +229,7 @@ def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
 
 
 def pages_are_made(settings: Settings) -> bool:
-    """Whether pages and what they load are of the newest catalogue, as they are unless a run died."""
+    """Whether pages and their figures are of the newest catalogue, as they are unless a run died."""
     place = open_storage(settings.published_folder)
     try:
         catalogue = find_catalogue(place)

@@ -1,4 +1,4 @@
-"""Draw a reserved day's noise, once: the only step that opens the raw values; what it draws is durable."""
+"""Draw a reserved day's noise, once: the only step that opens the raw values; its draw is durable."""
 
 import json
 import threading
@@ -149,7 +149,7 @@ def _begin(run: Run, day: Reserved, file: DrawingFile, goes_on: bool) -> None:
                 raise LedgerError(
                     "the noise of the period before became known, or that period was given up or is another, "
                     "while this one was made ready; nothing was drawn: run it again, and its groups begin "
-                    "anew"
+                    "afresh"
                 )
         file.destroy_orphans()
         # after the event that says so, before the first sample: a ledger that forgets it is noticed
@@ -186,8 +186,8 @@ def _record(run: Run, day: Held, file: DrawingFile, durable: Durable, stops: Seq
         except LedgerUnavailableError as error:
             if stops or monotonic() >= until:
                 raise LedgerError(
-                    f"{day.day} is drawn and its measurements are durable, and the ledger's database could "
-                    f"not be told. Nothing is lost and nothing will be drawn again: when it answers, run the "
+                    f"{day.day} is drawn and its measurements are durable, and the ledger's database did "
+                    f"not answer. Nothing is lost and nothing will be drawn again: when it answers, run the "
                     f"day again once its lease is over. {error}"
                 ) from error
             sleep(PAUSE.total_seconds())
@@ -227,9 +227,9 @@ def _give_up(run: Run, day: Held, file: DrawingFile, reason: str) -> None:
         if _is_ours(run, day):
             if marked:
                 raise
-            # Neither the folder nor the ledger took the word: a next run would take this owner for dead.
+            # Neither the folder nor the ledger has the mark: the next run would take this owner for dead.
             raise LedgerError(
-                f"{day.day} raised in its draw, and neither ledger nor trusted folder could be told: "
+                f"{day.day} raised in its draw, and neither ledger nor trusted folder could record it: "
                 "do not run it again before a person has made it VOID"
             ) from error
         # another run took the day over long ago, and it is that run's now

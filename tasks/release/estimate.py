@@ -18,7 +18,7 @@ from tasks.trusted.verdicts import RELEASE
 
 
 def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
-    """Compute the release from its stored measurements; or take up what was staged of it before."""
+    """Compute the release from its stored measurements, or take up a staged one."""
     drawn = renewed(run, drawn)
     day, revision = drawn.day, drawn.revision
     record = run.record(day, revision)
@@ -103,8 +103,8 @@ def keep_staged(run: Run, day: Estimated) -> Staged:
 
 def keep_bytes(run: Run, day: Estimated) -> StagedRelease:
     """Write the bytes to be published into the staging, durable, the other files first."""
-    staged = replace(stage(day.rows, day.statement), beside=day.beside)
+    staged = replace(stage(day.rows, day.statement), attachments=day.attachments)
     folder = run.settings.staging_of(day.day, day.revision)
-    for digest, data in (*day.beside.items(), (staged.file_hash, staged.data)):
+    for digest, data in (*day.attachments.items(), (staged.file_hash, staged.data)):
         write_private(folder / digest[:NAMED], data)
     return staged

@@ -50,7 +50,7 @@ UNKNOWN = "unknown"  # in place of a hash that nobody could take
 
 Inputs = Mapping[str, str]  # the keyed hash of each input file, by its name below the input folder
 INPUTS, STATED = "inputs", "stated"
-"""Keys of what is kept of a draw; before there was anything stated, it was the inputs alone."""
+"""Keys of the record of a draw; older records have the inputs alone."""
 FOLDER = "input_folder"  # key of what is stated: the folder that the inputs lay in
 
 
@@ -78,7 +78,7 @@ def input_key(settings: Settings) -> bytes:
 
 
 def hashing(settings: Settings, dumps: Sequence[Dump]) -> Callable[..., Inputs | DumpError]:
-    """Look at the files before they are read; return what hashes each dump once read, if unchanged."""
+    """Look at the files before they are read; return a hash function for unchanged dumps."""
     key, folder = input_key(settings), settings.input_folder
     before = {path: identity_of(path) for dump in dumps for files in dump.files for path in files}
 
@@ -122,13 +122,13 @@ def _keyed_hash(key: bytes, path: Location, until: float) -> str | None:
 
 @dataclass(frozen=True)
 class DrawRecord:
-    """What is kept of a day's draw, in a file that may be gone or edited."""
+    """The record of a day's draw, in a file that may be gone or edited."""
 
     path: Path
     day: date
 
     def keep(self, inputs: Inputs, stated: Mapping[str, Any]) -> None:
-        """Store what a draw is made from, durable before its first sample, and what its statement says."""
+        """Store the inputs and the statement of a draw, durable before its first sample."""
         document = {INPUTS: dict(sorted(inputs.items())), STATED: dict(stated)}
         write_private(self.path, json.dumps(document, indent=1).encode())
 
@@ -184,7 +184,7 @@ PRODUCER = "urn:optstream"
 
 def released_by_lineage(settings: Settings, days: Sequence[date] | None = None) -> frozenset[tuple[str, int]]:
     """The days and revisions, of these days or all, that the lineage has as published; read line by line."""
-    job, told = f"{settings.stream.name}.release", set()
+    job, released = f"{settings.stream.name}.release", set()
     wanted = [day.isoformat().encode() for day in days or ()]
     # a line is searched for one month, and for each day only where it has that
     named = () if days is None else ({day[:7] for day in wanted}, wanted)
@@ -196,13 +196,13 @@ def released_by_lineage(settings: Settings, days: Sequence[date] | None = None) 
                 event = orjson.loads(line)
                 if event["job"]["name"] == job:
                     statement = event["run"]["facets"]["optstream_privacy"]["statement"]
-                    told.add((str(statement["period"]), int(statement["revision"])))
-    return frozenset(told)
+                    released.add((str(statement["period"]), int(statement["revision"])))
+    return frozenset(released)
 
 
 @attr.define
 class PrivacyRunFacet(RunFacet):
-    """What the release protects and what it cost; a facet of our own."""
+    """The release's guarantee and cost; a facet of our own."""
 
     statement: dict[str, Any]
     estimate: str

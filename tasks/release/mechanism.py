@@ -122,7 +122,7 @@ def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None
 
 LARGEST_TOTALS = 2**24  # bytes
 MOST_UNITS = 2**53
-"""Of a total, in units of the resolution: what is more has no answer, which would show after the draw."""
+"""The largest total, in units of the resolution: a larger one would fail after the draw."""
 MOST_NAMED = 12  # facts that one error names
 
 
@@ -161,7 +161,7 @@ def facts_of(settings: Settings, day: date) -> tuple[Fact, ...]:
 
 
 def clashes(settings: Settings, days: Sequence[date]) -> list[str]:
-    """Return what is wrong with the facts of some days."""
+    """Return the problems of the facts of some days."""
     found = []
     for day in days if settings.constraints else ():
         try:

@@ -1,4 +1,4 @@
-"""What people are told: outcomes and budget as plain tables, free of any reading."""
+"""Reports to people: outcomes and budget as plain tables, without any reading."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -66,7 +66,7 @@ def _grant_words(model: PrivacyModel) -> str:
 
 
 class Budget(Printed):
-    """What the guarantee gives any window, what the worst one lost, and what it has left, in its currency."""
+    """The budget of any window, the loss of the worst one, and its remainder, in the guarantee's currency."""
 
     model: InstanceOf[PrivacyModel] = Field(exclude=True)
     window_steps: int = Field(default_factory=lambda known: known["model"].window_length)

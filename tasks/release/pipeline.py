@@ -124,7 +124,7 @@ def stage_releases(run: Run, days: Sequence[Estimated | Staged | Ended]) -> list
 
 
 def publish_releases(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
-    """Publish what was staged, or hold it until its hour; then record it and its lineage. Safe to repeat."""
+    """Publish staged days, or hold them until their hour; record them and their lineage. Safe to repeat."""
     due = each(days, Staged, partial(_renewed_or_held, run))
     return together(due, Staged, partial(publish.publish, run), partial(_recorded, run))
 
@@ -154,7 +154,7 @@ def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
 
 
 def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
-    """Estimate published days anew, the newest first, judge many together, and stage them."""
+    """Estimate published days again, newest first, judge many together, and stage them."""
     estimate_anew = _by_the_newest(run, partial(revise.revise, run, revise.measurements_of(run)))
     judge = partial(estimate.judge, run)
     staged, revised = list[StagedVintage | Ended](), list[Revised | StagedVintage | Ended]()

@@ -32,7 +32,7 @@ from tasks.release.witness import bear_witness, refuse_older
 
 
 def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
-    """Publish what was staged of these days, all or none, safe to repeat; witness before, ledger after."""
+    """Publish these staged days, all or none, safe to repeat; witness before, ledger after."""
 
     def head(known: str | None) -> str:
         """Asked under the publishers' lock: a day that was withdrawn meanwhile is not listed any more."""
@@ -185,7 +185,7 @@ def _staged(run: Run, record: ReleaseRecord, number: int, digest: str) -> Staged
 
 
 def _published(run: Run, day: date, staged: StagedStatement, days: Collection[date]) -> Publication:
-    """Publish the bytes, after what is damaged in their place, of its manifest or beside it is removed."""
+    """Publish the bytes, after removing damaged files: the release, its manifest, its attachments."""
     folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger, mending=days)
 
     def head(known: str | None) -> str:
@@ -211,12 +211,12 @@ def _published(run: Run, day: date, staged: StagedStatement, days: Collection[da
 
 
 def _damage_removed(turn: Transaction, day: date, staged: StagedRelease, statement: ReleaseStatement) -> bool:
-    """Remove what is damaged of the listed release; False where the catalogue does not list it."""
+    """Remove damaged files of the listed release; False where the catalogue does not list it."""
     catalogue = find_catalogue(turn)
     entry = catalogue.entry(day) if catalogue else None
     if entry is None or entry.withdrawn or entry.file_hash != staged.file_hash:
         return False
-    for file, digest in statement.beside:
+    for file, digest in statement.attachments:
         if _is_damaged(turn, file, digest):
             place, _, last = file.rpartition("/")
             turn.remove(place, [last])

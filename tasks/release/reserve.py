@@ -1,4 +1,4 @@
-"""Charge a day's plan to the privacy budget, after a look at what was published before."""
+"""Charge a day's plan to the privacy budget, after checking earlier publications."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -19,7 +19,7 @@ from tasks.release.mechanism import estimate_of, rests_on_known_noise
 from tasks.release.run import Ended, Estimated, Lease, Run, Stage, Staged, Status
 from tasks.release.statement import Estimate, changed_since_draw, described, read_kept
 
-# Which published days are due a new estimate, by what is measured of them and of the days after.
+# Which published days are due a new estimate, by their measurements and those of the days after.
 # An amendment, a change of the hierarchy that is more than new codes, a restatement, a withdrawal, known
 # noise, or a day that is drawn and not published stops it; a day that was never drawn is passed over.
 
@@ -120,7 +120,7 @@ def check_later(run: Run, due: Due) -> None:
     if gone:
         raise LedgerError(
             f"{gone[0]} was taken back or restated, or its noise became known: the new estimate of "
-            f"{due.day} that rests on it is not shown; the next run estimates it anew"
+            f"{due.day} that rests on it is not shown; the next run estimates it again"
         )
 
 
@@ -128,7 +128,7 @@ def check_later(run: Run, due: Due) -> None:
 
 MOST_KEPT = 32  # days' measurements in memory, without what they remember of the days before
 Stored = Callable[[date, str | None, bool], Measured]
-"""Gives a day's measurements by their hash, with what they remember of the days before or without."""
+"""Gives a day's measurements by their hash, with or without their memory of earlier days."""
 
 
 @dataclass(frozen=True)
@@ -182,16 +182,16 @@ def measurements_of(run: Run) -> Stored:
 
 
 def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ended:
-    """Hold the day and estimate it anew; or take up what was staged of it before. Draws and costs nothing."""
+    """Hold the day and estimate it again, or take up what was staged before. Draws and costs nothing."""
     day, revision, now = due.day, due.revision, run.clock()
     try:
         held = run.ledger.revise(run.key(day, revision), run.owner, now, run.lease)
     except HeldError:
-        return due.ended(Status.UNCHANGED, "another run estimates it anew")
+        return due.ended(Status.UNCHANGED, "another run estimates it again")
     known = run.ledger.vintages_of(run.key(day, revision))
     same = bool(known) and known[-1].basis == due.basis
     if same and known[-1].published:
-        return due.ended(Status.UNCHANGED, "estimated anew by another run")
+        return due.ended(Status.UNCHANGED, "estimated again by another run")
     estimated = _new_estimate(run, stored, due, run.record(day, revision))
     if isinstance(estimated, str):
         return due.ended(Status.UNCHANGED, estimated)

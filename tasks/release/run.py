@@ -154,11 +154,11 @@ class Drawn(Held):
 
 @dataclass(frozen=True)
 class Estimated(Held):
-    """A release as rows that no contract judged yet. beside: the files that its statement names, by hash."""
+    """A release as rows that no contract judged yet. attachments: the files its statement names, by hash."""
 
     rows: "pl.DataFrame" = field(repr=False)
     statement: ReleaseStatement = field(repr=False)
-    beside: Mapping[str, bytes] = field(repr=False)
+    attachments: Mapping[str, bytes] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ def and_after(ended: Sequence[Ended], work: Callable[[], Sequence[Ended]]) -> li
         what = (
             "only what follows the days, new estimates or pages (`optstream report` writes them); the days "
         )
-        after.append(last.ended(last.outcome.status, f"{what}are as told: {last.outcome.message}"))
+        after.append(last.ended(last.outcome.status, f"{what}are as reported: {last.outcome.message}"))
     return [*ended, *after]
 
 
@@ -401,7 +401,7 @@ def void(run: Run, day: Stage, reason: str) -> None:
 
 
 def release_lease(settings: Settings, ledger: Ledger, day: date, why: str, now: datetime) -> datetime:
-    """End the lease of whoever holds the newest revision of a day, and fence that run off; return its end."""
+    """End the lease on the newest revision of a day and fence its run off; return the end."""
     now = ledger.lease_time(now)
     record = ledger.latest(settings.stream.name, day.isoformat())
     if record is None or record.lease_until <= now:

@@ -1,4 +1,4 @@
-"""What a release says about itself, from configuration and spends."""
+"""The statement of a release, from configuration and spends."""
 
 import json
 import math
@@ -29,7 +29,7 @@ from optstream.catalogue import (
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import LARGEST_ERRORS
 from optstream.catalogue.measurements import encode_measurements
-from optstream.catalogue.read import read_beside, read_statement
+from optstream.catalogue.read import read_attachment, read_statement
 from optstream.catalogue.stage import statement_in
 from optstream.catalogue.standard_errors import Replicates, encode_replicates, replicate_columns
 from optstream.catalogue.statement import TREE, Consistency, Constraints, Known, noise_scales
@@ -180,7 +180,7 @@ def with_files(
     """A release with its files: staged, published or made again. Raises LedgerError if they are lost."""
     found: dict[str, bytes] = {}
     settings, day, revision = run.settings, statement.period, statement.revision
-    for name, digest in statement.beside:
+    for name, digest in statement.attachments:
         with suppress(LedgerError, OSError):
             found[digest] = read_verified(settings.staging_of(day, revision), digest)
             continue
@@ -198,14 +198,14 @@ def with_files(
             continue
         with suppress(OptStreamError, OSError):
             storage = open_storage(settings.published_folder)
-            found[digest] = read_beside(storage, day, name, digest, LARGEST_ERRORS)
+            found[digest] = read_attachment(storage, day, name, digest, LARGEST_ERRORS)
             continue
         with suppress(OptStreamError):
             made = _replicates(settings, day, again())
             data = b"" if made is None else encode_replicates(made)
             if sha256(data).hexdigest() == digest:
                 found[digest] = data
-    return replace(staged, beside=found)
+    return replace(staged, attachments=found)
 
 
 def _measurements(
@@ -232,7 +232,7 @@ def _replicates(settings: Settings, day: date, release: Release) -> Replicates |
     return Replicates.labelled(day, drawn[0], nodes, release.unbounded, drawn[1], first_step)
 
 
-# The statement: what was kept with the draw, and what is of the estimate.
+# The statement: facts recorded with the draw, and facts of the estimate.
 
 INPUT = ("bounds", "metered")
 """Keys of how readings were taken in; absent in what earlier versions kept: then they are not recorded."""
@@ -305,7 +305,7 @@ def described(
 
 
 def facts_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechanism) -> dict[str, Any]:
-    """What is kept with a draw, JSON-ready: what a statement says of it, and what it was drawn of."""
+    """The record of a draw, JSON-ready: its part of the statement, and its inputs."""
     return {
         "times": _times(settings, day),
         FOLDER: str(settings.input_folder),
@@ -321,17 +321,17 @@ def facts_of_draw(settings: Settings, day: date, revision: int, mechanism: Mecha
 def _as_drawn(settings: Settings, record: ReleaseRecord, now: ReleaseStatement) -> ReleaseStatement:
     """The statement with the facts of the draw as kept with it, staged or listed. Raises PublicationError."""
     draw = record_of_draw(settings, now.period, now.revision, record.measurements_hash)
-    told = draw.stated()
-    if told is None:
+    recorded = draw.stated()
+    if recorded is None:
         if not now.vintage:
             return now.changed(bounds=None, metered=None)
         first = None
         with suppress(LedgerError, PublicationError):
             kept = read_verified(settings.staging_of(now.period, now.revision), record.staged_hash)
             first = statement_in(kept)
-        told = (first or _listed(settings, now)).to_json()
+        recorded = (first or _listed(settings, now)).to_json()
     known: dict[str, Any] = {"supplier_rounding": "0", **dict.fromkeys(INPUT)} | {
-        key: told[key] for key in OF_THE_DRAW if key in told
+        key: recorded[key] for key in OF_THE_DRAW if key in recorded
     }
     drawn = known.get("mechanism", now.mechanism)
     own, other = (
@@ -349,14 +349,14 @@ def _as_drawn(settings: Settings, record: ReleaseRecord, now: ReleaseStatement) 
 def changed_since_draw(settings: Settings, record: ReleaseRecord) -> str | None:
     """Why the present configuration or time zone data would estimate a day falsely, if they would."""
     day = period_from(record.period)
-    told = record_of_draw(settings, day, record.revision, record.measurements_hash).stated()
-    if not told:
+    recorded = record_of_draw(settings, day, record.revision, record.measurements_hash).stated()
+    if not recorded:
         return None
-    drawn, now = told.get("mechanism", {}), settings.describe_mechanism(day)
+    drawn, now = recorded.get("mechanism", {}), settings.describe_mechanism(day)
     for place, before, configured in (
         ("[mechanism] name", drawn.get("name"), now.get("name")),
         ("[features]", drawn.get("features"), now.get("features")),
-        ("first and last step by the time zone data", told.get("times"), _times(settings, day)),
+        ("first and last step by the time zone data", recorded.get("times"), _times(settings, day)),
     ):
         texts = json.dumps(before), json.dumps(configured)  # with their order
         if texts[0] != texts[1]:

@@ -26,7 +26,7 @@ Grants = Mapping[str, Heads]
 
 
 def bear_witness(settings: Settings, ledger: Ledger, recorded: str = "") -> None:
-    """Tell the witnesses how far the ledger is; raise LedgerError if it is behind, or one is away."""
+    """Write the ledger head to the witnesses; raise LedgerError if it is behind, or one is away."""
 
     grant = settings.privacy.population
 
@@ -44,7 +44,7 @@ def bear_witness(settings: Settings, ledger: Ledger, recorded: str = "") -> None
         except (OSError, PublicationError) as error:
             said = error.strerror if isinstance(error, OSError) else error
             raise LedgerError(
-                f"{place} cannot be told how far the ledger is ({said}): {recorded}nothing is drawn before "
+                f"the ledger head cannot be written to {place} ({said}): {recorded}nothing is drawn before "
                 "it is; see [trusted] of the configuration"
             ) from error
 
@@ -71,7 +71,7 @@ def behind(settings: Settings, ledger: Ledger) -> list[str]:
 
 
 def older_places(settings: Settings, ledger: Ledger) -> list[str]:
-    """Which witnesses do not know what was staged and listed since, and so are older copies, a line each."""
+    """Witnesses that lack later staged and listed releases, and so are older copies, one line each."""
     shown, said = ledger.last_shown(settings.stream.name), []
     for place in settings.witness_places:
         with suppress(LedgerError, OSError, PublicationError):  # `behind` says these
@@ -123,7 +123,7 @@ def _change(place: Location, work: Callable[[Grants], Grants]) -> None:
 
 
 def _read(place: Location) -> tuple[Grants, str | None]:
-    """What a place knows, and in a store its tag. Raises LedgerError for what is not a witness."""
+    """The heads that a place knows, and in a store its tag. Raises LedgerError for another file."""
     tag = None
     try:
         if isinstance(place, Path):
@@ -141,7 +141,7 @@ def _read(place: Location) -> tuple[Grants, str | None]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LedgerError(
             f"{place / NAME} is not what OptStream wrote: restore it from a copy. If there is none, see that "
-            "the ledger is the newest, then remove the file: the next run writes it anew"
+            "the ledger is the newest, then remove the file: the next run writes it again"
         ) from error
 
 
@@ -150,8 +150,8 @@ def _heads(streams: Mapping[str, Any]) -> Heads:
 
 
 def _to_bytes(grants: Grants) -> bytes:
-    told = {
+    known_heads = {
         grant: {name: {"events": n_events, "head": head} for name, (n_events, head) in heads.items()}
         for grant, heads in grants.items()
     }
-    return json.dumps({"format": FORMAT, "grants": told}, indent=1, sort_keys=True).encode()
+    return json.dumps({"format": FORMAT, "grants": known_heads}, indent=1, sort_keys=True).encode()

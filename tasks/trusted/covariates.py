@@ -104,7 +104,7 @@ def _published_rows(asked: Asked) -> pl.DataFrame:
 
 
 def _bytes_of(asked: Asked) -> bytes:
-    """Return what is in the file whose hash the configuration names. Raises DumpError for another one."""
+    """Return the content of the file whose hash the configuration names. Raises DumpError for another one."""
     path, file = asked.given.path, asked.place
     if asked.given.sha256 is None or not file.exists():
         found = "a folder without a catalogue" if file.is_dir() else "another" if file.exists() else "nothing"
@@ -229,7 +229,7 @@ CONFIGURATION = "optstream.toml"
 MOST_ABOVE = 64
 """Folders above a place: what was delivered may be a link into thousands, each with a long file to read."""
 UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, TypeError)
-"""What is raised over a file that is none or names no folder, and over a link to itself."""
+"""Errors of a file that is none or names no folder, and of a link to itself."""
 
 
 def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
@@ -268,7 +268,7 @@ LARGEST_ANSWER = 2**26
 
 @dataclass(frozen=True)
 class Covariates:
-    """What was read; of what could not be, by name, the place, the rule and the remedy."""
+    """The read covariates; for each failed one, by name, the place, the rule and the remedy."""
 
     read: tuple[Covariate, ...]
     unread: Mapping[str, str]

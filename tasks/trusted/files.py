@@ -69,7 +69,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """What lies in a folder, by name; nothing where there is no such folder."""
+    """The contents of a folder, by name; nothing where there is no such folder."""
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 

@@ -1,4 +1,4 @@
-"""What is true of a mechanism stands in its class: no code beside it asks for a name or a class."""
+"""A mechanism's facts stand in its class: no other code asks for its name or class."""
 
 import ast
 from pathlib import Path

@@ -40,7 +40,7 @@ def test_every_broken_row_is_found_in_the_suites_order():
 
 
 @pytest.mark.parametrize(
-    ("metrics", "told"),
+    ("metrics", "message"),
     [
         (frame().drop("b"), "no metric in some row of b"),
         (frame(a=[0, None, 0]), "no metric in some row of a"),
@@ -48,8 +48,8 @@ def test_every_broken_row_is_found_in_the_suites_order():
         (frame().clear(), "there is no row of metrics"),
     ],
 )
-def test_metrics_that_are_not_there_are_no_pass(metrics, told):
-    with pytest.raises(ContractError, match=told):
+def test_metrics_that_are_not_there_are_no_pass(metrics, message):
+    with pytest.raises(ContractError, match=message):
         judge(CONTRACT, metrics)
 
 

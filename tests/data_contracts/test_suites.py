@@ -64,7 +64,7 @@ def test_a_sound_release_passes_in_any_order_of_rows():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "message"),
     [
         (rows(VALUES)[1:], "must have a row for each node and step"),
         (pl.concat([rows(VALUES), rows(VALUES)[:1]]), "must have each node and step once"),
@@ -84,8 +84,8 @@ def test_a_sound_release_passes_in_any_order_of_rows():
         (rows(VALUES - TREE.add_up(np.full((3, 4), 1e-9))), "must be at or above the lower bound"),
     ],
 )
-def test_what_must_not_be_published_is_refused_by_its_rule(frame, told):
-    with pytest.raises(ContractError, match=told) as caught:
+def test_what_must_not_be_published_is_refused_by_its_rule(frame, message):
+    with pytest.raises(ContractError, match=message) as caught:
         check(frame)
     assert "the release of 2025-01-15 is not published" in str(caught.value)
 
@@ -110,8 +110,8 @@ def test_the_bound_counts_for_each_leaf_below():
 @pytest.mark.parametrize("key", LINEAGE)
 def test_each_part_of_the_lineage_that_is_absent_is_counted(key):
     statements = (STATEMENT, *({**STATEMENT, key: empty} for empty in (None, "", [])))
-    told = [metrics_of(rows(VALUES), statement=one)["lineage_absent"].sum() for one in statements]
-    assert told == [0, 1, 1, 1]
+    message = [metrics_of(rows(VALUES), statement=one)["lineage_absent"].sum() for one in statements]
+    assert message == [0, 1, 1, 1]
 
 
 @pytest.mark.slow

@@ -29,20 +29,20 @@ def written(folder, name="night.json", **changes):
     (folder / name).write_text(json.dumps(document))
 
 
-def told(folder):
+def verdicts(folder):
     return [(suite.name, judge_user_suite(suite, FRAME)[1]) for suite in user_suites(folder)]
 
 
 def test_a_suite_of_the_librarys_own_json_holds_or_does_not(tmp_path):
     written(tmp_path)
-    assert told(tmp_path) == [("night", None)]
+    assert verdicts(tmp_path) == [("night", None)]
     written(tmp_path, kwargs={"column": "rows", "max_value": 71})
-    assert told(tmp_path) == [("night", "does not hold: expect_column_mean_to_be_between(rows)")]
+    assert verdicts(tmp_path) == [("night", "does not hold: expect_column_mean_to_be_between(rows)")]
 
 
 def test_a_python_file_gives_its_suite(tmp_path):
     (tmp_path / "loads.py").write_text(PYTHON)
-    assert told(tmp_path) == [("loads", "does not hold: expect_column_max_to_be_between(rows)")]
+    assert verdicts(tmp_path) == [("loads", "does not hold: expect_column_max_to_be_between(rows)")]
 
 
 @pytest.mark.parametrize("open_one", ["file", "folder"])
@@ -51,7 +51,7 @@ def test_a_python_file_that_others_may_write_is_not_run(tmp_path, open_one):
     folder.mkdir()
     (folder / "loads.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     (folder if open_one == "folder" else folder / "loads.py").chmod(0o777)
-    ((name, words),) = told(folder)
+    ((name, words),) = verdicts(folder)
     assert (name, words.split(":")[0]) == ("loads", "was not run")
     assert not (tmp_path / "ran").exists()
 
@@ -70,17 +70,17 @@ def test_a_python_file_that_others_may_write_is_not_run(tmp_path, open_one):
 )
 def test_a_file_that_is_no_suite_is_a_problem_and_raises_nothing(tmp_path, name, content, words):
     (tmp_path / name).write_text(content)
-    ((_, said),) = told(tmp_path)
+    ((_, said),) = verdicts(tmp_path)
     assert words in said
 
 
 def test_an_expectation_that_the_library_does_not_know_is_a_problem_not_a_pass(tmp_path):
     written(tmp_path, type="expect_column_mean_to_be_betwen")
-    ((_, said),) = told(tmp_path)
+    ((_, said),) = verdicts(tmp_path)
     assert "has an expectation that the library does not know" in said
 
 
-def test_an_expectation_that_cannot_be_evaluated_is_told(tmp_path):
+def test_an_expectation_that_cannot_be_evaluated_is_reported(tmp_path):
     written(tmp_path, kwargs={"column": "nowhere", "max_value": 1})
-    ((_, said),) = told(tmp_path)
+    ((_, said),) = verdicts(tmp_path)
     assert said == "does not hold: expect_column_mean_to_be_between(nowhere) could not be evaluated"

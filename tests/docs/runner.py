@@ -44,8 +44,8 @@ class Ran:
     skipped: str = ""
 
     def __str__(self) -> str:
-        told = f"skipped: {self.skipped}" if self.skipped else f"{self.seconds:.1f} s"
-        return f"{self.place}: {self.words}  [{told}]"
+        result = f"skipped: {self.skipped}" if self.skipped else f"{self.seconds:.1f} s"
+        return f"{self.place}: {self.words}  [{result}]"
 
 
 class Directive:

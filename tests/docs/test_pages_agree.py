@@ -44,17 +44,17 @@ def test_every_numbered_statement_has_its_row(key):
 
 def test_every_entry_has_what_its_state_asks():
     for key, entry in ENTRIES:
-        told = f"{key}, {entry['at']}"
-        assert set(entry) <= {"at", "what", "state", "code", "tests", "found", "differs", "why"}, told
-        assert entry["state"] in STATES, told
-        assert entry["what"], told
+        place = f"{key}, {entry['at']}"
+        assert set(entry) <= {"at", "what", "state", "code", "tests", "found", "differs", "why"}, place
+        assert entry["state"] in STATES, place
+        assert entry["what"], place
         if entry["state"] == "left out":
-            assert entry.get("why"), told
+            assert entry.get("why"), place
         else:
-            assert entry.get("code"), told
-            assert "why" not in entry, told
-        assert entry["state"] != "built" or entry.get("tests"), told
-        assert entry["state"] != "measured" or re.search(r"\d", entry.get("found", "")), told
+            assert entry.get("code"), place
+            assert "why" not in entry, place
+        assert entry["state"] != "built" or entry.get("tests"), place
+        assert entry["state"] != "measured" or re.search(r"\d", entry.get("found", "")), place
 
 
 def test_what_is_named_is_there():

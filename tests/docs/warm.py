@@ -114,7 +114,7 @@ def _answer(call: socket.socket, streams: list[int], words: list[str], folder: s
         sandbox.IDLE.append(_forked_reader())
     code = _run()
     # no more of an end than this: taking down the libraries that it was born with takes a second. So SQLite's
-    # log may stay beside the ledger, as after a kill; the next command reads it
+    # log may stay next to the ledger, as after a kill; the next command reads it
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -35,7 +35,7 @@ class Bench:
         return make_world(self.folder / f"world-{next(self.numbers)}", self.folder / "dumps", url, mechanism)
 
     def night(self, world: World, days: Sequence[date] = DAYS[:1], **more: object) -> Night:
-        """A run of its own owner, of the first day unless told otherwise."""
+        """A run of its own owner, of the first day by default."""
         fields = {"owner": f"owner {next(self.numbers)}", **more}
         return Night(str(world.folder), iso(days), **fields)  # type: ignore[arg-type]
 

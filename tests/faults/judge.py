@@ -31,7 +31,7 @@ UNDER_WAY = (
     "is not of index.html",
     "answers of other releases",
 )
-"""What a run may leave for the next one: files that no reader is told of, of values and of errors; a page,
+"""What a run may leave for the next one: files that no index lists, of values and of errors; a page,
 descriptions (and the card) or answers that are one run behind. Of these none may be half a file at any time,
 and none may be there, or behind, at the end."""
 
@@ -180,7 +180,7 @@ class Judge:
             report.exists() and f'<th scope="row">{day_in_words(day)}</th><td>void</td>' in report.read_text()
         )
         if last is None or last.is_good or not named:
-            return [f"LOST: {day} is VOID and nobody is told"]
+            return [f"LOST: {day} is VOID and nobody is alerted"]
         return []
 
     def _sharpened(self, books: Books) -> list[str]:
@@ -232,7 +232,7 @@ class Judge:
 
 
 def half_files(folder: Path) -> list[str]:
-    """What beside the data a reader would find half-written."""
+    """Files other than data that a reader would find half-written."""
     names = [*DESCRIPTIONS, ABOUT, PAGE]
     return [f"half of {name}" for name in names if (folder / name).exists() and _is_half(folder / name)]
 

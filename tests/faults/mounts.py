@@ -1,4 +1,4 @@
-"""Real mounts, where whoever runs the tests may make them."""
+"""Real mounts, where the user who runs the tests may make them."""
 
 import os
 import subprocess

@@ -91,7 +91,7 @@ class LoggedNoise:
             os.write(log, self._line.encode())
             os.close(log)
         if self._raises and self._calls > 2:
-            raise MemoryError("as told")
+            raise MemoryError("on purpose")
         return secure_noise().discrete_laplace(scale, size)
 
 
@@ -153,13 +153,13 @@ def _ordered(night: Night, run: Run) -> list[Ended]:
     """What a person declares instead of a night's work; else the days released."""
     days = [Requested(date.fromisoformat(day)) for day in night.days]
     if night.withdraw:
-        return each(days, Requested, partial(withdraw, run, reason="as told"))
+        return each(days, Requested, partial(withdraw, run, reason="on purpose"))
     if night.compromise:
         for one in days:
-            compromise(run.settings, run.ledger, one.day, "as told", run.clock())
+            compromise(run.settings, run.ledger, one.day, "on purpose", run.clock())
         return []
     if night.amend:
-        declare(run.settings, run.ledger, "as told", run.clock())
+        declare(run.settings, run.ledger, "on purpose", run.clock())
         return []
     return _released(run, days)
 

@@ -158,17 +158,17 @@ def test_a_day_that_stays_unfinished(judge, state):
     assert f"LOST: {DAY} is {state}" in verdict(judge)
 
 
-def test_a_void_day_that_nobody_is_told_of(sqlite_bench):
+def test_a_void_day_without_an_alert(sqlite_bench):
     world = sqlite_bench.world()
     sqlite_bench.run(world, raises=True)
     failed = LastWords({DAY.isoformat(): "void"})
     judge = Judge(world)
     assert judge.at_the_end([DAY], failed) == []
-    assert "nobody is told" in " ".join(judge.at_the_end([DAY], SAID))
+    assert "nobody is alerted" in " ".join(judge.at_the_end([DAY], SAID))
     # but who withdrew it himself
     assert judge.at_the_end([DAY], SAID, {DAY.isoformat()}) == []
     world.settings.report_file.unlink()
-    assert "nobody is told" in " ".join(judge.at_the_end([DAY], failed))
+    assert "nobody is alerted" in " ".join(judge.at_the_end([DAY], failed))
 
 
 def test_a_published_day_that_is_not_listed(judge):

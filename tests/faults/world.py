@@ -45,7 +45,7 @@ folder = "trusted"
 url = "{ledger}"
 """
 NOT_RESTATED, RESTATED = 'restatement_share = "0"', 'restatement_share = "1/4"'
-"""A line of [budget] for worlds in which days are released anew."""
+"""A line of [budget] for worlds in which days are released again."""
 SAMPLING = """[sampling]
 method = "equally_spaced"
 n_samples = 6

@@ -1,4 +1,4 @@
-"""Who hears of alarms in the tests: a webhook and a mail server on loopback, with the times of arrival."""
+"""Receivers of alarms in the tests: a webhook and a mail server on loopback, with times of arrival."""
 
 import json
 import socketserver

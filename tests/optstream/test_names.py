@@ -53,9 +53,9 @@ def test_nothing_else_is_at_the_top():
 
 
 def test_type_checkers_and_dir_know_the_same_names():
-    told = [(name.name, name.asname) for node in STUB.body for name in node.names]
-    assert sorted(name for name, _ in told) == sorted(optstream.__all__)
-    assert all(name == said for name, said in told)  # `as` makes it public for type checkers
+    declared = [(name.name, name.asname) for node in STUB.body for name in node.names]
+    assert sorted(name for name, _ in declared) == sorted(optstream.__all__)
+    assert all(name == said for name, said in declared)  # `as` makes it public for type checkers
 
 
 def test_a_name_that_is_not_there_is_refused():

@@ -83,11 +83,11 @@ def main() -> None:
     bad = 0
     for name in given.input or NAMES:
         for generator in given.generator or GENERATORS:
-            told = _in_a_process(name, generator, given.runs, given.seed, given.found)
-            crashes = sum(told["crashes"].values())
-            bad += crashes + told["spends"]
-            print(row(name, generator, told["runs"], crashes, told["spends"], f"{told['seconds']:.0f}"))
-            for key, count in told["crashes"].items():
+            result = _in_a_process(name, generator, given.runs, given.seed, given.found)
+            crashes = sum(result["crashes"].values())
+            bad += crashes + result["spends"]
+            print(row(name, generator, result["runs"], crashes, result["spends"], f"{result['seconds']:.0f}"))
+            for key, count in result["crashes"].items():
                 print(f"    {count} times {key}; see {given.found}")
             sys.stdout.flush()
     sys.exit(bad > 0)
@@ -104,15 +104,15 @@ def _in_a_process(name: str, generator: str, runs: int, seed: int, found: Path) 
         with log.open("wb") as file:
             code = subprocess.run(command, env=environment, stdout=file, stderr=file, cwd=folder).returncode
         empty = {"runs": 0, "crashes": {}, "spends": 0, "seconds": 0.0, "examples": {}}
-        told: dict[str, Any] = json.loads(tally.read_text()) if tally.exists() else empty
-        if code or told["runs"] < runs:
-            told["crashes"][f"the process ended with {code}"] = 1
-            told["examples"]["the process"] = log.read_text(errors="replace")[-5000:]
-        if told["examples"]:
+        result: dict[str, Any] = json.loads(tally.read_text()) if tally.exists() else empty
+        if code or result["runs"] < runs:
+            result["crashes"][f"the process ended with {code}"] = 1
+            result["examples"]["the process"] = log.read_text(errors="replace")[-5000:]
+        if result["examples"]:
             found.mkdir(exist_ok=True)
             path = found / f"{name}-{generator}-{seed}.txt"
-            path.write_text("\n".join(f"{key}\n{text}" for key, text in told["examples"].items()))
-        return told
+            path.write_text("\n".join(f"{key}\n{text}" for key, text in result["examples"].items()))
+        return result
 
 
 def _one(name: str, generator: str, runs: int, seed: int, tally: Path) -> None:

@@ -19,7 +19,7 @@ from tasks.release.run import terms_of
 from tests.properties import catalogues, configurations, dumps, hierarchies, measurements
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered
-from tests.properties.world import World, told
+from tests.properties.world import World, refusal_of
 
 CHANGES = """
 [[input.changes]]
@@ -66,7 +66,7 @@ def read_configuration(world: World, content: bytes) -> str | None:
         assert staged.is_relative_to(settings.trusted_folder)
         mechanism_for(settings, FIRST_DAY)
 
-    return told(read)
+    return refusal_of(read)
 
 
 def read_hierarchy(world: World, case: tuple[str, bytes]) -> str | None:
@@ -83,7 +83,7 @@ def read_hierarchy(world: World, case: tuple[str, bytes]) -> str | None:
             assert "/" not in node
             assert node not in ("", ".", "..")
 
-    return told(read)
+    return refusal_of(read)
 
 
 def read_dumps(world: World, case: tuple[str, Any], how: Callable[..., list[str]] = World.take) -> list[str]:
@@ -108,11 +108,11 @@ def read_folder(world: World, case: dict[str, bytes]) -> list[str | None]:
         lambda: read_published(world.hostile, verify=True),
         check,
     )
-    return [told(reader) for reader in readers]
+    return [refusal_of(reader) for reader in readers]
 
 
 def read_measurements(_world: World, content: bytes) -> str | None:
-    return told(lambda: Measured.from_bytes(content))
+    return refusal_of(lambda: Measured.from_bytes(content))
 
 
 def _as_hierarchy(data: bytes) -> tuple[str, bytes]:

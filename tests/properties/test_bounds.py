@@ -90,9 +90,9 @@ REFUSED = (
 )
 
 
-@pytest.mark.parametrize(("old", "new", "told"), REFUSED, ids=lambda text: f"{text:.30}")
-def test_a_configuration_has_bounds(refusal, old, new, told):
-    assert told in refusal(old, new)
+@pytest.mark.parametrize(("old", "new", "refused"), REFUSED, ids=lambda text: f"{text:.30}")
+def test_a_configuration_has_bounds(refusal, old, new, refused):
+    assert refused in refusal(old, new)
 
 
 def test_a_hierarchy_file_that_claims_a_trillion_rows_is_refused_unread(refusal, tmp_path, monkeypatch):
@@ -104,7 +104,7 @@ def test_a_hierarchy_file_that_claims_a_trillion_rows_is_refused_unread(refusal,
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "refused"),
     [
         (rows_everywhere(HUGE), "part-0.parquet: must claim at most 2,147,483,648 rows"),
         (total_only, "part-0.parquet: must be a readable Parquet file"),
@@ -112,13 +112,13 @@ def test_a_hierarchy_file_that_claims_a_trillion_rows_is_refused_unread(refusal,
     ],
 )
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
-def test_a_dump_that_claims_too_much_is_refused_unread(world, monkeypatch, schema, change, told):
+def test_a_dump_that_claims_too_much_is_refused_unread(world, monkeypatch, schema, change, refused):
     whole_file = sound(FIRST_DAY, metered=schema == "metered")
     files = {"region=84": whole_file, "region=11": claiming(whole_file, change)}
     world.empty()
     world.deliver([[Delivered(folder, (("part-0.parquet", file),)) for folder, file in files.items()]])
     (message,) = world.take(schema, [FIRST_DAY])
-    assert told in message
+    assert refused in message
     assert world.n_spends == 0
 
 
@@ -168,22 +168,22 @@ def test_a_published_file_that_is_a_pipe_or_a_loop_is_refused(world, name, link)
     target = "fifo" if link == "fifo" else name.rsplit("/")[-1]
     folder = publish(world, {name: f"link:{target}".encode()})
     try:
-        told = "; ".join(check_files(folder))
+        refused = "; ".join(check_files(folder))
     except PublicationError as error:
-        told = str(error)
-    assert told
+        refused = str(error)
+    assert refused
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "refused"),
     [
         (rows_everywhere(HUGE), "may claim at most 67,108,864 rows"),
         (rows_everywhere(2**26 + 1), "may claim at most 67,108,864 rows"),
         (total_only, "is not whole Parquet"),
     ],
 )
-def test_a_release_that_claims_too_much_is_refused_unread(change, told):
-    with pytest.raises(PublicationError, match=told):
+def test_a_release_that_claims_too_much_is_refused_unread(change, refused):
+    with pytest.raises(PublicationError, match=refused):
         decode(claiming(whole()[RELEASE], change))
 
 

@@ -25,8 +25,8 @@ def test_hostile_input_is_read_or_refused_and_costs_nothing(world, source):
     )
     @given(source.cases)
     def run(case):
-        told = source.read(world, case)
-        (refused if told and told != [None] * 4 else read).append(case)
+        refusals = source.read(world, case)
+        (refused if refusals and refusals != [None] * 4 else read).append(case)
         assert world.n_spends == 0
 
     run()
@@ -37,6 +37,6 @@ def test_hostile_input_is_read_or_refused_and_costs_nothing(world, source):
 @pytest.mark.parametrize("source", INPUTS, ids=lambda source: source.name)
 def test_seeds_of_the_fuzzer_without_grammar_are_read(world, source):
     """Else it would only ever see the first check."""
-    told = [source.read(world, source.from_bytes(seed)) for seed in source.seeds()]
-    assert not told[-1] or told[0] in (None, [None] * 4), told
+    refusals = [source.read(world, source.from_bytes(seed)) for seed in source.seeds()]
+    assert not refusals[-1] or refusals[0] in (None, [None] * 4), refusals
     assert world.n_spends == 0

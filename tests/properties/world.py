@@ -65,7 +65,7 @@ class World:
 
     @property
     def n_spends(self) -> int:
-        """What the ledger beside holds: spends, and reservations that would charge one."""
+        """The spends of the other ledger, and the reservations that would charge one."""
         return self._count("spends") + self._count("releases")
 
     def _count(self, table: str) -> int:
@@ -132,20 +132,20 @@ class World:
         if reserved:
             self.renew()
         assert n_charged == len(reserved), "something was charged for nothing"
-        told = []
+        texts = []
         for work in works:
             if isinstance(work, Ended):
                 if work.outcome.status is Status.FAILED:
                     self._raise_plainly(run, work)
-                told.append(work.outcome.message)
-        assert not any(CANARY_TEXT in text for text in told), "an outcome shows a reading"
-        return told
+                texts.append(work.outcome.message)
+        assert not any(CANARY_TEXT in text for text in texts), "an outcome shows a reading"
+        return texts
 
     def ingest(self, schema: str, days: Sequence[date]) -> list[str]:
         """Find and read the dumps; the words of each day that is refused. Only a whole one is a period."""
         settings = self.settings[schema]
         found = discover(settings, days)
-        told = [str(entry) for entry in found.values() if isinstance(entry, OptStreamError)]
+        texts = [str(entry) for entry in found.values() if isinstance(entry, OptStreamError)]
         sound = []
         for dump in found.values():
             # apart, as the night does; then, where that ended nothing, here: a fuzzer sees what is reached
@@ -154,14 +154,14 @@ class World:
                     self._apart(settings, [dump])
                     sound.append(dump)
             except DumpError as error:
-                told.append(str(error))
+                texts.append(str(error))
         for day in ingest(settings, sound):
             if day.period is None:
-                told.append(repr(day))
+                texts.append(repr(day))
             else:
                 assert self._is_sound(schema, day.day), f"{day.day} became a period, and is not whole"
-        assert not any(CANARY_TEXT in text for text in told), "an error shows a reading"
-        return told
+        assert not any(CANARY_TEXT in text for text in texts), "an error shows a reading"
+        return texts
 
     def _run(self, schema: str) -> Run:
         settings = self.settings[schema]
@@ -197,7 +197,7 @@ class World:
         return True
 
 
-def told(read) -> str | None:
+def refusal_of(read) -> str | None:
     """What the reader refuses with, None if it reads; any other exception passes, and one with a canary."""
     refused = None
     try:

@@ -1,6 +1,6 @@
 """No canary leaves: everything that two runs of the command left is searched, but dumps and raw state.
 
-`make canary` prints the places searched. The run of aggregated dumps beside a server is tried by night.
+`make canary` prints the places searched. The run of aggregated dumps with a server is tried by night.
 """
 
 import json

@@ -243,7 +243,7 @@ class Installation:
         path.write_text(released_by(mechanism, path.read_text(), keys))
 
     def copy_ledger(self):
-        """A whole copy of the ledger as it is now, whoever has it open."""
+        """A whole copy of the ledger as it is now, even while it is open."""
         copy, ledger = self.folder / "older.sqlite", self.folder / "trusted/ledger.sqlite"
         with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
             source.backup(target)

@@ -45,15 +45,15 @@ def restore(past: Past, restored: Restored, days: Sequence[date] = DAYS) -> Tall
     """Bring the backups back, run these days, and judge."""
     world = past.lay(restored)
     hours = 2.0 * len(past.moments) + 2
-    told = _told_before(world)
+    alerted = _alerted_before(world)
     _, words = past.bench.run(world, days, hours=hours)
     tally = Tally(tried=1)
     broken = [*_judged(past, world, restored), *(_stale(world) if words and words.is_good else ())]
     for moment in past.moments[: restored.newest + 1]:
         tally.releases_checked += len(moment.sights)
-    told = told or _is_told(words)
-    if past.forgotten(restored) and not told:
-        broken.append(f"NOBODY IS TOLD: {words}")
+    alerted = alerted or _is_alert(words)
+    if past.forgotten(restored) and not alerted:
+        broken.append(f"NOBODY IS ALERTED: {words}")
     if "ledger" in restored.stores and not past.knowable(restored) and not past.blind(restored):
         broken = [line for line in broken if line.startswith("DOUBLE SPEND")]
     tally.broken += [f"{line} [{restored.name}; {'; '.join(past.story)}]" for line in broken]
@@ -94,7 +94,7 @@ def _drawn_again(past: Past, world: World, restored: Restored, seen: set[Release
 
 
 def _stale(world: World) -> Iterator[str]:
-    """Pages and descriptions are nothing to be missed as long as a night makes them anew."""
+    """Pages and descriptions may be missing: the next night rebuilds them."""
     with suppress(OptStreamError):
         found = check_files(world.settings.published_folder)
         yield from (f"STALE: {line}" for line in found if "is not of" in line)
@@ -104,7 +104,7 @@ def _epsilon(amended: bool) -> Fraction:
     return Fraction(AMENDED[amended].split('"')[1])
 
 
-def _told_before(world: World) -> bool:
+def _alerted_before(world: World) -> bool:
     """Whether `optstream ledger verify` says that something is wrong, or that a record lacks something."""
     try:
         if not read_books(world).events:
@@ -121,7 +121,7 @@ def _told_before(world: World) -> bool:
         return True
 
 
-def _is_told(words: LastWords | None) -> bool:
+def _is_alert(words: LastWords | None) -> bool:
     """Whether the run itself says so: a day that ended in a good state is no word of warning."""
     return words is None or not words.is_good
 

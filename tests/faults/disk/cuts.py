@@ -115,7 +115,7 @@ FIRST = History("a first day", [{"days": DAYS[:1]}])
 ANY_DATABASE = (
     FIRST,
     History(
-        "three days, one taken back and released anew",
+        "three days, one taken back and released again",
         [
             {"days": DAYS[:1]},
             {"days": DAYS[1:3]},
@@ -223,7 +223,7 @@ class CutBench:
         if tally.voids and not recorded.history.voids:
             tally.broken.append("LOST: a day is VOID after a power cut")
         place = (
-            f"{recorded.history.name}, {remains}, before operation {at} ({_told(recorded, at)}), seed {seed}"
+            f"{recorded.history.name}, {remains}, before operation {at} ({_at(recorded, at)}), seed {seed}"
         )
         tally.broken = [f"{line} [{place}]" for line in tally.broken]
         return tally
@@ -286,7 +286,7 @@ class CutBench:
                         yield at, Judge(world).sights(catalogue, folder)
 
 
-def _told(recorded: Recorded, at: int) -> str:
+def _at(recorded: Recorded, at: int) -> str:
     if at == len(recorded.operations):
         return "the end"
     operation = recorded.operations[at]

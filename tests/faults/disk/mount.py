@@ -60,7 +60,7 @@ def mounted(folder: Path, log: Path) -> Iterator[None]:
             time.sleep(0.01)
         yield
     finally:
-        # at once, whoever still has a file open: the power is cut
+        # at once, even with files still open: the power is cut
         subprocess.run(["umount", "--lazy", folder], check=False, capture_output=True)
         try:
             server.wait(LONGEST_SECONDS)
@@ -251,7 +251,7 @@ if __name__ == "__main__":
 
     from mfusepy import FUSE
 
-    # gone with the tests, however they end: told politely, it unmounts
+    # gone with the tests, however they end: on a normal signal it unmounts
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
     FUSE(
         Recording(Path(sys.argv[2])),

@@ -44,8 +44,8 @@ Points = Mapping[str, Sequence[str]]
 class Moment:
     """A copy of everything, and what readers could see then.
 
-    draws: what the ledger charged for each. n_events: of the ledger. told: by store, how many of them it
-    knows of. noise: the log of who drew. amended: whether the configuration has the later guarantee.
+    draws: what the ledger charged for each. n_events: of the ledger. known: how many of them each store
+    knows. noise: the log of who drew. amended: whether the configuration has the later guarantee.
     middle: of a night.
     """
 
@@ -53,7 +53,7 @@ class Moment:
     sights: Mapping[Sight, str]
     draws: Mapping[Draw, ReleaseRecord]
     n_events: int
-    told: Mapping[str, int]
+    known: Mapping[str, int]
     noise: str
     amended: bool
     middle: bool
@@ -127,15 +127,15 @@ class Past:
         books = read_books(self.world)
         self._numbers |= {event.digest: number + 1 for number, event in enumerate(books.events)}
         catalogue = find_catalogue(into / "published")
-        told = {
+        known = {
             store: _witnessed(into / where)
             for store, where in (("trusted", "trusted/witness"), (SECOND,) * 2)
         }
-        told["published"] = self._numbers[catalogue.ledger_head] if catalogue else 0
+        known["published"] = self._numbers[catalogue.ledger_head] if catalogue else 0
         sights = Judge(self.world).sights(catalogue, into / "published") if catalogue else {}
         amended = AMENDED[1] in self.world.configuration.read_text()
         n_events = len(books.events)
-        self.moments.append(Moment(into, sights, drawn(books), n_events, told, noise, amended, middle))
+        self.moments.append(Moment(into, sights, drawn(books), n_events, known, noise, amended, middle))
 
     @property
     def schema(self) -> str | None:
@@ -204,7 +204,7 @@ class Past:
         # a folder that was moved is found by the ledger's own terms, if it has any yet
         if not restored.moved or n_events:
             said.add("published")
-        return any(self.moments[restored.shown(store)].told[store] > n_events for store in said)
+        return any(self.moments[restored.shown(store)].known[store] > n_events for store in said)
 
     def blind(self, restored: Restored) -> bool:
         """Whether a day that others saw may have been forgotten, and nothing that is left can know of it."""
@@ -213,7 +213,7 @@ class Past:
         return is_blind and not self.knowable(restored)
 
     def forgotten(self, restored: Restored) -> bool:
-        """Whether something is missing that the newest copies have, and that no night makes anew."""
+        """Whether something is missing that the newest copies have and no night rebuilds."""
         newest = self.moments[restored.newest]
         if self.moments[restored.shown("ledger")].n_events < newest.n_events:
             return True

@@ -1,4 +1,4 @@
-"""Restored backups: nothing that others saw is drawn or shown again, and somebody is told."""
+"""Restored backups: nothing that others saw is drawn or shown again, and an alert is sent."""
 
 import random
 
@@ -118,13 +118,13 @@ def test_another_draw_is_caught_where_others_saw_the_first_or_the_ledger_has_it(
         ("ledger", 1, IN_A_DRAW, True),
     ],
 )
-def test_nobody_need_be_told_of_what_a_night_makes_anew(past, monkeypatch, store, copy, newest, forgotten):
+def test_a_file_that_a_night_rebuilds_needs_no_alert(past, monkeypatch, store, copy, newest, forgotten):
     one = Restored([store], {store: copy}, False, newest)
     assert past.forgotten(one) == forgotten
     if forgotten and past.knowable(one):
-        monkeypatch.setattr(backups, "_told_before", lambda world: False)
-        monkeypatch.setattr(backups, "_is_told", lambda words: False)
-        assert any("NOBODY IS TOLD" in line for line in restore(past, one).broken)
+        monkeypatch.setattr(backups, "_alerted_before", lambda world: False)
+        monkeypatch.setattr(backups, "_is_alert", lambda words: False)
+        assert any("NOBODY IS ALERTED" in line for line in restore(past, one).broken)
 
 
 def test_the_control_is_caught(past):

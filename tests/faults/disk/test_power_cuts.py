@@ -63,7 +63,7 @@ def test_cuts_after_readers_were_shown_a_day(sqlite_cuts):
 
 
 def test_a_ledger_whose_making_was_cut_off(sqlite_cuts, first_day):
-    """Its first page is zeros, and the journal beside it takes that back: as if there were no ledger yet."""
+    """Its first page is zeros, and its journal takes that back: as if there were no ledger yet."""
     gone = [operation.kind == "unname" and "-journal" in operation.name for operation in first_day.operations]
     assert broken_by(sqlite_cuts, first_day, [(gone.index(True) - 1, "names of zeros")]) == []
 
@@ -77,13 +77,13 @@ def test_a_folder_that_a_dead_run_made_and_did_not_sync(sqlite_cuts):
 
 
 @pytest.mark.parametrize("what", few(DEAF, 1))
-def test_a_disk_that_forgets_what_it_was_told_to_keep_is_caught(sqlite_cuts, first_day, what):
+def test_a_disk_that_forgets_what_it_must_keep_is_caught(sqlite_cuts, first_day, what):
     """The control: without these syncs the judge finds what was lost."""
-    told = sqlite_cuts.cut(
+    result = sqlite_cuts.cut(
         first_day, first_day.ends[-1], "all unsynced lost", SEED, Rules(deaf=(DEAF[what],))
     )
-    assert told.broken
-    assert told.double_spends or told.lost
+    assert result.broken
+    assert result.double_spends or result.lost
 
 
 @pytest.mark.skipif(find_binaries() is None, reason="no PostgreSQL server here")
@@ -96,5 +96,5 @@ def test_cuts_with_postgresql_on_the_same_disk(postgresql_bench):
         places = [(recorded.syncs[len(recorded.syncs) // 2], "all unsynced lost"), next(left)]
         assert broken_by(cuts, recorded, places) == []
         deaf = Rules(syncs_names="/server/", deaf=("/server/pg_wal",))
-        told = cuts.cut(recorded, recorded.ends[-1], "all unsynced lost", SEED, deaf)
-        assert told.double_spends
+        result = cuts.cut(recorded, recorded.ends[-1], "all unsynced lost", SEED, deaf)
+        assert result.double_spends

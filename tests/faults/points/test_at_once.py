@@ -1,4 +1,4 @@
-"""Several runs of the same day at once, and a chunk of many days beside runs of one: one release a day."""
+"""Several runs of the same day at once, and a chunk of many days among runs of one: one release a day."""
 
 import pytest
 

@@ -25,7 +25,7 @@ A_WORLD = 10
 
 
 def one(asked: Spec, faults: int, kinds: Sequence[str], api: str, into: Path) -> Tally:
-    """A world's life, in a process of its own; what the harness itself fails by is told too."""
+    """A world's life, in a process of its own; failures of the harness itself are reported too."""
     die_with_parent()
     try:
         return live(asked, faults, kinds, api, into / f"world-{asked.number}")
@@ -63,8 +63,8 @@ def run(
                 asked, tally = under_way.pop(future), future.result()
                 tried.update(tally.kinds)
                 good = good and not tally.broken
-                told = ", ".join(f"{n} {kind}" for kind, n in sorted(tally.kinds.items()))
-                say(f"world {asked.number} ({asked.name}): {told}; {len(tally.broken)} broken")
+                counts = ", ".join(f"{n} {kind}" for kind, n in sorted(tally.kinds.items()))
+                say(f"world {asked.number} ({asked.name}): {counts}; {len(tally.broken)} broken")
                 for line in tally.broken:
                     say(f"  {line}")
     say(", ".join(f"{n} {kind}" for kind, n in sorted(tried.items())))

@@ -204,8 +204,8 @@ def inflict(turn: Turn, fault: Fault) -> bool:
     """Whether it came before all commands had ended."""
     if not turn.await_moment(fault.moment):
         return False
-    told = KINDS[fault.kind](turn, fault)
-    turn.story.append(f"{fault.kind} {fault.moment.seconds:.2f} s after {fault.moment.after}: {told}")
+    result = KINDS[fault.kind](turn, fault)
+    turn.story.append(f"{fault.kind} {fault.moment.seconds:.2f} s after {fault.moment.after}: {result}")
     return True
 
 

@@ -65,7 +65,7 @@ def test_a_whole_world_passes(world, notes, tmp_path):
     assert verdict(world, notes, tmp_path) == ""
 
 
-def test_a_reader_who_has_a_key_is_told_of_a_folder_that_nobody_signed(world, tmp_path):
+def test_a_reader_who_has_a_key_learns_of_an_unsigned_folder(world, tmp_path):
     seen = []
     public = new_key(tmp_path / "signing.pem")
     look(str(world.settings.published_folder), lambda *noted: seen.append(noted), str(public))

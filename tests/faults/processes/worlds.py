@@ -102,7 +102,7 @@ def open_stage(spec: Spec, api: str) -> Iterator[Stage]:
 
 def _environment(folder: Path, api: str | None, machine: Machine) -> dict[str, str]:
     own = without_preload()
-    # else each command compiles all of OptStream anew
+    # else each command compiles all of OptStream again
     own.pop("PYTHONDONTWRITEBYTECODE", None)
     return {
         **own,

@@ -68,7 +68,7 @@ def test_a_dry_run_prints_errors_next_to_sizes_and_names_as_good_as_nothing(here
         text = re.sub(rf"\[{table}\].*\n(.+\n)+", "", text)
     (here / "optstream.toml").write_text(text)
     shown = " ".join(lines_of(invoke(*DRY)))
-    assert "expected error of a published value, beside the typical size of its node" in shown
+    assert "expected error of a published value, next to the typical size of its node" in shown
     assert "level nodes error typical size" in shown
     assert re.search(r"level 1: error [\d.]+ at a typical 0.1: as good as nothing; give it", shown)
 
@@ -219,8 +219,8 @@ def test_what_ctrl_c_left_is_said_on_standard_error(installation, capsys):
     with pytest.raises(typer.Exit) as ended, interrupted:
         raise KeyboardInterrupt
     assert ended.value.exit_code == 130
-    assert "1 are under way and 0 were not begun" in (told := capsys.readouterr().err)
-    assert "`optstream run …`" in told
+    assert "1 are under way and 0 were not begun" in (error := capsys.readouterr().err)
+    assert "`optstream run …`" in error
 
 
 def test_ctrl_c_in_a_run_names_the_command_that_goes_on(installation, monkeypatch):

@@ -139,14 +139,14 @@ def test_a_renamed_region_and_a_skipped_day_are_alarms_of_the_scheduled_watch(ni
         "optstream.alarm.missing": {"day": str(skipped), "node": None, "suggestion": None},
     }
 
-    def told():
+    def sent_alarms():
         found = {}
         for event in events_of(api, nights.password, list(wanted)):
             if wanted[event["event"]].items() <= event["payload"].items():
                 found[event["event"]] = event["occurred"]
         return found if len(found) == len(wanted) else None
 
-    found = until("both alarms are told", told, 120)
+    found = until("both alarms are sent", sent_alarms, 120)
     assert set(found) == set(wanted)
     assert runs_of(api, nights.password, "optstream-watch", "nights") == []
     assert nights.state_of(skipped) is None

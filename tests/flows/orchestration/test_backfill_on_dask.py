@@ -94,7 +94,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
 
 
 def kill_in_estimate(mark):
-    """On a worker: kill whoever is the first to come so far."""
+    """On a worker: kill the first process that gets here."""
     work = statement.published_rows
 
     def killed(*given, **named):

@@ -111,7 +111,7 @@ def test_one_night_releases_all_and_one_that_fails_stops_no_other(products, pref
     assert {name: tagged(name) - before[name] for name in NAMES} == {"electricity": 1, "gas": 2}
 
 
-def test_a_server_is_told_of_one_night(products):
+def test_a_server_learns_of_one_night(products):
     streams = [products[name].settings for name in NAMES]
     night = night_document(streams, "pool")
     own = [night_document([one], "pool") for one in streams]

@@ -1,4 +1,4 @@
-"""The watch against a real server: a renamed region and a skipped day are told the same night."""
+"""The watch against a real server: a renamed region and a skipped day raise alarms the same night."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def last_three(settings):
 
 
 @pytest.fixture
-def told(prefect_api):
+def receiver(prefect_api):
     """A webhook, and the block by which the watch finds it."""
     with webhook() as heard:
         CustomWebhookNotificationBlock(
@@ -104,7 +104,7 @@ def events_of(prefix, since, n_events):
 
 
 @pytest.mark.nightly
-def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(settings, told):
+def test_a_renamed_region_and_a_skipped_day_are_reported_once_and_then_over(settings, receiver):
     first, skipped, renamed = last_three(settings)
     here, dumps = settings.folder, settings.folder / "dumps"
     (dumps / "region=FR-AURA").mkdir()
@@ -114,7 +114,7 @@ def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(settings
 
     started, since = time.monotonic(), datetime.now(UTC)
     watched = watch(settings)
-    ((message,), (at,)) = (told.messages, told.at)
+    ((message,), (at,)) = (receiver.messages, receiver.at)
     print(f"\ntime to alarm, renamed region and skipped day: {at - started:.2f} s from the watch's start")
     found = {(alarm.kind.value, alarm.day, alarm.node, alarm.suggestion) for alarm in watched.alarms}
     assert found == {("missing", skipped, None, None), ("unknown-region", renamed, "FR-AURA", "84")}
@@ -128,31 +128,31 @@ def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(settings
     assert resources == {f"optstream.stream.{STREAM}"}
     assert emitted["optstream.alarm.unknown-region"]["payload"]["suggestion"] == "84"
 
-    # an hour later nothing is new, and nobody is told again
+    # an hour later nothing is new, and nothing is sent again
     assert watch(settings).sent == {}
-    assert len(told.messages) == 1
+    assert len(receiver.messages) == 1
 
     shutil.rmtree(dumps / f"region=84/date={renamed}", ignore_errors=True)
     (dumps / f"region=FR-AURA/date={renamed}").rename(dumps / f"region=84/date={renamed}")
     release(settings, skipped, renamed)
     assert watch(settings).alarms == ()
-    assert [one["subject"] for one in told.messages[1:]] == [f"optstream {STREAM}: 2 over"]
+    assert [one["subject"] for one in receiver.messages[1:]] == [f"optstream {STREAM}: 2 over"]
     assert len(events_of("optstream.resolved.", since, 2)) == 2
 
 
 @pytest.mark.nightly
-def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_address_is_no_secret_lost(
-    missing, told
+def test_a_webhook_that_does_not_answer_is_reported_by_the_next_watch_and_its_address_is_no_secret_lost(
+    missing, receiver
 ):
-    told.status = 500
+    receiver.status = 500
     watched = watch(missing)
     (why,) = watched.failed
     assert "custom-webhook/watch-test (HTTPStatusError)" in why
     assert "secret-token" not in why
-    assert (list(watched.sent), told.messages) == (["events"], [])
-    told.status = 200
+    assert (list(watched.sent), receiver.messages) == (["events"], [])
+    receiver.status = 200
     assert list(watch(missing).sent) == ["custom-webhook/watch-test"]
-    assert len(told.messages) == 1
+    assert len(receiver.messages) == 1
 
 
 @pytest.mark.nightly
@@ -171,18 +171,18 @@ def test_an_alarm_arrives_by_mail_through_apprise(missing):
 
 
 @pytest.mark.nightly
-def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(missing, told):
+def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(missing, receiver):
     watch(missing)
     ledger, away = (missing.trusted_folder / name for name in ("ledger.sqlite", "away"))
     ledger.rename(away)
     assert [alarm.kind.value for alarm in watch(missing).alarms] == ["missing", "blind"]
     away.rename(ledger)
     watch(missing)
-    subjects = [one["subject"].rpartition(": ")[2] for one in told.messages]
+    subjects = [one["subject"].rpartition(": ")[2] for one in receiver.messages]
     assert subjects == ["1 alarm", "1 alarm", "1 over"]
 
 
-def test_what_depends_on_readings_reaches_no_channel(settings, told, monkeypatch):
+def test_what_depends_on_readings_reaches_no_channel(settings, receiver, monkeypatch):
     """Operators see it in `status` and on their page; events, notifications and artifacts leave the zone."""
     from tasks.monitor.facts import Verdicts
 
@@ -194,29 +194,29 @@ def test_what_depends_on_readings_reaches_no_channel(settings, told, monkeypatch
     watched = watch(settings)
     assert {alarm.kind for alarm in watched.view.alarms} == {"suspect-readings"}
     assert (watched.alarms, watched.sent) == ((), {})
-    assert told.messages == []
+    assert receiver.messages == []
     kept = (settings.watch_folder / "told.json").read_text()
     assert "clamped" not in kept
 
 
-def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(settings, told):
+def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(settings, receiver):
     """A file of the trusted folder that nests too deep for Python's reader: no OptStreamError."""
     release(settings, *last_three(settings))
     settings.audits_folder.mkdir(parents=True)
     (settings.audits_folder / "spoilt.json").write_text("[" * 100_000)
     assert [alarm.kind.value for alarm in watch(settings).alarms] == ["blind"]
-    assert told.messages[0]["subject"] == f"optstream {STREAM}: 1 alarm"
+    assert receiver.messages[0]["subject"] == f"optstream {STREAM}: 1 alarm"
 
 
 @pytest.mark.nightly
-def test_who_cannot_note_who_was_told_tells_all_the_same(missing, told):
+def test_a_watch_that_cannot_record_receivers_notifies_all_the_same(missing, receiver):
     """As on a full disk: better twice than never."""
     folder = missing.watch_folder
     (folder / "told.json").mkdir(parents=True)
     for times in (1, 2):
         (why,) = watch(missing).failed
         assert "told.json (Is a directory)" in why
-        assert len(told.messages) == times
+        assert len(receiver.messages) == times
     (folder / "told.json").rmdir()
     (folder / ".lock").unlink()
     (folder / ".lock").mkdir()  # nor can it have the lock
@@ -225,7 +225,7 @@ def test_who_cannot_note_who_was_told_tells_all_the_same(missing, told):
 
 
 @pytest.mark.nightly
-def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(settings, told):
+def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(settings, receiver):
     """By a cron of every minute, in processes as `serve` starts them; the first one is made up for."""
     text = settings.file.read_text()
     settings.file.write_text(f'{text}[schedule]\ncron = "* * * * *"\nwatch_cron = "* * * * *"\n')
@@ -237,10 +237,10 @@ def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(settings
         with watching([settings], timedelta(seconds=20)):
             until("it begins", lambda: watches_of(settings), 30)
             until("it is killed", lambda: not watches_of(settings), 60)
-        assert (last_end(settings, "watch"), told.messages) == (long_ago, [])
+        assert (last_end(settings, "watch"), receiver.messages) == (long_ago, [])
     with watching([settings]):
         until("the next one ends", lambda: last_end(settings, "watch") > long_ago, 120)
-    assert len(told.messages) == 1
+    assert len(receiver.messages) == 1
 
 
 def watches_of(settings):
@@ -252,7 +252,7 @@ def watches_of(settings):
     return found
 
 
-def test_a_server_that_is_stopped_keeps_no_watch_from_looking(missing, told):
+def test_a_server_that_is_stopped_keeps_no_watch_from_looking(missing, receiver):
     """It notes what it found, says that no server answers, and the next watch tells."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/api"

@@ -74,14 +74,14 @@ def s3_folder(bucket: str) -> Folder:
     return Folder(f"s3://{bucket}/published", filesystem, f"{bucket}/published")
 
 
-def told(head: str) -> Callable[..., str]:
+def answer_head(head: str) -> Callable[..., str]:
     """A ledger whose head is this, whatever it hears."""
     return lambda _entry, _known: head
 
 
 def take_back(name: Any, day: date = DAY, head: str = "h2", **more: Any) -> Publication:
     """Withdraw a day from the folder of this name."""
-    return withdraw(name, day, told(head), stream=STREAM, value_column="load_mw", **more)
+    return withdraw(name, day, answer_head(head), stream=STREAM, value_column="load_mw", **more)
 
 
 def days_in(name: Any, **more: Any) -> list[date]:

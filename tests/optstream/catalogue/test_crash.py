@@ -258,14 +258,14 @@ def test_the_holder_is_read_from_the_kernel_s_table(tmp_path, monkeypatch):
     monkeypatch.setattr(lock, "LOCKS", table)
     descriptor = os.open(path, os.O_RDWR)
     try:
-        for lines, told in [
+        for lines, named in [
             (f"1: POSIX  ADVISORY  WRITE 7 {place} 0 EOF\n", "another process"),
             (f"1: FLOCK  ADVISORY  WRITE 0 {place} 0 EOF\n", "another process"),
             (f"1: FLOCK  ADVISORY  WRITE {os.getpid()} {place} 0 EOF\n", f"process {os.getpid()} of user "),
             ("1: nonsense\n", "another process"),
         ]:
             table.write_text(lines)
-            assert lock._holder(descriptor).startswith(told)
+            assert lock._holder(descriptor).startswith(named)
         table.unlink()
         assert lock._holder(descriptor).startswith("another process")
     finally:

@@ -200,8 +200,8 @@ def put(folder, mechanism, day, measured, *, later=(), change=None):
     file = file if change is None else with_footer(file, change)
     of, drawn = release.replicates(N_REPLICATES)
     errors = encode_replicates(Replicates.labelled(day, of, TREE.nodes, release.unbounded, drawn))
-    beside = {sha256(data).hexdigest(): data for data in (file, errors)}
-    of_measured, of_errors = beside
+    attachments = {sha256(data).hexdigest(): data for data in (file, errors)}
+    of_measured, of_errors = attachments
     vintage = int(bool(later))
     statement = make_statement(
         day,
@@ -211,7 +211,7 @@ def put(folder, mechanism, day, measured, *, later=(), change=None):
         measurements=StatedMeasurements(file_hash=of_measured, later=tuple(one for one, _ in later)),
         errors=StatedErrors(file_hash=of_errors, of=of, replicates=N_REPLICATES),
     )
-    staged = replace(stage(rows_of(day, release, vintage), statement), beside=beside)
+    staged = replace(stage(rows_of(day, release, vintage), statement), attachments=attachments)
     publish(folder, [(staged, statement)], lambda _: "h1")
 
 
@@ -290,7 +290,7 @@ def test_what_is_not_there_or_not_what_it_was_is_refused(folder, mechanism):
     assert any("is not what its name says" in line for line in check_files(folder))
     file.rename(folder / "away")
     refused(DAYS[0], "is missing")
-    if mechanism.adaptive:  # what a later day remembers of it cannot be told
+    if mechanism.adaptive:  # a later day's state cannot be known
         refused(DAYS[-1], "rests on measurements of earlier days")
     (folder / "away").rename(file)
     file.write_bytes(data)

@@ -35,7 +35,7 @@ from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement
 from tests.optstream.catalogue.folders import DAY, NEXT, memory_folder
 
 FORMATS = Path(__file__).with_name("formats")
-TOLD = About(
+DESCRIBED = About(
     publisher="Example Grid",
     licence="CC BY 4.0",
     licence_address="https://creativecommons.org/licenses/by/4.0/",
@@ -60,12 +60,12 @@ def folder(tmp_path):
         data = encode_replicates(Replicates.labelled(day, "whole", tuple(NODES), estimate, replicates))
         digest = hashlib.sha256(data).hexdigest()
         statement = make_statement(day, errors=StatedErrors(file_hash=digest, of="whole", replicates=2))
-        staged = replace(stage(make_rows(day), statement), beside={digest: data})
+        staged = replace(stage(make_rows(day), statement), attachments={digest: data})
         publish(published, [(staged, statement)], lambda _: "h1")
     parents = tuple((node, parent) for node, (parent, _) in NODES.items())
     change = TreeChange(NEXT + timedelta(days=1), {"84": "85"})
     put_hierarchy(published, DatedHierarchy(parents, (change,)), lambda _: None)
-    put_metadata(published, TOLD)
+    put_metadata(published, DESCRIBED)
     return published
 
 
@@ -73,7 +73,7 @@ def folder(tmp_path):
 def dataset(tmp_path, put):
     """One published day."""
     put(tmp_path / "published", DAY)
-    return read_dataset(open_storage(tmp_path / "published"), TOLD)
+    return read_dataset(open_storage(tmp_path / "published"), DESCRIBED)
 
 
 def package_problems(document):
@@ -138,14 +138,14 @@ def test_a_description_is_valid_of_every_folder_and_what_is_not_is_found(
     folder, describe, problems, spoilings
 ):
     """Of a publisher that tells all, of one that tells nothing, and after every day was withdrawn."""
-    for about in (TOLD, About(), *(About(contact=one) for one in CONTACTS)):
+    for about in (DESCRIBED, About(), *(About(contact=one) for one in CONTACTS)):
         dataset = read_dataset(open_storage(folder), about)
         assert problems(describe(dataset)) == []
     entries = tuple(entry.changed(withdrawn=True) for entry in dataset.catalogue.entries)
-    for about in (TOLD, About()):
+    for about in (DESCRIBED, About()):
         assert problems(describe(Dataset(dataset.catalogue.changed(periods=entries), about, None))) == []
     for spoil in spoilings:
-        broken = describe(read_dataset(open_storage(folder), TOLD))
+        broken = describe(read_dataset(open_storage(folder), DESCRIBED))
         spoil(broken)
         assert problems(broken), spoil
 
@@ -211,15 +211,15 @@ def test_the_description_uses_terms_that_there_are(dataset):
 
 
 def test_they_are_of_the_catalogue_and_the_same_bytes_until_it_changes(published, put):
-    assert not put_metadata(published.name, TOLD), "there is nothing to describe"
+    assert not put_metadata(published.name, DESCRIBED), "there is nothing to describe"
     put(published.name, DAY)
-    assert put_metadata(published.name, TOLD)
+    assert put_metadata(published.name, DESCRIBED)
     first = {name: published.read(name) for name in OWN}
-    assert not put_metadata(published.name, TOLD)
+    assert not put_metadata(published.name, DESCRIBED)
     assert check_files(published.name) == []
     put(published.name, NEXT)
     assert [line.split()[0] for line in check_files(published.name)] == list(OWN)
-    assert put_metadata(published.name, TOLD)
+    assert put_metadata(published.name, DESCRIBED)
     assert check_files(published.name) == []
     assert all(published.read(name) != first[name] for name in OWN)
     published.write("datapackage.json", b'{"version": 1}')
@@ -237,11 +237,11 @@ def test_one_of_an_older_catalogue_never_takes_the_place_of_a_newer_ones(put, mo
         found = read(storage, about)
         monkeypatch.setattr(metadata, "read_dataset", read)
         put(published.name, NEXT)
-        put_metadata(published.name, TOLD)
+        put_metadata(published.name, DESCRIBED)
         return found
 
     monkeypatch.setattr(metadata, "read_dataset", overtaken)
-    put_metadata(published.name, TOLD)
+    put_metadata(published.name, DESCRIBED)
     assert check_files(published.name) == []
 
 
@@ -249,11 +249,11 @@ def test_they_are_signed_where_the_catalogue_is(published, put):
     private = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
     key, pem = Signer(private, lambda _entries: None), public_pem(private.public_key())
     put(published.name, DAY)
-    put_metadata(published.name, TOLD, key)
+    put_metadata(published.name, DESCRIBED, key)
     unsigned = [line for line in check_files(published.name, pem) if "is not signed" in line]
     assert [line.split()[0] for line in unsigned] == ["catalogue.json", *OWN]
     put(published.name, DAY, signer=key)
-    put_metadata(published.name, TOLD, key)
+    put_metadata(published.name, DESCRIBED, key)
     assert check_files(published.name, pem) == []
     published.write("croissant.json", published.read("croissant.json").replace(b"Grid", b"Grit"))
     (line,) = check_files(published.name, pem)
@@ -281,11 +281,11 @@ def card_problems(card):
 @pytest.mark.parametrize("model", [PrivacyModel("1/3", 48, 10), PrivacyModel("1", 48, 10, delta="1/1000000")])
 def test_the_card_is_as_the_registrys_schema_has_it(dataset, model, address):
     """Of pure and of zero-concentrated privacy, with a release and without."""
-    told = replace(dataset, about=TOLD.changed(address=address))
+    described = replace(dataset, about=DESCRIBED.changed(address=address))
     deployment = replace(DEPLOYMENT, guarantees=(model,))
-    card = deployment_card(told, deployment)
+    card = deployment_card(described, deployment)
     assert card_problems(card) == []
-    assert card_problems(deployment_card(replace(told, statement=None), deployment)) == []
+    assert card_problems(deployment_card(replace(described, statement=None), deployment)) == []
     assert "before it is handed in" not in str(card)
     card["deployment"]["privacy_loss"]["loss"] = 0
     assert card_problems(card), "control: a field that the registry does not know"
@@ -299,7 +299,7 @@ def test_the_card_names_what_the_registry_needs_too(dataset):
         "handed in: [published.about] publisher; [published.about] intended_use; [published.about] region;"
         " [published.about] curator_type (Government, Industry, Nonprofit)."
     )
-    card = deployment_card(replace(dataset, about=TOLD.changed(sector="Transport")), DEPLOYMENT)
+    card = deployment_card(replace(dataset, about=DESCRIBED.changed(sector="Transport")), DEPLOYMENT)
     assert len(card_problems(card)) == 1
     assert "or ask the registry to add yours" in str(card)
 
@@ -341,8 +341,8 @@ def test_the_card_has_the_terms_of_days_newest_first_and_the_unit(dataset):
     assert "whether a customer has readings" in card["dp_variant"]["unprotected_quantities"]
 
 
-def test_noise_that_became_known_is_told(dataset):
-    lost = TOLD.changed(known_noise=(("gas", "2016-02-01"), ("load", "2016-02-03")))
+def test_noise_that_became_known_is_reported(dataset):
+    lost = DESCRIBED.changed(known_noise=(("gas", "2016-02-01"), ("load", "2016-02-03")))
     card = deployment_card(replace(dataset, about=lost), DEPLOYMENT)
     assert card_problems(card) == []
     loss = card["deployment"]["privacy_loss"]

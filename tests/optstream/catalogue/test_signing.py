@@ -153,7 +153,7 @@ def test_keys_are_changed_one_after_the_other(published, sign, tmp_path):
     assert read_catalogue(published.name).sequence == 2
 
 
-def test_a_manifest_with_a_wrong_signature_is_told(published, sign):
+def test_a_manifest_with_a_wrong_signature_is_reported(published, sign):
     entry = sign(published).entry
     name = signature_file(published.read(entry.manifest), signer().name)
     published.write(name, OTHER.sign(published.read(entry.manifest)))

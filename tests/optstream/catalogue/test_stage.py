@@ -117,7 +117,7 @@ def test_what_is_not_a_whole_period_is_refused(rows, statement, spoil, rule):
     assert "1234567890123" not in str(caught.value), "no value is shown"
 
 
-def test_each_node_once_at_each_step_is_told_as_by_counting():
+def test_each_node_once_at_each_step_is_found_as_by_counting():
     """All frames of up to four rows over two steps and two nodes, in any order."""
     cells = list(itertools.product((0, 1), ("a", "b")))
     n_whole = 0

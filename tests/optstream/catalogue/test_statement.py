@@ -68,7 +68,7 @@ def test_the_document_is_json_and_reads_back(changes):
             ],
             ["paper", "days in a row"],
         ),
-        # beside days of another plan, what holds for their windows is the grant's figure
+        # next to days of another plan, the grant's figure holds for their windows
         (
             {"epsilon_plan": Fraction(1, 10)},
             [

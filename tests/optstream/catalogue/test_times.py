@@ -113,7 +113,7 @@ NODES = {
     "FR": NodeFacts(latitude=46.0, longitude=2.0),
 }
 FACTS = {"stream": "load", "publisher": "Example Grid", "licence": "CC BY 4.0"}
-TOLD = About(**FACTS, nodes=NODES)
+DESCRIBED = About(**FACTS, nodes=NODES)
 NOTHING = About(stream="load")
 
 
@@ -124,12 +124,12 @@ def test_what_an_earlier_version_wrote_is_read():
 
 
 def test_what_was_written_is_read_and_the_same_facts_give_the_same_bytes():
-    told = TOLD.changed(known_noise=(("gas", "2016-02-01"),))
+    described = DESCRIBED.changed(known_noise=(("gas", "2016-02-01"),))
     schema = json_schema(About, "optstream.about/1", "title", "description")
-    Draft202012Validator(schema).validate(json.loads(told.to_bytes()))
-    assert parse_about(told.to_bytes()) == told
-    data = TOLD.to_bytes()
-    assert parse_about(data) == TOLD
+    Draft202012Validator(schema).validate(json.loads(described.to_bytes()))
+    assert parse_about(described.to_bytes()) == described
+    data = DESCRIBED.to_bytes()
+    assert parse_about(data) == DESCRIBED
     assert About(**FACTS, nodes=dict(reversed(NODES.items()))).to_bytes() == data
 
 
@@ -156,11 +156,11 @@ def test_it_is_put_once_and_is_no_finding(published, put):
     put(published.name, DAY)
     assert not put_about(published.name, NOTHING)
     assert ABOUT not in published.files()
-    assert put_about(published.name, TOLD)
-    assert parse_about(published.read(ABOUT)) == TOLD
-    assert not put_about(published.name, TOLD)
+    assert put_about(published.name, DESCRIBED)
+    assert parse_about(published.read(ABOUT)) == DESCRIBED
+    assert not put_about(published.name, DESCRIBED)
     assert check_files(published.name) == []
     published.write(ABOUT, b"{}")
     assert [line for line in check_files(published.name) if ABOUT in line]
-    assert put_about(published.name, NOTHING), "what is no longer told goes"
+    assert put_about(published.name, NOTHING), "facts no longer stated are removed"
     assert parse_about(published.read(ABOUT)) == NOTHING

@@ -57,7 +57,7 @@ def test_a_superseded_file_is_what_its_name_says(tmp_path, put):
     assert f"{path.name}' is not what its name says; restore" in problem
 
 
-def test_a_store_without_a_catalogue_asks_for_the_column_before_the_ledger_is_told(in_store):
+def test_a_store_without_a_catalogue_asks_for_the_column_before_the_ledger_is_changed(in_store):
     asked = []
     with pytest.raises(PublicationError, match="name its value column"):
         withdraw(in_store.name, DAY, lambda *known: asked.append(known) or "h1", stream=STREAM)
@@ -94,7 +94,7 @@ def test_a_page_is_put_gets_old_with_the_next_publication_and_goes_with_a_withdr
     assert not replace_page(published.name, made), "the same page is not written twice"
     put(published.name, NEXT)
     (line,) = check_files(published.name)
-    assert line == "index.html is not of the days that catalogue.json lists; `optstream report` makes it anew"
+    assert line == "index.html is not of the days that catalogue.json lists; `optstream report` rebuilds it"
     assert replace_page(published.name, made)
     assert check_files(published.name) == []
     take_back(published.name, last_revision=1)

@@ -71,7 +71,7 @@ def test_it_is_the_solvers_answer(case):
 
 @pytest.mark.parametrize("size", [1e3, 1e9])
 def test_large_values_beside_small_noise_cost_no_digits(size):
-    """A leaf at the bound beside one of 10^9 standard errors; the change is the same as beside 10^3."""
+    """A leaf at the bound next to one of 10^9 standard errors; the change is the same as next to 10^3."""
     tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
     problem = LeastSquares(np.eye(1), np.array([[size], [size + 1.0], [-2.0]]), np.ones((3, 1)))
     found, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))

@@ -223,6 +223,38 @@ def test_what_does_not_converge_says_so_and_still_adds_up(monkeypatch):
     assert kept.values[tree.leaf_indices].min() >= bound
 
 
+@pytest.mark.parametrize("relative", [1e-3, 8e-7, 1e-8, 1e-10, 1e-12, 0.0, -1e-12])
+@pytest.mark.parametrize("level", [300.0, 30_000.0])
+@pytest.mark.parametrize("error", [1.0, 100.0, 10_000.0])
+def test_facts_that_clash_are_named_and_those_that_floats_make_clash_are_kept(relative, level, error):
+    problem = LeastSquares(np.eye(48), np.full((3, 48), level), np.full((3, 48), error**-2))
+    free = project(problem, FAMILY)
+    total = 50_000.0 * 48 * (1 + relative)
+    facts = [Fact("cap", {0: 1.0}, "at_most", 50_000.0), Fact("total", {0: 1.0}, "totals", total)]
+    assert len(clash(facts, FAMILY, 48, 0.0)[0]) == (2 if relative > 1e-9 else 0)
+    if relative < 1e-9:
+        kept = keep(facts, FAMILY, (problem, "held"), free, free, 0.0, 1e-3)
+        assert max(fact.missed(kept.values) for fact in facts) < 0.002
+        assert np.allclose(kept.values, kept.values[:, :1])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_facts_of_sizes_far_apart_that_hold_to_fifteen_digits_do_not_clash(seed):
+    rng = np.random.default_rng(seed)
+    regions = {f"r{one}": "all" for one in range(3)}
+    tree = AggregationTree.from_parents(
+        {"all": None} | regions | {str(one): f"r{one % 3}" for one in range(int(rng.integers(3, 40)))}
+    )
+    values = tree.add_up(np.exp(rng.normal(0, 1 + seed % 5, (len(tree.leaves), 1))))[:, 0]
+    facts = [Fact("", {n: 1.0}, "totals", float(f"{48 * values[n]:.15g}")) for n in range(len(tree.nodes))]
+    facts += [Fact("", {n: 1.0}, "at_most", float(f"{values[n]:.15g}")) for n in range(len(tree.nodes))]
+    assert clash(facts, tree, 48, 0.0) == ((), False)
+    problem = LeastSquares(np.eye(48), np.ones((len(values), 48)), np.ones((len(values), 48)))
+    free = project(problem, tree)
+    kept = keep(facts, tree, (problem, "joint"), free, free, 0.0, 1e-6)
+    assert max(fact.missed(kept.values) for fact in facts) < 1e-5 * values.max()
+
+
 def test_days_without_facts_do_not_load_the_solver():
     code = (
         "import sys; from optstream.estimation.constraints import clash; "

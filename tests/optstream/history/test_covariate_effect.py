@@ -88,7 +88,7 @@ def test_the_likeliest_strength_is_taken(monkeypatch):
     assert Dense(PRIOR, seen, effect.columns).log_likelihood >= max(found.values()) - 1e-6
 
 
-def test_what_is_told_of_nothing_changes_nothing():
+def test_a_covariate_without_information_changes_nothing():
     seen = seen_of(np.random.default_rng(4))
     steps = Blocks.at(np.arange(24))
     plain = fit(PRIOR, seen).series(steps)

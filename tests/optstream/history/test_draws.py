@@ -1,6 +1,7 @@
 """Draws of errors have the covariance of the dense joint Gaussian process, within a day and across days."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy.linalg import block_diag
 from optstream.estimation.replicates import keys_of
 from optstream.history import draws as module
 from optstream.history.blocks import Blocks
-from optstream.history.draws import SHARED, ErrorDraws, Frequencies, prior_draws
+from optstream.history.draws import OWN, SHARED, ErrorDraws, Frequencies, prior_draws
 from optstream.history.filter import event_numbers
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, TemporalPrior
@@ -46,10 +47,7 @@ def test_draws_of_the_prior_have_its_covariances(components, learned):
     """False alarm below 1e-6 each (`monte_carlo`)."""
     prior, blocks = prior_of(PRIORS[components], learned), some_blocks()
     shared, own = (by_hand(prior, blocks, blocks, which) for which in (0, 1))
-    drawn = [
-        prior_draws(prior, keys_of("a"), blocks, N, SHARED),
-        prior_draws(prior, keys_of("ab"), blocks, N),
-    ]
+    drawn = prior_draws(prior, blocks, N, (SHARED, keys_of("a")), (OWN, keys_of("ab")))
     assert agree(np.concatenate(drawn, axis=1), block_diag(shared, own, own))
 
 
@@ -63,16 +61,16 @@ def test_draws_of_another_prior_are_noticed(wrong):
         "events": ("event", "medians", replace(blocks, events=np.minimum(blocks.events, 1))),
         "strengths": ("all", "shorter, more own", blocks),
     }[wrong]
-    drawn = prior_draws(prior_of(PRIORS[name], learned), keys_of("a"), drawn_at, N)
+    drawn = prior_draws(prior_of(PRIORS[name], learned), drawn_at, N, (OWN, keys_of("a")))[0]
     assert not agree(drawn, by_hand(prior_of(PRIORS[name], "medians"), blocks, blocks, 1))
 
 
 def test_a_draw_is_a_function_of_leaf_and_time_alone():
-    """Of whatever leaves and blocks are drawn beside it."""
+    """Whatever other leaves and blocks are drawn with it."""
     prior, blocks = prior_of(EVERY, "medians"), some_blocks()
-    own, more = (prior_draws(prior, keys_of(leaves), blocks, 8) for leaves in ("ab", "cba"))
+    own, more = prior_draws(prior, blocks, 8, (OWN, keys_of("ab")), (OWN, keys_of("cba")))
     np.testing.assert_allclose(more[:, [2, 1]], own, rtol=1e-12)
-    some = prior_draws(prior, keys_of("ab"), blocks.between(3, 7), 5)
+    some = prior_draws(prior, blocks.between(3, 7), 5, (OWN, keys_of("ab")))[0]
     np.testing.assert_allclose(some, own[:5, :, 3:7], rtol=1e-9, atol=1e-12)
 
 
@@ -93,8 +91,8 @@ def test_an_event_keeps_its_draws_when_another_one_is_forgotten():
     clock = np.arange(0, 30 * SLOTS, 5)
     drawn = {
         known: prior_draws(
-            prior, keys_of("a"), Blocks.at(clock, events=event_numbers(clock, known, SLOTS)), 8
-        )
+            prior, Blocks.at(clock, events=event_numbers(clock, known, SLOTS)), 8, (OWN, keys_of("a"))
+        )[0]
         for known in ((3, 10, 11), (10, 11), (10,))
     }
     both, later = drawn[3, 10, 11], drawn[10, 11]
@@ -174,18 +172,22 @@ def across_days(prior, seen, steps):
     return np.block(found)
 
 
-def drawn_days(prior, seen, steps):
-    drawn = [ErrorDraws(TreePosterior(prior, one), N).at(at) for one, at in zip(seen, steps, strict=True)]
-    return np.concatenate([of_prior + of_noise for of_prior, of_noise in drawn], axis=1)
+def drawn_day(number):
+    prior, seen, steps = two_days()
+    return sum(ErrorDraws(TreePosterior(prior, seen[number]), N).at(steps[number]))
+
+
+@cache
+def first_day():
+    return drawn_day(0)
 
 
 @pytest.mark.slow
 def test_errors_of_two_days_hang_together_as_in_the_dense_process():
     """Of different blocks and noise. False alarm below 1e-6."""
-    days = two_days()
-    expected = across_days(*days)
+    expected = across_days(*two_days())
     assert np.abs(expected[:18, 18:]).max() > 0.2 * expected.diagonal().min()
-    assert agree(drawn_days(*days), expected)
+    assert agree(np.concatenate([first_day(), drawn_day(1)], axis=1), expected)
 
 
 BY_NIGHT = [pytest.param(part, marks=pytest.mark.nightly) for part in ("SHARED", "OWN", "NOISE", "FREQUENCY")]
@@ -196,14 +198,13 @@ BY_NIGHT = [pytest.param(part, marks=pytest.mark.nightly) for part in ("SHARED",
 def test_seeds_that_depend_on_the_day_are_noticed(part, monkeypatch):
     """The control."""
     keys_from = range(5) if part == "all" else (getattr(module, part),)
-    prior, seen, steps = two_days()
-    first = drawn_days(prior, seen[:1], steps[:1])
+    first, expected = first_day(), across_days(*two_days())
 
     def moved(found):
         return lambda first, *keys: found(first, *keys, 192) if first in keys_from else found(first, *keys)
 
     for name in ("normals", "uniforms"):
         monkeypatch.setattr(module, name, moved(getattr(module, name)))
-    drawn = np.concatenate([first, drawn_days(prior, seen[1:], steps[1:])], axis=1)
-    assert agree(drawn[:, 3:], across_days(prior, seen, steps)[18:, 18:]), "each day alone is right"
-    assert not agree(drawn, across_days(prior, seen, steps))
+    drawn = np.concatenate([first, drawn_day(1)], axis=1)
+    assert agree(drawn[:, 3:], expected[18:, 18:]), "each day alone is right"
+    assert not agree(drawn, expected)

@@ -73,7 +73,7 @@ def drop_triggers(connection):
             text(f"DROP TRIGGER {trigger}" + (f" ON {table}" if dialect == "postgresql" else ""))
         )
     if dialect == "postgresql":
-        # foreign keys are not looked at either, as SQLite does not unless it is told to
+        # foreign keys are not looked at either, as SQLite ignores them by default
         connection.execute(text("SET session_replication_role = replica"))
 
 
@@ -101,7 +101,7 @@ def ledger(url, kit):
 
 @pytest.fixture
 def reserve(ledger, kit):
-    """Reserve with everything defaulted: the plan was made under the terms of now."""
+    """Reserve with everything defaulted: the plan was made under the current terms."""
 
     def call(period="day 0", plan=None, revision=0, owner="night", stream="load", **more):
         now = more.pop("now", kit.now)
@@ -147,7 +147,7 @@ def publish(ledger, drawn, kit):
 
 
 def insert_rows(connection, tables):
-    """Insert rows with their keys, of which PostgreSQL's sequences are then told."""
+    """Insert rows with their keys, then set PostgreSQL's sequences past them."""
     for table, rows in tables.items():
         connection.execute(metadata.tables[table].insert(), rows)
         if connection.dialect.name == "postgresql" and "id" in rows[0]:

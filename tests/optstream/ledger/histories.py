@@ -57,7 +57,7 @@ SHARES = {"cells": ("0", "0", "1/2", "1/2"), "one leaf": ("1",), "three leaves":
 MARGIN = 3
 """The number of the margin, which no level of the other hierarchies has."""
 CHANGING = tuple(name for name in TREES if not isinstance(TREES[name], Lattice))
-"""Hierarchies that change on a day: beside a margin none does."""
+"""Hierarchies that change on a day; with a margin none does."""
 DAYS = (0, 4, 8, 13, 16, 20, 25, 29, 33, 36)
 """First steps: days of three, four and five steps."""
 
@@ -151,10 +151,10 @@ class Histories(RuleBasedStateMachine):
         for name, (ratio, tree, chosen) in zip(self.names, products, strict=True):
             self.ratios[name], self.trees[name] = Fraction(ratio), ((None, tree),)
             self.counts["products"] += self.ratios[name] != 1
-            if not self._told(name, chosen, self.ledger.enrol, self.now):
-                assert self._told(name, None, self.ledger.enrol, self.now)
+            if not self._refused(name, chosen, self.ledger.enrol, self.now):
+                assert self._refused(name, None, self.ledger.enrol, self.now)
 
-    def _told(self, name, share, tell, *more):
+    def _refused(self, name, share, tell, *more):
         """Whether the ledger took the terms with this chosen share: unless all are then more than 1."""
         before, self.chosen[name] = self.chosen.get(name), share
         too_much = share is not None and sum(filter(None, self.chosen.values())) > 1
@@ -198,7 +198,7 @@ class Histories(RuleBasedStateMachine):
         self._guarantee(wanted)
         # the hierarchy and the share are the amended stream's own
         self.trees[stream] = trees
-        if not self._told(stream, share, self.ledger.amend, "another " + " and ".join(fields), self.now):
+        if not self._refused(stream, share, self.ledger.amend, "another " + " and ".join(fields), self.now):
             self.guarantee = before
             self.guarantees.pop()
             return
@@ -396,12 +396,14 @@ AT_ONCE = 100
 
 def main():
     """Print the counts of each database."""
-    told = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    told.add_argument("--histories", type=int, default=2000)
-    told.add_argument("--seed", type=int, default=1)
-    told.add_argument("--database", choices=["sqlite", "postgresql"], help="only this one")
-    told.add_argument("--currency", choices=sorted(BY_CURRENCY), default="epsilon", help="of all guarantees")
-    asked = told.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--histories", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], help="only this one")
+    parser.add_argument(
+        "--currency", choices=sorted(BY_CURRENCY), default="epsilon", help="of all guarantees"
+    )
+    asked = parser.parse_args()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="optstream-histories-"))
         urls = {"sqlite": f"sqlite:///{folder}/ledger.sqlite"}

@@ -410,7 +410,7 @@ def test_verify_names_the_window_that_an_earlier_version_let_through(after, ledg
 
 
 def test_a_draw_is_held_to_its_plan_by_every_guarantee(amended, drawn):
-    """Windows of now have four steps, of the first guarantee one: an outcome may fit those of now only."""
+    """Windows now have four steps, under the first guarantee one: an outcome may fit only the current one."""
     amended(model_of(window_length=1), model_of(window_length=4))
     plan, outcome = (
         StepSpend(0, "sums", 4, weights, Fraction(4), 1) for weights in ((1, 1, 1, 1), (0, 2, 0, 0))

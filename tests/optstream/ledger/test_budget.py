@@ -1,4 +1,4 @@
-"""No window above its grant: exact, over all streams of the grant, whoever comes first."""
+"""No window above its grant: exact, over all streams of the grant, in any order."""
 
 import subprocess
 import sys

@@ -138,7 +138,7 @@ def test_a_connection_that_died_meanwhile_is_replaced(ledger, kit, postgresql_cl
 
 
 @ONLY_POSTGRESQL
-def test_what_dies_after_its_last_row_is_told_once(ledger, kit, postgresql_cluster, monkeypatch, caplog):
+def test_what_dies_after_its_last_row_is_reported_once(ledger, kit, postgresql_cluster, monkeypatch, caplog):
     """As an error in one sentence, and not before it as a traceback in the library's log."""
     reserve_in(ledger, kit, 0)
     close = ServerCursor.close
@@ -235,10 +235,10 @@ def test_a_locked_ledger_says_so_and_records_nothing(url, ledger, kit, round_the
 
 
 @pytest.mark.parametrize(
-    ("told", "kept"), [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")]
+    ("setting", "kept"), [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")]
 )
-def test_a_server_that_confirms_too_early_is_told_to_wait(postgresql_cluster, told, kept):
-    opened = database.open_engine(postgresql_cluster.new_url(f"synchronous_commit={told}"), 30)
+def test_a_server_that_confirms_too_early_is_made_to_wait(postgresql_cluster, setting, kept):
+    opened = database.open_engine(postgresql_cluster.new_url(f"synchronous_commit={setting}"), 30)
     with database.writing(opened) as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == kept
 
@@ -294,16 +294,16 @@ def forked(work):
 
 def forked_from_one_that_ends(book, work):
     """Whether `work` went through in a child whose parent closes its ledger while the child pauses in it."""
-    there, told = os.pipe(), os.pipe()
+    there, setting = os.pipe(), os.pipe()
 
     def pause():
         os.write(there[1], b"x")
-        os.read(told[0], 1)
+        os.read(setting[0], 1)
 
     pid = forked(lambda: work(pause))
     os.read(there[0], 1)
     book.close()
-    os.write(told[1], b"x")
+    os.write(setting[1], b"x")
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 

@@ -179,13 +179,13 @@ def test_a_spend_whose_words_moved_to_another_column_is_found(drawn, ledger, kit
     ],
     ids=["far steps", "deep spend", "deep model", "deep document", "exponent", "grant's exponent", "events"],
 )
-def test_what_would_fill_memory_or_time_is_only_told(tamper, statement):
+def test_what_would_fill_memory_or_time_is_only_reported(tamper, statement):
     assert tamper(statement)
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_an_event_that_names_no_stream_is_a_stray_too(ledger, publish, kit, round_the_library):
-    """In a table that was made anew, without its constraints."""
+    """In a table that was made again, without its constraints."""
     publish()
     with round_the_library() as connection:
         for change in (

@@ -226,7 +226,7 @@ def test_a_chosen_share_does_not_move_once_there_are_releases(ledger, publish, k
     number = shared(kit, "load", None)
     assert load.differing(number) == []  # the number that the message names is no change to declare
     with pytest.raises(LedgerError, match="nothing to amend"):
-        ledger.amend(number, "as told", kit.now)
+        ledger.amend(number, "on purpose", kit.now)
     ledger.enrol(number, kit.now)
     assert ledger.terms("load").stream_share is None
     # and the share is given back, as when a stream has ended
@@ -277,7 +277,7 @@ def test_what_is_drawn_is_published_before_its_guarantee_changes(ledger, reserve
     if until == "drawn":
         ledger.record_drawn(held, "measured", kit.plan(0, "1/8"), kit.now)
     head = ledger.head("load")
-    # a stream of the same budget, where that day would be looked for in vain, learns whose it is
+    # a stream of the same budget that lacks the day learns which stream has it
     ledger.enrol(kit.terms("second"), kit.now)
     for stream in ("load", "second"):
         with pytest.raises(LedgerError, match="day 0 of stream 'load' is drawn and not published"):

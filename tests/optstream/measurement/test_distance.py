@@ -98,16 +98,16 @@ def test_what_does_not_fit_is_refused_before_anything_is_drawn():
 
 
 class Listener:
-    """Wants the steps it is given, and writes down what it is told."""
+    """Wants the steps it is given, and records the values it receives."""
 
     def __init__(self, wanted):
-        self.wanted, self.told = wanted, []
+        self.wanted, self.received = wanted, []
 
     def due(self, step):
         return self.wanted(step)
 
     def saw(self, step, noisy):
-        self.told.append((step, noisy.tolist()))
+        self.received.append((step, noisy.tolist()))
 
 
 def plan_of(n_steps, cap, taken=(), first_step=0):
@@ -118,13 +118,13 @@ def period_of(values, first_step=0):
     return PrivatePeriod(np.array(values, dtype=np.int64), resolution=Fraction(1), first_step=first_step)
 
 
-def test_what_is_due_is_measured_and_only_its_noisy_value_is_told():
+def test_what_is_due_is_measured_and_only_its_noisy_value_is_passed_on():
     values = [[1, 2, 3, 4], [10, 20, 30, 40]]
     noise, listener = SilentNoise(1), Listener(lambda step: step in (100, 102))
     measured = measure_in_turn(period_of(values, 100), plan_of(4, 3, (), 100), 8, listener, noise)
     assert measured.positions == (0, 2)
     assert measured.points.tolist() == [[2, 4], [11, 31]]
-    assert listener.told == [(100, [2, 11]), (102, [4, 31])]
+    assert listener.received == [(100, [2, 11]), (102, [4, 31])]
     assert noise.asked == [(7.0, (2,)), (7.0, (2,))]
     (spend,) = measured.spends
     assert (spend.weights, spend.scale, spend.unit_charge) == ((1, 0, 1, 0), 7, Fraction(2, 7))
@@ -167,7 +167,7 @@ def test_the_chooser_may_depend_on_earlier_noisy_values_alone():
 
     class Stops(Listener):
         def due(self, step):
-            return not self.told or self.told[-1][1][0] < 50
+            return not self.received or self.received[-1][1][0] < 50
 
     class Cancelling:
         simulated = True

@@ -70,7 +70,7 @@ def _joint(model, shortest):
 
 def _gaussian(model, shortest):
     """Under the same guarantee but for a delta, without which there is no Gaussian noise."""
-    # a delta allows some noise by itself, so a tiny epsilon is told by a tiny delta
+    # a delta allows some noise by itself, so a tiny epsilon shows only with a tiny delta
     delta = max(min(model.epsilon, Fraction(1, 10**6)), Fraction(1, 10**15))
     return mechanisms.Gaussian(PrivacyModel(**{**model.to_document(), "delta": delta}))
 

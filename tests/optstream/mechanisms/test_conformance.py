@@ -41,7 +41,7 @@ class Tape:
 
     def uniform_below(self, bounds):
         if (bounds == 256**DIGIT_BYTES).all():
-            # every proposal of Gaussian noise is kept, so that none is drawn anew
+            # every proposal of Gaussian noise is kept, so that none is drawn again
             return np.zeros(bounds.shape, dtype=np.int64)
         return (self._draws.random(bounds.shape) * bounds).astype(np.int64)
 
@@ -173,7 +173,7 @@ def test_flat_streams_are_released(make):
 
 
 def test_huge_values_stay_finite_and_near_the_truth(make):
-    """2^45 units of the resolution, a customer of 1: the noise is nothing beside them."""
+    """2^45 units of the resolution, a customer of 1: the noise is negligible."""
     model = PrivacyModel("10000", 6, 1, "1")
     for release in run(make(model, 6), np.full((2, 12), 2.0**45), [6, 6], simulated_noise(2)):
         leaves = release.values[-2:]

@@ -95,7 +95,7 @@ def test_a_step_that_was_measured_twice_counts_twice():
 
 
 class Raw(Fast):
-    """Broken on purpose: what decides is told the raw values."""
+    """Broken on purpose: the decision sees the raw values."""
 
     def _draw(self, period, noise, state):
         (plan,) = self.plan(period.n_steps, period.first_step, state)

@@ -82,7 +82,7 @@ def test_lost_raw_state_closes_every_group_and_nothing_is_smoothed_on():
 
 
 def test_raw_state_that_has_served_does_not_serve_again():
-    """A second revision of a period: its first one's spends are known, and its groups begin anew."""
+    """A second revision of a period: its first one's spends are known, and its groups begin afresh."""
     mechanism, values = PeGaSus(MODEL, threshold=10**6), np.full((2, 10), 5)
     first, second = released(mechanism, np.tile(values, 2), [10])
     again = with_raw(mechanism.recall(second.spends, public_part(first.state)), raw_bytes(first.state))

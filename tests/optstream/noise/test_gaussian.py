@@ -94,7 +94,7 @@ def test_a_tie_is_decided_by_the_digits_that_follow(offset, kept):
 
 
 def test_near_a_tie_floats_do_not_decide():
-    """One digit of 2^56 beside the chance, where floats know nothing; one that they decide needs no bytes."""
+    """One digit of 2^56 off the chance, where floats cannot decide; where they can, no bytes are needed."""
     sigma, distance = 31.4, 50
     exact = int.from_bytes(leading_bytes(exponent_of(sigma, distance), 0, 7), "big")
     for digits, kept in ((exact - 1, True), (exact + 1, False), (0, True), (2**56 - 1, False)):

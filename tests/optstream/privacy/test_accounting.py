@@ -58,7 +58,7 @@ def joint_spends(draw, first_step, n_steps):
 
 @st.composite
 def gaussian_histories(draw):
-    """Sums of steps or single steps, in the one currency that has no others beside it."""
+    """Sums of steps or single steps, in the one currency that cannot be mixed."""
     spends, at = [], draw(st.integers(-20, 20))
     for _ in range(draw(st.integers(1, 5))):
         length = draw(st.sampled_from([4, 5, 6]))

@@ -70,8 +70,8 @@ def test_alpha_in_units_is_rounded_up(alpha, resolution, units):
     assert PrivacyModel(epsilon=1, window_length=2, alpha=alpha, resolution=resolution).alpha_units == units
 
 
-def test_what_is_within_the_budget_is_told_as_no_more_than_its_epsilon():
-    """Rho is rounded down and what it is told as up, here past the epsilon that it was made of."""
+def test_what_is_within_the_budget_is_stated_as_no_more_than_its_epsilon():
+    """Rho is rounded down and its stated epsilon up, here past the epsilon that rho was made of."""
     model = PrivacyModel("1/3", window_length=2, alpha=1, delta="1e-6")
     assert epsilon_of(model.rho, model.delta) > model.to_epsilon(model.rho) == Fraction(1, 3)
     assert model.to_epsilon(2 * model.rho) > Fraction(1, 3)
@@ -205,7 +205,7 @@ def test_the_definition_holds_with_other_arithmetic():
         assert log_delta.min() == pytest.approx(math.log(delta), abs=1e-5)
 
 
-def told(a, rho, delta):
+def stated_epsilon(a, rho, delta):
     """The epsilon of rho at delta by one order a, to 60 digits."""
     with localcontext(Context(prec=90)):
         a, rho, delta = (Decimal(one.numerator) / Decimal(one.denominator) for one in (a, rho, delta))
@@ -225,9 +225,9 @@ def test_what_is_rounded_is_rounded_to_the_safe_side(monkeypatch, epsilon, delta
     monkeypatch.setattr(zero_concentrated, "_order", order)
     rho = largest_rho.__wrapped__(epsilon, delta)
     whole = Decimal(epsilon.numerator) / Decimal(epsilon.denominator)
-    assert whole * (1 - Decimal(10) ** -12) < told(taken[-1], rho, delta) < whole
+    assert whole * (1 - Decimal(10) ** -12) < stated_epsilon(taken[-1], rho, delta) < whole
     back = epsilon_of.__wrapped__(rho, delta)
-    exact = told(taken[-1], rho, delta)
+    exact = stated_epsilon(taken[-1], rho, delta)
     assert exact < Decimal(back.numerator) / Decimal(back.denominator) < exact * (1 + Decimal(10) ** -13)
 
 

@@ -198,7 +198,7 @@ def test_groups_are_taken_whole_and_no_window_exceeds_its_limit(data, window_len
     assert set(taken) <= set(groups)
     spends = [*others, joint(20, n_steps, taken, 1 / unit)]
     assert worst_window(spends, window_length).epsilon <= most
-    # the first that was left out has no headroom beside those before it
+    # the first that was left out has no headroom after those before it
     for left in [group for group in groups if group not in taken][:1]:
         before = [group for group in taken if group[0].start < left[0].start]
         tried = [*others, joint(20, n_steps, [*before, left], 1 / unit)]

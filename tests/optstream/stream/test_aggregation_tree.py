@@ -54,7 +54,7 @@ def test_equal_trees_are_one_key_in_every_process_and_others_are_not():
     assert hash(tree) == hash(tree.parents), "texts hash otherwise in every process"
     assert {tree: 1, renamed: 2}[again] == 1
     assert tree != renamed
-    assert hash(renamed) == hash(tree), "of one shape: told apart by their names"
+    assert hash(renamed) == hash(tree), "of one shape: distinguished by their names"
 
 
 TREE = AggregationTree.from_parents(

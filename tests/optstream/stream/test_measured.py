@@ -116,7 +116,7 @@ def test_private_values_are_not_pickled(private, protocol):
         copy.deepcopy(private)
 
 
-def test_public_and_raw_parts_are_told_apart_and_put_together_again():
+def test_public_and_raw_parts_are_distinguished_and_put_together_again():
     public, raw = public_part(STATE), raw_bytes(STATE)
     assert public == {"levels": {"0": {"mechanism": "A", "held": [1]}, "1": {"mechanism": "B"}}}
     assert b"71234" in raw

@@ -95,7 +95,7 @@ def test_the_enumeration_agrees_with_the_gaussian_law_where_sigma_is_large():
 
 def test_an_event_as_rare_as_delta_says_nothing():
     """Seen 0.1 % of the time on one side and never on the other: nothing at delta 1e-3, much at 0."""
-    pure, told = (epsilon_bound([1000], [0], 10**6, 1e-9, delta)[0] for delta in (0.0, 1.2e-3))
+    pure, with_delta = (epsilon_bound([1000], [0], 10**6, 1e-9, delta)[0] for delta in (0.0, 1.2e-3))
     assert pure > 3
-    assert told == -np.inf
+    assert with_delta == -np.inf
     assert epsilon_bound([500_000], [100_000], 10**6, 1e-9, 1e-3)[0] < np.log(5)

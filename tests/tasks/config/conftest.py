@@ -1,4 +1,4 @@
-"""The example configuration, changed, and what a person is told whose configuration is refused."""
+"""The example configuration, changed, and the message for a refused one."""
 
 import tomllib
 from functools import partial

@@ -15,7 +15,7 @@ from tasks.release.mechanism import mechanism_for
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("tree.csv", "node,parent\nFR,\nA,FR\nA,FR\n", "must name each node once"),
         ("tree.csv", "node,parent\nFR,\nA,FR\na,FR\n", "'A', 'a' differ by case, spaces or the form"),
@@ -29,10 +29,10 @@ from tasks.release.mechanism import mechanism_for
         ("tree.pickle", "", "must end in .csv or .parquet"),
     ],
 )
-def test_an_unusable_hierarchy_file_is_told(refusal, tmp_path, name, content, told):
+def test_an_unusable_hierarchy_file_is_reported(refusal, tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
-    assert told in refusal((EXAMPLE[start:stop], f'[hierarchy]\nfile = "{name}"\n'))
+    assert message in refusal((EXAMPLE[start:stop], f'[hierarchy]\nfile = "{name}"\n'))
 
 
 NAMES = EXAMPLE[EXAMPLE.index("[hierarchy.names]") : EXAMPLE.index("[budget]")]

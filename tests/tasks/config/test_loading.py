@@ -55,14 +55,16 @@ def test_the_shortest_day_is_the_calendars(load, day, zone, shortest):
 
 
 def test_all_problems_are_listed_at_once(refusal):
-    told = refusal((EPSILON, 'epsilon = "0"'), ("n_samples = 10", "n_samples = 1"), ('84 = "FR"', '84 = ""'))
-    assert told.count("\n  - ") == 3
+    message = refusal(
+        (EPSILON, 'epsilon = "0"'), ("n_samples = 10", "n_samples = 1"), ('84 = "FR"', '84 = ""')
+    )
+    assert message.count("\n  - ") == 3
 
 
-def test_a_missing_key_and_a_missing_section_are_told(refusal):
-    told = refusal((EPSILON, ""), ("[stream]\n", "[mechanism.x]\n"))
-    assert "privacy.epsilon is missing; it must be a decimal string greater than 0" in told
-    assert "[stream] is missing; its keys: name, unit" in told
+def test_a_missing_key_and_a_missing_section_are_reported(refusal):
+    message = refusal((EPSILON, ""), ("[stream]\n", "[mechanism.x]\n"))
+    assert "privacy.epsilon is missing; it must be a decimal string greater than 0" in message
+    assert "[stream] is missing; its keys: name, unit" in message
 
 
 def test_a_password_is_never_shown(load, refusal, monkeypatch):
@@ -77,17 +79,17 @@ def test_a_password_is_never_shown(load, refusal, monkeypatch):
         ('url = "sqlite:///trusted/ledger.sqlite"', 'url = ["hunter2"]'),
     ]
     for mistake in mistakes:
-        told = refusal(mistake)
-        assert "ledger.url" in told
-        assert "hunter2" not in told
+        message = refusal(mistake)
+        assert "ledger.url" in message
+        assert "hunter2" not in message
     with pytest.raises(ConfigurationError) as caught:
         load(mistakes[1])
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
     monkeypatch.setenv("OPTSTREAM_LEDGER_URL", "mysql://clerk:hunter2@host/grants")
-    told = refusal()
-    assert "OPTSTREAM_LEDGER_URL" in told
-    assert "hunter2" not in told
+    message = refusal()
+    assert "OPTSTREAM_LEDGER_URL" in message
+    assert "hunter2" not in message
 
 
 @pytest.mark.parametrize("name", ["OPTSTREAM_LEDGER_URL", "optstream_ledger_url"])
@@ -123,7 +125,7 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (None, "`optstream init` writes an example"),
         (b"#" * (2**20 + 1), "must be at most 1 MiB"),
@@ -131,10 +133,10 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
         (b"a = 1\nb 2\n", r"is not TOML: .*\(at line 2, column 3\)"),
     ],
 )
-def test_an_unreadable_configuration_is_told(tmp_path, content, told):
+def test_an_unreadable_configuration_is_reported(tmp_path, content, message):
     if content is not None:
         (tmp_path / "optstream.toml").write_bytes(content)
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=message):
         load_settings(tmp_path / "optstream.toml")
 
 
@@ -283,7 +285,7 @@ def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
     assert small(marker=CHANGES.replace('"0.001"', '"1/1000"')).settings.configuration_hash in hashes
 
 
-def test_many_changes_are_told_apart_and_only_metered_input_needs_a_column_of_customers(small):
+def test_many_changes_are_distinguished_and_only_metered_input_needs_a_column_of_customers(small):
     days = [date(2000, 1, 1) + timedelta(days=number) for number in range(1000)]
     changes = "".join(f'[[input.changes]]\nvalid_from = {day}\nvalue = "v{day}"\n' for day in days)
     assert small(marker=changes).settings.input_of(date(2001, 1, 1)).value == "v2001-01-01"

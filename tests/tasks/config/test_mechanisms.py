@@ -74,7 +74,7 @@ def test_the_configuration_hash_is_that_of_before_keys_went_and_knows_each_key(l
     assert load_text(laid_over(text, "mechanism.scale = 7.5")).configuration_hash[:16] not in HASHES.values()
 
 
-def test_a_mechanism_without_a_name_is_told_the_names_and_no_other_table_is_blamed(load_text):
+def test_a_mechanism_without_a_name_lists_the_names_and_no_other_table_is_blamed(load_text):
     message = refused(load_text, example_of("Laplace").replace('name = "Laplace"', ""))
     assert "mechanism.name is missing; it must be" in message
     assert "BudgetAbsorption" in message
@@ -108,7 +108,7 @@ def test_by_default_the_root_alone_has_joint_noise(stream):
 
 
 @pytest.mark.parametrize("name", ["Laplace", "Uniform"])
-def test_the_operators_word_gives_it_to_all_levels_and_is_told(stream, name):
+def test_the_operators_word_gives_it_to_all_levels_and_is_reported(stream, name):
     for keys in ((), (JOINT,)):
         settings = stream(WORD, *keys, name=name)
         assert kinds(settings) == [JointSpend, JointSpend]

@@ -44,21 +44,21 @@ def test_what_is_said_twice_must_be_the_same(products):
     gas.configure('alpha = "3"', 'alpha = "3"\nepsilon = "1"')
     assert gas.settings.model.epsilon == 1
     gas.configure('epsilon = "1"', 'epsilon = "2"')
-    told = refused(load_settings, gas.folder / "optstream.toml")
-    assert "privacy.epsilon is another in" in told
-    assert "got '2' and '1': say it once, there" in told
+    message = refused(load_settings, gas.folder / "optstream.toml")
+    assert "privacy.epsilon is another in" in message
+    assert "got '2' and '1': say it once, there" in message
 
 
 def test_another_ledger_is_refused_and_not_shown(products):
     gas = products["gas"]
     (gas.folder / "optstream.toml").open("a").write('[ledger]\nurl = "postgresql://u:secret@there/ledger"\n')
-    told = refused(load_settings, gas.folder / "optstream.toml")
-    assert "ledger.url is another in" in told
-    assert "secret" not in told
+    message = refused(load_settings, gas.folder / "optstream.toml")
+    assert "ledger.url is another in" in message
+    assert "secret" not in message
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "message"),
     [
         ("window = 48", "window = 0", "privacy.window must be an integer in [1, 1000000]; got 0 (in "),
         ("window = 48", 'window = 48\nalpha = "1"', "privacy.alpha is each stream's own"),
@@ -72,11 +72,11 @@ def test_another_ledger_is_refused_and_not_shown(products):
         ),
     ],
 )
-def test_a_mistake_in_the_file_is_told_with_its_place(products, tmp_path, before, after, told):
+def test_a_mistake_in_the_file_is_reported_with_its_place(products, tmp_path, before, after, message):
     assert before in POPULATION
     (tmp_path / "population.toml").write_text(POPULATION.replace(before, after))
     found = refused(load_settings, tmp_path / "gas/optstream.toml")
-    assert told in found
+    assert message in found
     assert "population.toml" in found
 
 

@@ -254,11 +254,11 @@ CASES = {
 
 
 @pytest.mark.parametrize(
-    ("text", "piece", "told"), [(text, *case) for text, cases in CASES.items() for case in cases],
+    ("text", "piece", "message"), [(text, *case) for text, cases in CASES.items() for case in cases],
     ids=[piece[:40] for cases in CASES.values() for piece, _ in cases],
 )  # fmt: skip
-def test_a_problem_is_told_with_its_key_its_rule_and_the_remedy(load_text, text, piece, told):
-    assert told in refused(load_text, laid_over(text, piece))
+def test_a_problem_is_reported_with_its_key_its_rule_and_the_remedy(load_text, text, piece, message):
+    assert message in refused(load_text, laid_over(text, piece))
 
 
 @pytest.mark.parametrize("named", sorted(REMOVED))
@@ -338,13 +338,13 @@ def test_comments_speak_of_the_unit_of_the_readings():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"mechanism": "laplace"}, '"OptStream" or "Laplace"'),
         ({"counts": True, "metered": True}, "of counts or metered, not of both"),
         ({"hourly": True}, r"by the hour is for mechanism .*\"PeGaSus\".*; got 'OptStream'"),
     ],
 )
-def test_what_there_is_no_example_of_is_refused(wrong, told):
-    with pytest.raises(ParameterError, match=told):
+def test_what_there_is_no_example_of_is_refused(wrong, message):
+    with pytest.raises(ParameterError, match=message):
         example_of(**wrong)

@@ -44,29 +44,29 @@ def test_rows_go_to_the_leaf_that_they_name(stream, kind):
 @pytest.mark.parametrize("name", ["84 ", "085", None])
 def test_a_region_that_is_no_leaf_stops_the_day(stream, name):
     stream.write(EVERY, pl.concat([both(stream), of(name, stream.rows(1.0))[:1]], how="vertical_relaxed"))
-    told = stops(stream)
-    assert told == f"{DAY}: date={DAY}/part-0.parquet, column 'zone': must be a leaf of the hierarchy"
+    message = stops(stream)
+    assert message == f"{DAY}: date={DAY}/part-0.parquet, column 'zone': must be a leaf of the hierarchy"
 
 
 def test_a_leaf_without_rows_and_one_without_a_step_are_named(stream):
     stream.write(EVERY, of("84", stream.rows(1.0))[1:])
-    told = stops(stream)
-    assert f"date={DAY}, region '84', column 'timestamp', step 0 (00:00) of 48: every step" in told
-    assert f"date={DAY}, region '11'" in told
+    message = stops(stream)
+    assert f"date={DAY}, region '84', column 'timestamp', step 0 (00:00) of 48: every step" in message
+    assert f"date={DAY}, region '11'" in message
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda rows: rows.drop("zone"), "columns 'timestamp', 'load' and 'zone': must hold these"),
         (lambda rows: rows.with_columns(zone=pl.lit(84.0)), "column 'zone': must be text or whole numbers"),
         (lambda rows: rows.drop("load"), "columns 'timestamp', 'load' and 'zone': must hold these"),
     ],
 )
-def test_a_file_that_lacks_a_column_is_named(stream, change, told):
+def test_a_file_that_lacks_a_column_is_named(stream, change, message):
     stream.write(EVERY, change(both(stream)))
     found = stops(stream)
-    assert f"date={DAY}/part-0.parquet, {told}" in found
+    assert f"date={DAY}/part-0.parquet, {message}" in found
     assert "at least one row" not in found  # of the leaves whose rows nobody read
 
 

@@ -44,11 +44,11 @@ def verdict(stream, rows, day=DAY, name="part-0.parquet"):
     return judged
 
 
-def assert_stopped(judged, told):
+def assert_stopped(judged, message):
     assert isinstance(judged.error, ContractError)
     assert judged.period is None
     text = "".join(traceback.format_exception(judged.error))
-    assert told in text
+    assert message in text
     assert "region=11" not in text
     for planted in ("77.6", "77625", "secret"):
         assert planted not in text
@@ -110,14 +110,14 @@ BAD_FILES = [
 
 
 def judged_together(stream, days, faults):
-    """Each fault on a day of its own, all judged at once: yields the judged days with what each is told."""
+    """Each fault on a day of its own, all judged at once: yields the judged days with their messages."""
     made = {}
-    for day, (spoil, told) in zip(days(len(faults)), faults, strict=True):
+    for day, (spoil, message) in zip(days(len(faults)), faults, strict=True):
         rows = (
             stream.metered("secret", PLANTED, day) if stream.settings.metered else stream.rows(PLANTED, day)
         )
         write_day(stream, spoil(rows), day)
-        made[day] = told.replace(str(DAY), str(day))
+        made[day] = message.replace(str(DAY), str(day))
     for judged in stream.judge(*made):
         yield judged, made[judged.day]
 
@@ -126,8 +126,8 @@ def judged_together(stream, days, faults):
 def test_structure_stops_a_day(small, days, schema):
     """Of metered input that is files alone; aggregated rows are steps, and may not be null or repeated."""
     faults = BAD_FILES if schema == "metered" else [*BAD_FILES, *BAD_ROWS, *AGGREGATED]
-    for judged, told in judged_together(small(schema=schema), days, faults):
-        assert_stopped(judged, told)
+    for judged, message in judged_together(small(schema=schema), days, faults):
+        assert_stopped(judged, message)
 
 
 ABSENT = f"{PART}, {LOAD}, step 5 (02:30) of 48:"
@@ -153,14 +153,14 @@ ODD_READINGS = [
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_whether_a_day_appears_does_not_depend_on_a_reading(small, days, schema):
     odd = [
-        (lambda rows, load=load: changed(9, load=load)(rows.with_columns(load=1.0)), told)
-        for load, told in ODD_READINGS
+        (lambda rows, load=load: changed(9, load=load)(rows.with_columns(load=1.0)), message)
+        for load, message in ODD_READINGS
     ]
-    for judged, told in judged_together(small(schema=schema), days, odd):
+    for judged, message in judged_together(small(schema=schema), days, odd):
         part = PART.replace(str(DAY), str(judged.day))
         assert_released(judged)
         assert judged.alarms == (
-            f"{part}, {LOAD}, step 9 (04:30) of 48: {told}" + judged.alarms[0].split(told)[1],
+            f"{part}, {LOAD}, step 9 (04:30) of 48: {message}" + judged.alarms[0].split(message)[1],
         )
         assert "77" not in judged.results.read_text().split('"metrics"')[1]
 
@@ -180,17 +180,17 @@ def test_metered_input_has_a_public_rule_instead(small, days):
     more = [
         (
             lambda rows, spoil=spoil: spoil(pl.concat([rows, rows.with_columns(load=1.0, customer_id=one)])),
-            told,
+            message,
         )
-        for spoil, told in METERED
+        for spoil, message in METERED
     ]
     for day in days(len(METERED)):
         stream.write("11", stream.metered("third", 1.0, day), day, name="z.parquet")
-    for judged, told in judged_together(stream, days, more):
+    for judged, message in judged_together(stream, days, more):
         assert_released(judged)
         assert len(judged.alarms) == 1
-        assert ("(and so for '11')" in judged.alarms[0]) == ("several leaves" in told)
-        assert told in judged.alarms[0]
+        assert ("(and so for '11')" in judged.alarms[0]) == ("several leaves" in message)
+        assert message in judged.alarms[0]
         assert "secret" not in judged.results.read_text()
         assert "alarms" not in repr(judged)
 
@@ -471,13 +471,13 @@ def test_metered_days_around_a_change_count_by_the_same_rules(small):
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 @pytest.mark.parametrize(
-    ("late", "told"),
+    ("late", "message"),
     [
         (False, f"region=84/date={DAYS[1]}/part-0.parquet, columns 'timestamp' and 'load': must hold these"),
         (True, f"region=84/date={DAYS[2]}/part-0.parquet, columns 'when' and 'kilowatts': must hold these"),
     ],
 )
-def test_a_dump_in_the_layout_of_another_day_is_refused_by_the_names_of_its_own(small, schema, late, told):
+def test_a_dump_in_the_layout_of_another_day_is_refused_by_the_names_of_its_own(small, schema, late, message):
     stream = small(schema=schema, marker=CHANGES)
     for day in DAYS:
         for region in ("84", "11"):
@@ -491,7 +491,7 @@ def test_a_dump_in_the_layout_of_another_day_is_refused_by_the_names_of_its_own(
     assert [one.error is None for one in judged] == [True, late, not late, True]
     error = judged[1 + late].error
     assert isinstance(error, ContractError)
-    assert told in str(error)
+    assert message in str(error)
 
 
 def test_each_day_waits_for_its_own_marker_or_list(small):

@@ -1,4 +1,4 @@
-"""What an operator is told: which days, at what charge, what is left where, and when it returns."""
+"""The operator's view: which days, at what charge, what is left where, and when it returns."""
 
 import json
 import math
@@ -50,13 +50,13 @@ def at(day, hour, minute=0):
     return datetime(2016, 6, day, hour, minute, tzinfo=PARIS)
 
 
-def test_windows_are_told_in_local_time_with_what_they_have_left(released):
+def test_windows_are_reported_in_local_time_with_what_they_have_left(released):
     (page,) = read_book(released.settings, released.ledger)
-    told = [(one.begin_first, one.begin_last, one.left) for one in page.windows]
+    listed = [(one.begin_first, one.begin_last, one.left) for one in page.windows]
     quarters = [Fraction(n, 8) for n in range(9)]
     # every window that ends on the last day sees the charged hours of one of the days
-    assert told[0] == (at(1, 0), at(2, 22), quarters[4])
-    assert told[1:] == [
+    assert listed[0] == (at(1, 0), at(2, 22), quarters[4])
+    assert listed[1:] == [
         (at(2, 22, 30), at(2, 22, 30), quarters[5]),
         (at(2, 23), at(2, 23), quarters[6]),
         (at(2, 23, 30), at(2, 23, 30), quarters[7]),
@@ -133,7 +133,7 @@ def test_a_stream_without_releases_that_shares_its_budget_is_refused_for_what_ot
     assert not is_refused(installation)
 
 
-def test_compromised_windows_have_nothing_left_and_are_told(released, capsys):
+def test_compromised_windows_have_nothing_left_and_are_reported(released, capsys):
     released.ledger.compromise(Key("two-regions", DAYS[0].isoformat()), "a leak", released.now)
     pages = read_book(released.settings, released.ledger)
     assert min(one.left for one in pages[0].days) == -math.inf

@@ -166,7 +166,7 @@ def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(rel
     assert "2016-06-01 revision 1 is listed in catalogue.json and not in the ledger" in line
 
 
-def test_a_day_between_catalogue_and_ledger_is_told_how_to_end(installation, monkeypatch):
+def test_a_day_between_catalogue_and_ledger_is_reported_how_to_end(installation, monkeypatch):
     """Death after the catalogue was replaced, before PUBLISHED was recorded."""
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "record_published", raising(LedgerError("away")))

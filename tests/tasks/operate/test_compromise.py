@@ -174,7 +174,7 @@ def test_mechanisms_that_remember_outputs_only_share_no_noise(installation, mech
 
 
 def test_a_drawn_day_is_void_and_never_published(installation):
-    """Whoever knows the noise would read the raw values off the published ones."""
+    """Someone who knows the noise can compute the raw values from the published ones."""
     installation.release(DAYS[0], steps=STEPS[:-1])
     installation.compromise(DAYS[0])
     installation.later(hours=1)
@@ -210,7 +210,7 @@ def test_a_run_that_is_about_to_draw_draws_nothing(installation):
     assert installation.ledger.verify() == []
 
 
-def test_one_that_is_listed_and_not_recorded_is_told_and_withdrawn(installation):
+def test_one_that_is_listed_and_not_recorded_is_reported_and_withdrawn(installation):
     run, works = installation.through(STEPS[:-1], DAYS[0])
     publish.publish(run, works)
     installation.compromise(DAYS[0])

@@ -99,7 +99,7 @@ def test_a_place_open_to_others_is_wrong_and_stops_every_run(opened, place, mode
 
 @pytest.mark.parametrize("mode", [0o755, 0o720, 0o701])
 def test_a_second_witness_that_others_may_enter_is_wrong_and_stops_every_run(opened, mode):
-    """Whoever may write there can take back what it knows, and then restore an older ledger."""
+    """A user who may write there can undo the witness, and then restore an older ledger."""
     trusted = '[trusted]\nfolder = "trusted"'
     opened.configure(trusted, f'{trusted}\nwitness = "second"')
     second = opened.folder / "second"
@@ -155,7 +155,7 @@ def test_under_an_open_umask_a_run_makes_nothing_that_others_may_write(opened):
     assert (opened.folder / "trusted").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_password_in_a_configuration_that_others_read_is_told_and_not_shown(opened):
+def test_a_password_in_a_configuration_that_others_read_is_reported_and_not_shown(opened):
     path = opened.folder / "optstream.toml"
     opened.configure("sqlite:///trusted/ledger.sqlite", "postgresql://me:Geheim7@127.0.0.1:1/ledger")
     found = around(opened)
@@ -238,9 +238,9 @@ TELEMETRY = {"server": {"analytics_enabled": True}}
     ],
 )
 def test_what_a_server_tells_to_anybody_is_a_finding(opened, url, answer, found):
-    told = around(opened, {API: url}, lambda _: answer)
-    assert [(severity, place) for severity, place, _ in told] == [(one, API) for one in found]
-    assert all(words in text for words, (_, _, text) in zip(found.values(), told, strict=True))
+    findings = around(opened, {API: url}, lambda _: answer)
+    assert [(severity, place) for severity, place, _ in findings] == [(one, API) for one in found]
+    assert all(words in text for words, (_, _, text) in zip(found.values(), findings, strict=True))
 
 
 def test_prefect_s_own_folder_open_to_others_is_wrong(opened):
@@ -271,7 +271,7 @@ def test_the_kernel_knows_who_listens_beyond_loopback(family, address, wide):
         assert listens_beyond_loopback(listener.getsockname()[1]) is wide
 
 
-def test_a_distant_ledger_without_encryption_is_told(opened, monkeypatch):
+def test_a_distant_ledger_without_encryption_is_reported(opened, monkeypatch):
     def first(url):
         opened.configure(*url)
         found = around(opened)
@@ -316,7 +316,7 @@ def test_a_ledger_that_is_gone_or_another_is_wrong(opened):
     assert all("another" in words for _, _, words in found)
 
 
-def test_dumps_without_any_marker_are_told(opened):
+def test_dumps_without_any_marker_are_reported(opened):
     opened.configure("[input]", '[input]\nmarker = "DONE"')
     the_only(opened, "warning", opened.folder / "dumps", "DONE", "input.marker")
 
@@ -340,7 +340,7 @@ def test_dumps_without_any_marker_are_told(opened):
         ),
     ],
 )
-def test_what_the_next_run_refuses_is_told(opened, place, act, said):
+def test_what_the_next_run_refuses_is_reported(opened, place, act, said):
     opened.simulate(NEXT)
     (opened.folder / "dumps").chmod(0o700)
     assert around(opened) == []
@@ -358,7 +358,7 @@ def test_a_broken_catalogue_and_a_ledger_that_does_not_answer_are_findings(opene
     assert [entry[:2] for entry in around(opened)] == [("wrong", str(opened.folder / "published"))]
 
 
-def test_leases_that_no_run_can_have_days_left_and_files_from_the_future_are_told(opened):
+def test_leases_that_no_run_can_have_days_left_and_files_from_the_future_are_reported(opened):
     opened.simulate(NEXT)
     (opened.folder / "dumps").chmod(0o700)
     opened.release(NEXT, steps=STEPS[:6])

@@ -79,7 +79,7 @@ def test_staged_bytes_are_kept_while_the_published_folder_lacks_them(released):
 
 
 def raw_of(installation, day):
-    """Raw state as PeGaSus leaves it, beside the measurements and under their name."""
+    """Raw state as PeGaSus leaves it, next to the measurements and under their name."""
     (measured,) = installation.settings.measurements_of(day, 0).iterdir()
     path = measured.with_name(measured.name + ".raw")
     path.write_bytes(b"raw")
@@ -143,23 +143,23 @@ def test_only_this_streams_readable_old_events_leave_the_lineage(released):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
+def test_an_event_that_is_reported_meanwhile_is_not_lost(released, monkeypatch):
     """The purge holds the lock that `emit_lineage` takes: the new event waits, and lands in the new file."""
     released.release(*DAYS)
     path = released.folder / "trusted/lineage/events.jsonl"
     monkeypatch.setattr("tasks.release.lineage.lineage_event", lambda *_: "made up")
-    told = []
-    client = SimpleNamespace(emit=lambda event: told.append(path.read_bytes()))
+    emitted = []
+    client = SimpleNamespace(emit=lambda event: emitted.append(path.read_bytes()))
     monkeypatch.setattr("tasks.release.lineage.OpenLineageClient", lambda **_: client)
     published = SimpleNamespace(day=DAYS[0], revision=0, statement=None)
     with exclusive_in(path.parent):
         thread = threading.Thread(target=emit_lineage, args=(released.run(), published, "file"))
         thread.start()
         thread.join(0.2)
-        assert told == []
+        assert emitted == []
         path.write_bytes(b"purged\n")
     thread.join()
-    assert told == [b"purged\n"]
+    assert emitted == [b"purged\n"]
 
 
 def die_at(monkeypatch, n):

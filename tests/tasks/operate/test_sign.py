@@ -184,9 +184,9 @@ def test_a_new_key_is_its_owner_s_alone_and_never_overwritten(installation):
     kept = path.read_bytes()
     with pytest.raises(ConfigurationError, match="is there already"):
         new_key(path)
-    told = public.read_bytes()
+    result = public.read_bytes()
     public.unlink()  # as after a crash between the two
-    assert new_key(path).read_bytes() == told
+    assert new_key(path).read_bytes() == result
     assert path.read_bytes() == kept
     path.unlink()
     with pytest.raises(ConfigurationError, match=r"signing\.pub is there already"):
@@ -214,11 +214,11 @@ def test_the_key_is_in_no_log_message_or_published_file(signed, caplog):
         signed.release(DAY)
         spoilt = get(signed, "catalogue.json").replace(b'"revision": 0', b'"revision": 9')
         put(signed, "catalogue.json", spoilt)
-        told = str(signed.release(NEXT)[NEXT].outcome) + str(signed.problems()) + repr(signed.settings)
+        result = str(signed.release(NEXT)[NEXT].outcome) + str(signed.problems()) + repr(signed.settings)
     key = read_key(signed.settings.signing_key_file)
     raw = key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
     pem = signed.settings.signing_key_file.read_text().splitlines()[1]
-    shown = told + caplog.text + repr(Signer(key, print))
+    shown = result + caplog.text + repr(Signer(key, print))
     manifest = re.search(rb"manifests/release-[0-9a-f]{64}\.json", get(signed, "catalogue.json"))[0].decode()
     public = (get(signed, name) for name in ("catalogue.json", manifest))
     everything = shown.encode() + b"".join(public)
@@ -280,13 +280,13 @@ def test_a_withdrawal_of_one_day_signs_no_other_withdrawn_day(signed):
     old = kept(signed, DAY)
     signed.take_back(DAY)
     bring_back(signed, old)
-    told = signed.take_back(NEXT)[0]
-    assert told.status is Status.FAILED
-    assert f"`optstream withdraw --date {DAY} --reason WHY` completes it" in told.message
+    result = signed.take_back(NEXT)[0]
+    assert result.status is Status.FAILED
+    assert f"`optstream withdraw --date {DAY} --reason WHY` completes it" in result.message
     assert get(signed, "catalogue.json") == old["catalogue.json"]
-    told = signed.take_back(DAY)[0]
-    assert f"`optstream withdraw --date {NEXT} --reason WHY` completes it" in told.message
-    assert [told.status for told in signed.take_back(DAY, NEXT)] == [Status.WITHDRAWN] * 2
+    result = signed.take_back(DAY)[0]
+    assert f"`optstream withdraw --date {NEXT} --reason WHY` completes it" in result.message
+    assert [result.status for result in signed.take_back(DAY, NEXT)] == [Status.WITHDRAWN] * 2
     assert_whole(signed)
 
 
@@ -304,9 +304,9 @@ def test_no_forged_part_of_an_entry_is_signed(signed, change):
 def test_a_forged_value_column_is_not_signed_by_a_withdrawal(signed):
     signed.release(DAY)
     put_listed(signed, value_column="other")
-    told = signed.take_back(DAY)[0]
-    assert told.status is Status.FAILED
-    assert "another stream or value column" in told.message
+    result = signed.take_back(DAY)[0]
+    assert result.status is Status.FAILED
+    assert "another stream or value column" in result.message
 
 
 def test_no_run_begins_with_a_broken_key(installation):

@@ -1,4 +1,4 @@
-"""Simulated dumps: the same whatever is asked beside them, whole or absent, and near the public means."""
+"""Simulated dumps: the same whatever else is asked for, whole or absent, and near the public means."""
 
 from datetime import date, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Withdrawals and amendments: told to the ledger and to readers."""
+"""Withdrawals and amendments, in the ledger and for readers."""
 
 import shutil
 from datetime import date, timedelta
@@ -191,7 +191,7 @@ def declared(released):
         ("noise is marked as known", lambda released: released.compromise(DAYS[0])),
     ],
 )
-def test_what_the_ledger_has_is_told_although_its_witness_cannot_be(released, what, act):
+def test_what_the_ledger_has_is_reported_although_its_witness_cannot_be(released, what, act):
     """The command failed, and what it did is permanent: who restores the configuration would be refused."""
     witness = released.folder / "trusted/witness"
     shutil.rmtree(witness)

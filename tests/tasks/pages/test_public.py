@@ -274,7 +274,7 @@ def test_no_reading_is_on_either_page(written):
 def test_a_withdrawn_day_leaves_both_pages(written):
     assert b"1 Jun 2016 to 2 Jun 2016" in page_of(written)
     written.withdraw(TWO)
-    assert b"being made anew" in page_of(written)
+    assert b"being rebuilt" in page_of(written)
     assert not (written.folder / "published/curves").exists()
     assert any("optstream report" in line for line in written.problems())
     written.write_pages()

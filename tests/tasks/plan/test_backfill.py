@@ -37,7 +37,7 @@ def plan(installation, days=DAYS):
     return plan_backfill(installation.settings, installation.ledger, days)
 
 
-def test_every_day_of_the_span_is_told_apart(there):
+def test_every_day_of_the_span_is_distinguished(there):
     there.released(DAY)
     there.release(NEXT, steps=DRAWN)
     before = DAY - timedelta(days=1)

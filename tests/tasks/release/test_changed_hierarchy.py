@@ -27,7 +27,7 @@ def change_from(installation, day, operation):
 
 
 DAILY = {("split", "HistoryInformed"), ("merged", "HistoryInformed"), ("added", "BudgetAbsorption")}
-"""Beside all of OptStream's; PeGaSus' raw state has a test of its own. The others are tried by night."""
+"""With all of OptStream's; PeGaSus' raw state has a test of its own. The others are tried by night."""
 CHANGES = [
     pytest.param(
         operation,

@@ -112,8 +112,8 @@ CLASHING = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("fact", "totals", "told"), CLASHING, ids=["totals", "lower bound"])
-def test_what_clashes_is_named_and_nothing_is_drawn(facts, fact, totals, told):
+@pytest.mark.parametrize(("fact", "totals", "parts"), CLASHING, ids=["totals", "lower bound"])
+def test_what_clashes_is_named_and_nothing_is_drawn(facts, fact, totals, parts):
     (facts.folder / "totals.csv").write_text("node,date,total\n" + totals)
     facts.configure(FACTS, f'[[constraints]]\n{fact}\n[[constraints]]\ntotals = "totals.csv"\n[published]\n')
     (warning,) = (one for one in dry_run(facts.settings, [DAY]).warnings if "public facts" in one)
@@ -124,8 +124,8 @@ def test_what_clashes_is_named_and_nothing_is_drawn(facts, fact, totals, told):
     assert outcome.status is Status.FAILED
     for message in (warning, outcome.message):
         assert "the public facts of 2016-06-01 clash" in message
-        assert all(part in message for part in told), message
-    assert warning.count(";") == len(told) - 1  # no fact that could be left out
+        assert all(part in message for part in parts), message
+    assert warning.count(";") == len(parts) - 1  # no fact that could be left out
     assert facts.record(DAY) is None
 
 
@@ -165,7 +165,7 @@ def test_new_estimates_keep_the_facts_too(learning):
     learning.assert_sound()
 
 
-def test_what_is_not_solved_to_the_end_is_stated_and_told(facts, monkeypatch):
+def test_what_is_not_solved_to_the_end_is_stated_and_reported(facts, monkeypatch):
     monkeypatch.setattr(constraints, "TOLERANCES", (1e-300,))
     assert facts.status(DAY) is Status.PUBLISHED
     said = stated(facts, DAY).constraints

@@ -42,7 +42,7 @@ read_only = raising(OSError(errno.EROFS, "Read-only file system"))
 
 
 def measurements(installation):
-    """What is drawn, by the hash in its name, whoever's token it has."""
+    """The drawn file, by the hash in its name, whichever token it has."""
     found = installation.files("trusted/measurements")
     return {path.name.partition("-")[2]: data for path, data in found.items() if "-" in path.name}
 
@@ -123,7 +123,7 @@ def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(
 
 
 @pytest.mark.parametrize(("raw_state_stays", "ledger_answers"), [(True, True), (False, False), (True, False)])
-def test_where_no_rename_keeps_the_word_the_ledger_does_or_a_person_is_told(
+def test_where_no_rename_keeps_the_word_the_ledger_does_or_a_person_is_reported(
     installation, monkeypatch, raw_state_stays, ledger_answers
 ):
     monkeypatch.setattr(DrawingFile, "mark_raised", read_only)

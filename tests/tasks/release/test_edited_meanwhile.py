@@ -64,8 +64,8 @@ def test_a_draw_that_kept_its_inputs_alone_is_stated_as_before(installation):
     inputs = json.loads(path.read_bytes())["inputs"]
     path.write_text(json.dumps(inputs))
     assert installation.status(DAY) is Status.PUBLISHED
-    told = [one["facets"]["optstream_inputs"]["hmac_sha256"] for one in installation.lineage()[0]["inputs"]]
-    assert {name: tag for files in told for name, tag in files.items()} == inputs
+    stated = [one["facets"]["optstream_inputs"]["hmac_sha256"] for one in installation.lineage()[0]["inputs"]]
+    assert {name: tag for files in stated for name, tag in files.items()} == inputs
     found = installation.statement(DAY)
     assert found["epsilon_plan"] == "1"
     assert not {"bounds", "metered"} & set(found), "nobody kept what it was drawn under"
@@ -114,13 +114,13 @@ def test_values_are_not_moved_to_other_times_by_newer_time_zone_data(installatio
 
 
 SPOILT = {
-    "epsilon": lambda told: {**told, "epsilon_plan": "much"},
-    "mechanism": lambda told: {**told, "mechanism": "Laplace"},
-    "spans": lambda told: {**told, "long_spans": 3},
-    "bounds": lambda told: {**told, "bounds": ["1", "0"]},
-    "metered": lambda told: {**told, "metered": "no"},
-    "rounding": lambda told: {**told, "supplier_rounding": None},
-    "all": lambda told: "nothing",
+    "epsilon": lambda stated: {**stated, "epsilon_plan": "much"},
+    "mechanism": lambda stated: {**stated, "mechanism": "Laplace"},
+    "spans": lambda stated: {**stated, "long_spans": 3},
+    "bounds": lambda stated: {**stated, "bounds": ["1", "0"]},
+    "metered": lambda stated: {**stated, "metered": "no"},
+    "rounding": lambda stated: {**stated, "supplier_rounding": None},
+    "all": lambda stated: "nothing",
     "cut": None,
 }
 

@@ -136,7 +136,7 @@ def test_everything_restored_is_noticed_by_the_second_place(either, tmp_path, se
 
 
 def test_everything_restored_to_the_middle_of_a_draw_is_noticed_by_the_second_place(either):
-    """The copy has the draw as begun, as after a death: the next run would draw what readers have anew."""
+    """The copy has the draw as begun, as after a death: the next run would draw again what readers have."""
     with_second_witness(either)
     noise = NoiseMeanwhile(lambda: back_up(either, *EVERYTHING))
     assert either.status(FIRST, noise=noise) is Status.PUBLISHED
@@ -148,7 +148,7 @@ def test_everything_restored_to_the_middle_of_a_draw_is_noticed_by_the_second_pl
 def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_reserved(either):
     with_second_witness(either)
     (either.folder / "second").write_text("in the way")
-    assert "cannot be told how far the ledger is" in refused(either, FIRST)
+    assert "the ledger head cannot be written to" in refused(either, FIRST)
     assert either.record(FIRST) is None
 
 
@@ -322,9 +322,9 @@ def test_no_restored_part_of_any_earlier_moment_has_a_day_that_readers_saw_drawn
     hashes = {path.name for path in moments.place(6, "trusted/measurements").rglob("*-*") if path.is_file()}
     for number in range(moments.last):
         moments.lay(stores, number)
-        sampled, told = moments.run()
+        sampled, alerted = moments.run()
         assert not sampled, number
-        assert told or "ledger" not in stores, number
+        assert alerted or "ledger" not in stores, number
         left = installation.files("trusted/measurements")
         assert {path.name for path in left if "-" in path.name} <= hashes, number
 
@@ -339,7 +339,7 @@ def test_control_all_parts_of_the_middle_of_a_draw_have_it_drawn_again(installat
 # Witnesses that are behind, broken, shared or locked.
 
 
-def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_told(either):
+def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_reported(either):
     either.released(FIRST)
     file = either.folder / "trusted/witness/ledger-heads.json"
     older = file.read_bytes()
@@ -436,10 +436,10 @@ def test_verify_names_days_that_lie_otherwise_by_the_present_data(installation, 
     zone(SUMMER_TIME)
     assert all_published(installation, BEFORE, CHANGED, AFTER, LATER + timedelta(days=9))
     zone(NONE)
-    (told,) = installation.problems()
+    (alerted,) = installation.problems()
     first = installation.settings.calendar.first_step(BEFORE)
     own = "of stream 'two-regions' at"
-    assert f"has {BEFORE} {own} steps {first} to {first + 47} and {CHANGED} {own} {first + 94} to" in told
+    assert f"has {BEFORE} {own} steps {first} to {first + 47} and {CHANGED} {own} {first + 94} to" in alerted
 
 
 def test_verify_names_days_of_two_streams_that_share_a_window_of_one_budget(
@@ -452,5 +452,5 @@ def test_verify_names_days_of_two_streams_that_share_a_window_of_one_budget(
     assert all_published(other, CHANGED)
     zone(NONE)
     for one in (installation, other):
-        (told,) = verify(one.settings, one.ledger).problems
-        assert f"and {CHANGED} of stream 'other' at" in told
+        (alerted,) = verify(one.settings, one.ledger).problems
+        assert f"and {CHANGED} of stream 'other' at" in alerted

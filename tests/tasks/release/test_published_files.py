@@ -30,9 +30,9 @@ def files(installation, folder="errors"):
     """{day: (revision, vintage) of each file of errors}."""
     found = {}
     for path in sorted((installation.folder / "published" / folder).rglob("*vintage*.parquet")):
-        told = re.match(r"revision-(\d+)-vintage-(\d+)-", path.name)
+        matched = re.match(r"revision-(\d+)-vintage-(\d+)-", path.name)
         day = path.parent.name.removeprefix("date=")
-        found.setdefault(day, []).append((int(told[1]), int(told[2])))
+        found.setdefault(day, []).append((int(matched[1]), int(matched[2])))
     return found
 
 
@@ -163,7 +163,7 @@ def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch, nodes, n
     """Left out of the sum, the missing ones would make it look surer than it is."""
     drawn = np.ones((2, len(nodes), n_steps))
     data = encode_replicates(Replicates.labelled(SECOND, "whole", nodes, drawn[0], drawn))
-    monkeypatch.setattr("optstream.catalogue.standard_errors.read_beside", lambda *_: data)
+    monkeypatch.setattr("optstream.catalogue.standard_errors.read_attachment", lambda *_: data)
     with pytest.raises(PublicationError, match=r"other nodes or steps than .*parquet; restore it"):
         read_sum(nights.settings.published_folder, ["11", "84"], SECOND, SECOND)
 

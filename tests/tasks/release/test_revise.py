@@ -84,8 +84,8 @@ def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(lea
     assert statement["vintage"] == 1
     assert "vintage 1, a revised estimate" in statement["privacy_in_words"]
     assert "costs nothing more" in statement["privacy_in_words"]
-    told = [event["run"]["facets"]["optstream_privacy"]["estimate"] for event in learning.lineage()]
-    assert [words.split(" of ")[0] for words in told] == ["first estimate"] * 2 + ["revised estimate"]
+    estimates = [event["run"]["facets"]["optstream_privacy"]["estimate"] for event in learning.lineage()]
+    assert [words.split(" of ")[0] for words in estimates] == ["first estimate"] * 2 + ["revised estimate"]
 
 
 def test_a_new_estimate_states_what_its_draw_was_planned_for_whatever_is_configured_since(learning):
@@ -206,7 +206,7 @@ def test_learning_that_fails_voids_no_day(learning, monkeypatch):
     """It runs before the draw is begun, so nothing was drawn: the next run goes on."""
     learning.release(FIRST)
     with monkeypatch.context() as patch:
-        patch.setattr(HistoryInformedTree, "prepared", raising(MemoryError("as told")))
+        patch.setattr(HistoryInformedTree, "prepared", raising(MemoryError("on purpose")))
         assert learning.status(SECOND) is Status.FAILED
     assert learning.record(SECOND).state is ReleaseState.RESERVED
     assert learning.status(SECOND) is Status.PUBLISHED
@@ -307,7 +307,7 @@ def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning)
 
 
 def test_what_a_listed_estimate_replaced_leaves_data_though_its_run_died_before(learning):
-    """Else whoever reads data/ without the catalogue finds the day twice."""
+    """Else a reader of data/ without the catalogue finds the day twice."""
     run, staged = half_shown(learning)
     before = next((learning.folder / "published" / "data").glob(f"date={FIRST}/*"))
     kept = before.read_bytes()

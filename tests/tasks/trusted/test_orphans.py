@@ -163,12 +163,12 @@ def test_a_file_that_a_full_disk_cut_short_gives_its_space_back(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, limits[1]))
     try:
-        with pytest.raises(OSError, match="too large") as told:
+        with pytest.raises(OSError, match="too large") as raised:
             write_private(tmp_path / "staged", bytes(2**20))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
-    assert told.value.errno == errno.EFBIG
+    assert raised.value.errno == errno.EFBIG
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"staged": b"before"}
 
 
@@ -193,7 +193,7 @@ def zones(settings, place):
 
 
 def test_a_folder_that_is_a_streams_own_is_known_by_the_configuration_in_it(tmp_path):
-    """Its dumps lie beside its configuration, and the covariate is the folder itself."""
+    """Its dumps are next to its configuration, and the covariate is the folder itself."""
     stream(tmp_path / "gas", ".")
     assert tmp_path / "gas" in zones(settings_of(tmp_path / "load"), tmp_path / "gas")
 

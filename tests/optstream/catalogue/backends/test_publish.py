@@ -23,7 +23,7 @@ from optstream.catalogue.layout import LOCK
 from optstream.catalogue.rows import schema
 from optstream.catalogue.standard_errors import read_sum
 from optstream.errors import LedgerError, ParameterError, PublicationError
-from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, STREAM, days_in, take_back, told
+from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, STREAM, answer_head, days_in, take_back
 
 EVERYWHERE = pytest.mark.parametrize("published", KINDS, indirect=True)
 """By day too: what is put, replaced, moved and removed. The rest is of the catalogue, whatever its place."""
@@ -218,7 +218,7 @@ def test_once_more_under_a_later_head_only_a_stores_catalogue_is_replaced(publis
 
 
 def test_heads_stand_in_the_ledgers_order(tmp_path, put):
-    """The ledger is told under the lock what is listed, and the new head is read after the old one."""
+    """The list is passed to the ledger under the lock, and the new head is read after the old one."""
     heard = []
 
     def under_the_lock(*known):
@@ -250,7 +250,7 @@ def test_heads_stand_in_the_ledgers_order(tmp_path, put):
     ("changes", "rule"),
     [
         ({"stream": "another"}, "belongs to another stream"),
-        ({"tell_ledger": told("")}, "ledger_head"),
+        ({"tell_ledger": answer_head("")}, "ledger_head"),
         ({"tell_ledger": lambda _entry, known: refuse(known)}, "does not contain h1"),
     ],
 )
@@ -258,7 +258,7 @@ def test_a_withdrawal_that_is_refused_changes_nothing(published, put, changes, r
     put(published.name, DAY)
     put(published.name, DAY, revision=2)
     before = published.files()
-    meant = {"period": DAY, "tell_ledger": told("h2"), "stream": STREAM, **changes}
+    meant = {"period": DAY, "tell_ledger": answer_head("h2"), "stream": STREAM, **changes}
     with pytest.raises((LedgerError, ParameterError, PublicationError), match=rule):
         withdraw(published.name, **meant)
     assert published.files() == before

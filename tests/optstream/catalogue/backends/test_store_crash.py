@@ -59,7 +59,7 @@ def losing_answer(n, points):
         if moment == "after":
             points.append(name)
             if len(points) == n + 1:
-                raise TimeoutError(5, "as told")
+                raise TimeoutError(5, "on purpose")
 
     return act
 
@@ -207,7 +207,7 @@ def test_a_publisher_that_the_ledger_gave_up_meanwhile_is_not_listed(in_store, p
     def head_after(_known):
         if dead:
             raise LedgerError("void")
-        # the ledger is told right after it was asked
+        # the ledger is updated right after the query
         dead.append(True)
         assert take_back(in_store.name, last_revision=1).entry is None
         return "h1"

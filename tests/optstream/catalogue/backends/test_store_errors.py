@@ -1,4 +1,4 @@
-"""What goes wrong in a store is told in words of ours: nothing that it or its libraries said gets out."""
+"""Errors of a store are reported in our own words: no text of it or its libraries gets out."""
 
 import traceback
 
@@ -15,8 +15,8 @@ from s3fs.errors import translate_boto_error
 
 
 def answer(code, status):
-    told = {"Code": code, "Message": "the key AKIA-hush does not", "AWSAccessKeyId": "AKIA-hush"}
-    document = {"Error": told, "ResponseMetadata": {"HTTPStatusCode": status}}
+    error = {"Code": code, "Message": "the key AKIA-hush does not", "AWSAccessKeyId": "AKIA-hush"}
+    document = {"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}}
     return translate_boto_error(ClientError(document, "GetObject"))
 
 

@@ -202,22 +202,22 @@ def test_in_no_order_is_a_listed_day_not_whole(monkeypatch, name, n_schedules):
         assert play(monkeypatch, name, seed) == [], seed
 
 
-def told_in_some_order(monkeypatch, name, what):
+def reported_in_some_order(monkeypatch, name, what):
     """Whether one of the orders breaks something in these words."""
     return any(what in line for seed in range(FOR_A_CONTROL) for line in play(monkeypatch, name, seed))
 
 
 def test_a_sweep_that_spares_nothing_is_caught(monkeypatch):
     monkeypatch.setattr(import_module("optstream.catalogue.publish"), "_is_dead", lambda *_: True)
-    assert told_in_some_order(monkeypatch, "revisions", "missing")
+    assert reported_in_some_order(monkeypatch, "revisions", "missing")
 
 
 @pytest.mark.slow
 def test_a_withdrawal_that_leaves_the_catalogue_is_caught(monkeypatch):
-    """So that whoever is publishing the day is not overtaken."""
+    """So that nobody overtakes the publisher of the day."""
     module = import_module("optstream.catalogue.publish")
     monkeypatch.setattr(module, "_relist", lambda *given: given[1])
-    assert told_in_some_order(monkeypatch, "withdrawal", "a day that the ledger gave up is listed")
+    assert reported_in_some_order(monkeypatch, "withdrawal", "a day that the ledger gave up is listed")
 
 
 @pytest.mark.slow
@@ -226,4 +226,4 @@ def test_a_replacement_without_its_condition_is_caught(monkeypatch):
         turn._store.filesystem.pipe_file(turn._store.path("catalogue.json"), data)
 
     monkeypatch.setattr(ObjectTransaction, "replace_catalogue", replace_catalogue)
-    assert told_in_some_order(monkeypatch, "revisions", "heads went back")
+    assert reported_in_some_order(monkeypatch, "revisions", "heads went back")

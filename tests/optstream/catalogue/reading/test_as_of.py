@@ -48,7 +48,7 @@ def sources(wanted, day):
         # readings adds nothing, and what came is not in what was
         (MERGED, SPLIT, {"34": "S", "5": None, "S": "S"}),
         (SPLIT, MERGED, {"3": None, "FR": "1a 1b 2x 34"}),
-        # a unit that moved is counted where the wanted day has it; before the split neither can be told
+        # a unit that moved is counted where the wanted day has it; before the split neither is known
         (LAST, MERGED, {"S": "1a 34", "N": "1b 2x"}),
         (LAST, BEFORE, {"S": None, "N": None, "FR": "FR"}),
     ],
@@ -70,7 +70,7 @@ NEW = {"9": "N"}
     ],
 )
 def test_what_a_new_unit_was_merged_into_is_not_the_unit_of_before(after):
-    """Days on which rows hold the new unit too cannot be told as of a day before it came."""
+    """Days with rows of the new unit cannot be read as of a day before it came."""
     changes = [{"added": NEW}, *after]
     days = [SPLIT + number * DAY for number in range(len(changes))]
     own = [TreeChange(day, **one) for day, one in zip(days, changes, strict=True)]
@@ -158,9 +158,7 @@ def test_the_table_comes_back_with_the_same_trees(tmp_path):
 )
 def test_a_table_that_is_none_is_refused_with_its_remedy(tmp_path, spoiled):
     spoiled(hierarchy_rows(HIERARCHY, {}.get)).write_parquet(tmp_path / "hierarchy.parquet")
-    with pytest.raises(
-        PublicationError, match="not as OptStream writes it; `optstream report` makes it anew"
-    ):
+    with pytest.raises(PublicationError, match="not as OptStream writes it; `optstream report` rebuilds it"):
         find_hierarchy(open_storage(tmp_path))
 
 
@@ -183,7 +181,7 @@ def test_more_work_than_a_hierarchy_can_be_is_refused_before_it_is_done(tmp_path
 
 
 def test_a_text_that_many_rows_repeat_is_refused_before_it_is_written_out(tmp_path):
-    """A few kilobytes of rows would fill the memory of whoever reads them."""
+    """A few kilobytes of rows would fill a reader's memory."""
     units = pl.DataFrame({"node": [f"a{number}" for number in range(3000)]}).with_columns(
         parent=pl.lit(None, pl.String),
         name=pl.lit("x" * 100_000),

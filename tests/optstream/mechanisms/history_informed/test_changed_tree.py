@@ -18,7 +18,7 @@ LEAVES = np.array([[10.0, 20.0], [100.0, 200.0], [1000.0, 2000.0], [10000.0, 200
 
 
 def mapped(**operations):
-    """The map of one change, and the blocks of the days before it at the nodes of now, by node."""
+    """The map of one change, and the blocks of the days before it at the current nodes, by node."""
     hierarchy = DatedHierarchy(OLDEST, (TreeChange(CHANGED, **operations),))
     between = hierarchy.map_between(CHANGED - timedelta(days=1), CHANGED)
     sums = between.before.add_up(LEAVES)
@@ -46,14 +46,14 @@ def by_node(between, histories):
 
 def test_a_new_unit_is_a_typical_neighbour_until_it_is_measured_and_then_as_it_is():
     between, histories = mapped(added={"5": "S"})
-    told = guesses(between, SINCE)
-    assert [one["at"] for one in told] == [[2, 4]]
-    before = by_node(between, refined(told, histories))
-    assert before["5"] == [5500, 11000]  # half of what stands beside it
+    guessed = guesses(between, SINCE)
+    assert [one["at"] for one in guessed] == [[2, 4]]
+    before = by_node(between, refined(guessed, histories))
+    assert before["5"] == [5500, 11000]  # half of its sibling
     assert before["FR"] == [11110 + 5500, 22220 + 11000]
     # measured since: a tenth of its neighbours together
     new = {level: _with_block(history, between, level) for level, history in histories.items()}
-    after = by_node(between, refined(told, new))
+    after = by_node(between, refined(guessed, new))
     assert after["5"][0] == pytest.approx(1100, rel=0.05)
     assert after["S"][0] == pytest.approx(11000 + after["5"][0])
 
@@ -68,8 +68,8 @@ def _with_block(history, between, level):
 
 def test_shares_of_parts_are_learned_and_add_up_to_the_whole():
     between, histories = mapped(split={"2": {"2a": Fraction(1), "2b": Fraction(1)}})
-    told = guesses(between, SINCE)
-    assert [one["share"] for one in told] == [0.5, 0.5]
+    guessed = guesses(between, SINCE)
+    assert [one["share"] for one in guessed] == [0.5, 0.5]
     sums = {0: [[11110.0]], 1: [[110.0], [11000.0]], 2: [[10.0], [80.0], [20.0], [1000.0], [10000.0]]}
     new = {
         level: history.joined(
@@ -77,7 +77,7 @@ def test_shares_of_parts_are_learned_and_add_up_to_the_whole():
         )
         for level, history in histories.items()
     }
-    found = by_node(between, refined(told, new))
+    found = by_node(between, refined(guessed, new))
     assert found["2a"][0] == pytest.approx(80, rel=0.05)
     assert found["2a"][0] + found["2b"][0] == pytest.approx(100)
     assert found["N"][:2] == [110, 220]
@@ -90,8 +90,8 @@ def test_a_part_that_was_merged_before_it_was_measured_is_counted_once():
         TreeChange(CHANGED + timedelta(days=1), merged={"12": ("1", "2c")}),
     )
     between = DatedHierarchy(OLDEST, changes).map_between(date(2016, 6, 30), date(2016, 7, 2))
-    told = guesses(between, SINCE)
-    assert {between.after.nodes[between.after.levels[one["at"][0]][one["at"][1]]] for one in told} == {
+    guessed = guesses(between, SINCE)
+    assert {between.after.nodes[between.after.levels[one["at"][0]][one["at"][1]]] for one in guessed} == {
         "2a",
         "2b",
     }
@@ -101,5 +101,5 @@ def test_a_part_that_was_merged_before_it_was_measured_is_counted_once():
     sums[order, 0] = carried[:, 0]
     sums[order, 1] = [300.0, 90.0, 30.0, 1000.0, 1000.0]
     history = BlockHistory(np.array([0, SINCE]), np.array([2, 2]), np.array([0.1, 0.1]), sums)
-    found = refined(told, {2: history})[2].sums[order, 0]
+    found = refined(guessed, {2: history})[2].sums[order, 0]
     assert found == pytest.approx([100, 90, 30, 1000, 1000], rel=0.01)

@@ -58,11 +58,11 @@ def changed(after, mechanism=PLAIN):
 
 
 def test_an_estimate_is_made_of_the_stored_values_alone(make, stored):
-    told = make(WITH).estimate(stored[-1])
+    informed = make(WITH).estimate(stored[-1])
     for other in (PLAIN, changed(-20)):
         found = make(other).estimate(stored[-1])
-        assert np.array_equal(found.values, told.values)
-        assert np.array_equal(found.standard_errors, told.standard_errors)
+        assert np.array_equal(found.values, informed.values)
+        assert np.array_equal(found.standard_errors, informed.standard_errors)
 
 
 def test_it_changes_the_estimate_and_not_the_draw(make, stored):

@@ -28,7 +28,7 @@ HALVES = ["1/2", "1/2"]
 
 
 def informed(blocks=(16, 1), model=MODEL, lengths=HALF_HOURS, **given):
-    """Joint noise on one series, unless told otherwise; blocks: how many a window has, and their steps."""
+    """Joint noise, by default on one series; blocks: how many a window has, and their steps."""
     given = {
         "noise": "joint",
         "period_lengths": lengths,
@@ -109,7 +109,7 @@ class Short(BlockGroups):
 
 
 class Pieces(BlockGroups):
-    """The broken twin: the count of Lemma 16 for single steps, and pieces of blocks at midnight beside it."""
+    """The broken twin: the count of Lemma 16 for single steps, with pieces of blocks at midnight."""
 
     @property
     def worst(self):
@@ -162,7 +162,7 @@ def test_all_levels_share_their_groups_where_customers_stay_and_the_root_alone_h
     assert [spend.n_nodes for spend in on_tree().plan(48)] == [1, 2]
 
 
-# beside days of another plan
+# next to days of another plan
 
 
 def test_a_late_day_and_a_restatement_see_what_is_around_them():

@@ -62,8 +62,8 @@ def test_the_expected_error_is_the_posteriors_own_and_falls_with_what_is_measure
     laplace, pairs = (PlannedNoise(0.1, ((size, 1.0),)) for size in (1, 2))
     assert laplace.variance == pytest.approx(0.02)
     assert pairs.variance == pytest.approx(0.04)
-    told = expected_level_errors(plan, RAGGED, [laplace, laplace, laplace])
-    assert np.all(told < level_errors(plan, RAGGED, [0.02, 0.02, 0.02]))
+    predicted = expected_level_errors(plan, RAGGED, [laplace, laplace, laplace])
+    assert np.all(predicted < level_errors(plan, RAGGED, [0.02, 0.02, 0.02]))
     assert 0.01 < laplace.noise_variance(1e-3) < laplace.noise_variance(1.0) < 0.0201
     assert 0.02 < pairs.noise_variance(1e-3) < pairs.noise_variance(1.0) < 0.0401
 

@@ -29,10 +29,10 @@ def found(stream, day=DAY):
     return discover(stream.settings, [day])[day]
 
 
-def assert_stopped(stream, *told, kind=DumpError, day=DAY):
+def assert_stopped(stream, *message, kind=DumpError, day=DAY):
     error = found(stream, day)
     assert type(error) is kind
-    for text in told:
+    for text in message:
         assert text in str(error)
     return str(error)
 
@@ -211,7 +211,7 @@ CSV = (
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "told"),
+    ("change", "kind", "message"),
     [
         (lambda a, b: shutil.rmtree(b), LateDumpError, f"2025-01-15: the dump {OTHER} is missing"),
         (lambda a, b: (b / "_SUCCESS").unlink(), LateDumpError, f"marker _SUCCESS of {OTHER} is abs"),
@@ -219,13 +219,13 @@ CSV = (
         (lambda a, b: (a / "x.parquet").mkdir(), DumpError, f"{FIRST}/'x.parquet' must be a file"),
         (lambda *both: [(one / "part-0.parquet").rename(one / "part-0.csv") for one in both], DumpError, CSV),
     ],
-    ids=["no region", "no marker", "no file", "a folder in place of a file", "another format, told once"],
+    ids=["no region", "no marker", "no file", "a folder in place of a file", "another format, reported once"],
 )  # fmt: skip
-def test_what_is_missing_may_still_arrive_and_what_is_odd_is_refused(stream, change, kind, told):
+def test_what_is_missing_may_still_arrive_and_what_is_odd_is_refused(stream, change, kind, message):
     change(stream.folder("84"), stream.folder("11"))
     error = found(stream)
     assert type(error) in (kind, *kind.__subclasses__() * (kind is LateDumpError))
-    assert told in str(error)
+    assert message in str(error)
 
 
 def test_a_missing_input_folder_may_still_be_mounted(small):
@@ -247,7 +247,7 @@ def test_an_unknown_region_concerns_its_own_days_only(stream):
 
 
 @pytest.mark.parametrize(
-    ("listed", "kind", "told"),
+    ("listed", "kind", "message"),
     [
         (None, LateDumpError, "the file list _FILES of region=84/date=2025-01-15 is absent"),
         (
@@ -266,14 +266,14 @@ def test_an_unknown_region_concerns_its_own_days_only(stream):
         ("part-0.parquet\n..\\x.parquet\n", DumpError, "must hold plain names of Parquet files only"),
     ],
 )
-def test_a_file_list_is_law(small, listed, kind, told):
+def test_a_file_list_is_law(small, listed, kind, message):
     stream = small(marker='file_list = "_FILES"')
     stream.fill(1.0, listed="part-0.parquet\n")
     assert not isinstance(found(stream), Exception)
     (stream.folder("84") / "_FILES").unlink()
     if listed is not None:
         (stream.folder("84") / "_FILES").write_text(listed)
-    assert "region=11/x" not in assert_stopped(stream, told, kind=kind)
+    assert "region=11/x" not in assert_stopped(stream, message, kind=kind)
 
 
 def test_a_name_of_a_file_list_is_shown_short_and_without_what_a_terminal_obeys(small):
@@ -281,9 +281,9 @@ def test_a_name_of_a_file_list_is_shown_short_and_without_what_a_terminal_obeys(
     stream.fill(1.0, listed="part-0.parquet\n")
     long = f"\x1b]0;owned\x07{'x' * 10**6}.parquet"
     (stream.folder("84") / "_FILES").write_text(f"{long}\npart-0.parquet\n")
-    told = assert_stopped(stream, kind=LateDumpError)
-    assert told.isprintable()
-    assert len(told) < 300
+    message = assert_stopped(stream, kind=LateDumpError)
+    assert message.isprintable()
+    assert len(message) < 300
 
 
 @pytest.mark.parametrize("link", ["region", "day", "file", "hard link"])

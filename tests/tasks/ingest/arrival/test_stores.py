@@ -99,7 +99,7 @@ def test_days_hashes_and_metrics_are_those_of_local_files(small, upload, schema,
     assert make is not two_files or "region=11/date=2025-01-15/part-1 +(b),é.parquet" in hashes(moved, DAY)[0]
 
 
-def test_what_is_missing_or_strange_is_told(small, upload):
+def test_what_is_missing_or_strange_is_reported(small, upload):
     stream = small()
     stream.write("84", stream.rows(1.0))
     moved = upload(stream)

@@ -84,7 +84,7 @@ def test_what_is_read_apart_is_what_is_read_here(metered):
 
 
 def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
-    """Control: without a process of its own, the file ends whoever reads it."""
+    """Control: without a process of its own, the file ends its reader."""
     spoil(metered.folder("11") / "part-7.parquet")
     alone = subprocess.run(
         [sys.executable, "-c", "import sys, polars; polars.read_parquet(sys.argv[1])", metered.folder("11")],
@@ -146,7 +146,7 @@ def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, mon
             assert day.day == dump.day
 
 
-def test_a_reader_that_cannot_begin_is_told_each_time(metered, monkeypatch):
+def test_a_reader_that_cannot_begin_is_reported_each_time(metered, monkeypatch):
     monkeypatch.setattr(process, "IDLE", [])
     monkeypatch.setattr(process.sys, "executable", "/bin/false")
     with reading_apart() as read:
@@ -174,12 +174,12 @@ def test_the_process_ends_with_who_asked(metered):
         pass_fds=[writer],
     )
     os.close(writer)
-    with os.fdopen(reader) as told:
-        child = int(told.readline())
+    with os.fdopen(reader) as pipe:
+        child = int(pipe.readline())
         os.kill(child, 0)
         asker.kill()
         asker.wait()
-        assert told.read() == "", "the pipe's last holder, the child, is gone"
+        assert pipe.read() == "", "the pipe's last holder, the child, is gone"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_five_million_sound_rows_are_read_within_the_limits(small):
 
 
 def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(metered, monkeypatch):
-    """A pipe in a file's place: whoever opens it waits without end. It is the first that is looked at."""
+    """A pipe in place of a file: opening it blocks for ever. It is looked at first."""
     path = metered.folder("84") / "part-0.parquet"
     dumps = dumps_of(metered, DAY, NEXT)
     path.unlink()
@@ -252,10 +252,10 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
         assert ledger.find(Key("small", DAY.isoformat())) is None
         assert len(read(metered.settings, dumps[1:])) == 1
     ledger.close()
-    told = str(refused.value)
-    assert told.startswith("region=84/date=2025-01-15/'part-0.parquet': reading the dump took longer than")
-    assert "input.time_limit, 6h, and was ended" in told
-    assert "set a longer limit" in told
+    message = str(refused.value)
+    assert message.startswith("region=84/date=2025-01-15/'part-0.parquet': reading the dump took longer than")
+    assert "input.time_limit, 6h, and was ended" in message
+    assert "set a longer limit" in message
 
 
 @pytest.fixture
@@ -274,11 +274,11 @@ def says(monkeypatch):
 
 def test_what_the_process_says_is_data(metered, says, tmp_path):
     """Before, its answer was unpickled: this one would have run a command."""
-    told = tmp_path / "told"
+    path = tmp_path / "touched"
 
     class Command:
         def __reduce__(self):
-            return os.system, (f"touch {told}",)
+            return os.system, (f"touch {path}",)
 
     dumps = dumps_of(metered, DAY)
     good = list(answer(read_days(metered.settings, dumps)))
@@ -290,9 +290,9 @@ def test_what_the_process_says_is_data(metered, says, tmp_path):
             pytest.raises(OptStreamError, match="gave no answer to what it was asked"),
         ):
             read(metered.settings, dumps)
-    assert not told.exists()
+    assert not path.exists()
     pickle.loads(pickle.dumps(Command()))  # noqa: S301 - our own
-    assert told.exists(), "the control"
+    assert path.exists(), "the control"
 
 
 def test_an_answer_that_is_not_whole_or_of_another_shape_is_refused(metered, says):

@@ -139,7 +139,7 @@ def test_an_hour_changes_though_the_close_before_was_cut_short(day_of_hours, mon
 def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(
     day_of_hours, monkeypatch, change
 ):
-    """Its file shows what was withdrawn, or restated, to whoever reads data/ without the catalogue."""
+    """Its file shows what was withdrawn, or restated, to a reader of data/ without the catalogue."""
     assert close_over(day_of_hours.run()) == (DAY,)
     values = day_of_hours.rows().filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
     act = day_of_hours.withdraw if change == "withdraw" else partial(day_of_hours.release, restate=True)
@@ -159,15 +159,15 @@ def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(
     assert is_whole(day_of_hours)
 
 
-def test_a_file_of_a_day_whose_footer_tells_other_hours_is_told_and_not_read(day_of_hours):
+def test_a_file_of_a_day_whose_footer_tells_other_hours_is_reported_and_not_read(day_of_hours):
     assert close_over(day_of_hours.run()) == (DAY,)
     before, folder = day_of_hours.rows(), day_of_hours.settings.published_folder
     (name, _) = data_files(day_of_hours)
     inner, footer = decode((day_of_hours.folder / name).read_bytes())
     catalogue, path = find_catalogue(folder), day_of_hours.folder / "published/catalogue.json"
-    for hours_told in (None, [["x"]], [[1, 2, 3, "4"]], [["2016-06-01T00", "a", "b", 6]]):
-        told = replace(footer, statement={"format": "optstream.day/1", "hours": hours_told})
-        data = encode(inner.with_columns(date=pl.lit(DAY)), told)
+    for stated_hours in (None, [["x"]], [[1, 2, 3, "4"]], [["2016-06-01T00", "a", "b", 6]]):
+        edited = replace(footer, statement={"format": "optstream.day/1", "hours": stated_hours})
+        data = encode(inner.with_columns(date=pl.lit(DAY)), edited)
         digest = sha256(data).hexdigest()
         entries = tuple(one.changed(closed_in=one.closed_in and digest) for one in catalogue.entries)
         (day_of_hours.folder / name).unlink()
@@ -175,7 +175,7 @@ def test_a_file_of_a_day_whose_footer_tells_other_hours_is_told_and_not_read(day
         (day_of_hours.folder / name).write_bytes(data)
         path.write_bytes(catalogue.changed(periods=entries).to_bytes())
         problems = check_files(folder)
-        assert any("has other hours than the catalogue names" in line for line in problems), hours_told
+        assert any("has other hours than the catalogue names" in line for line in problems), hours
         assert day_of_hours.rows().equals(before)
 
 

@@ -218,7 +218,7 @@ def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(watch
 
 
 def by_hand(rows, node, steps):
-    """The value of a sum and its error: noise of Laplace is drawn anew for each step."""
+    """The value of a sum and its error: Laplace noise is drawn for each step."""
     own = rows.filter(pl.col("date") == DAY, pl.col("node") == node, pl.col("step").is_in(steps))
     return own["load_mw"].sum(), np.sqrt((own["load_mw_noise_se"].cast(pl.Float64) ** 2).sum())
 

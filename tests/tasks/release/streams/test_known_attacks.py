@@ -117,7 +117,7 @@ def test_a_listed_day_that_is_void_can_be_withdrawn(listed):
 
 
 def test_a_withdrawal_records_a_restatement_published_while_it_waited(installation, monkeypatch):
-    """`latest` is read before the publishers' lock: the tombstone names revision 1, the ledger hears of 0."""
+    """`latest` is read before the publishers' lock: the tombstone names revision 1, the ledger gets 0."""
     installation.configure('restatement_share = "0"', 'restatement_share = "1/2"')
     installation.release(DAYS[0])
     genuine = withdrawal.withdraw_published

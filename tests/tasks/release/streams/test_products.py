@@ -97,8 +97,8 @@ def test_noise_of_one_that_became_known_is_said_by_all(products):
     called = CliRunner().invoke(app, ["export", str(published), "--output", str(rows), "--json"])
     assert json.loads(called.stdout)["known_noise"] == [["electricity", "2016-06-02"]]
     export(gas.settings, gas.ledger, gas.folder / "exported")
-    told = pl.read_parquet(gas.folder / "exported/releases.parquet").drop_nulls("compromised")
-    assert told.select("stream", "period").rows() == [("electricity", "2016-06-02")]
+    exported = pl.read_parquet(gas.folder / "exported/releases.parquet").drop_nulls("compromised")
+    assert exported.select("stream", "period").rows() == [("electricity", "2016-06-02")]
     # what later versions add is ignored
     document = json.loads((published / "about.json").read_text()) | {"later": 1}
     document["nodes"] = {"84": {"name": "Rhone", "later": 1}}

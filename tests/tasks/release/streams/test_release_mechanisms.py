@@ -197,7 +197,7 @@ def released(with_mechanism):
     return installation
 
 
-def test_readers_are_told_epsilon_at_delta_and_rho(released):
+def test_readers_are_reported_epsilon_at_delta_and_rho(released):
     manifests = [json.loads(data) for _, data in sorted(released.files("published/manifests").items())]
     assert len(manifests) == 3
     for manifest in manifests:
