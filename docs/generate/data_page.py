@@ -26,8 +26,8 @@ PUBLISHED = """\
 ## Published rows
 
 `<published>/data/date=<YYYY-MM-DD>/release-<hash>.parquet`; `optstream.read_published` reads what the
-catalogue lists ([The published folder](../data/published.md)). The value column is called as `[published] value`
-says. The column `date` is in the path, not in the file.
+catalogue lists ([The published folder](../data/published.md)). `[published] value` names the value
+column. The column `date` is in the path, not in the file.
 
 | column | type | what it is |
 | --- | --- | --- |

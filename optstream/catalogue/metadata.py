@@ -238,12 +238,12 @@ def version_of(catalogue: Catalogue) -> str:
 
 
 def day_after(day: date) -> str:
-    """Return the date of the midnight that ends a day: what the folder's clock shows for it."""
+    """Return the date of the midnight that ends a day: the day's date by the folder's clock."""
     return (day + timedelta(days=1)).isoformat()
 
 
 def read_dataset(storage: Readable, about: About) -> Dataset | None:
-    """Return what a folder's descriptions are made of; None without a catalogue. Raises PublicationError."""
+    """Return the facts for a folder's descriptions; None without a catalogue. Raises PublicationError."""
     catalogue = find_catalogue(storage)
     if catalogue is None:
         return None

@@ -117,7 +117,7 @@ def _checked(staged: StagedRelease, statement: ReleaseStatement) -> _Files:
 
 
 def _check_order(known: Catalogue | None, staged: StagedRelease, statement: ReleaseStatement) -> None:
-    """Refuse what would turn a published folder back, or make two things of one name."""
+    """Refuse releases that would turn a published folder back, or give one name two contents."""
     if known is None:
         return
     if (known.stream, known.value_column) != (statement.stream, statement.value_column):
@@ -142,7 +142,7 @@ def _check_order(known: Catalogue | None, staged: StagedRelease, statement: Rele
 
 
 def _take_back(transaction: Transaction, known: Catalogue, releases: Releases) -> None:
-    """Remove what a transaction that met a conflict wrote of days that have since gone further."""
+    """Remove files of a transaction that met a conflict, for days that have since moved on."""
     for _, statement in releases:
         entry = known.entry(statement.period)
         if entry is not None and entry.withdrawn:
@@ -188,7 +188,7 @@ def _put(
     if fresh or is_unsigned:
         catalogue = list_entries(transaction, known, catalogue, fresh, signer)
     elif any(written) and not transaction.is_alone:
-        transaction.confirm_catalogue()  # or what was put back may have been superseded meanwhile
+        transaction.confirm_catalogue()  # or a restored catalogue may have been superseded meanwhile
     listed = [found for entry in entries if (found := catalogue.entry(entry.period))]
     cleared = [clear_superseded(transaction, entry) for entry in listed]
     names = [(file.statement.period, name) for file in files for name in file.named]

@@ -151,7 +151,7 @@ class OldErrors:
     def variance(
         self, weights: Mapping[str, float], steps: Collection[int], shares: Mapping[date, float]
     ) -> float:
-        """Return what the period adds to the variance of a weighted sum of nodes over some of its steps.
+        """Return the period's part of the variance of a weighted sum of nodes over some of its steps.
 
         shares: the part of the steps of this and each earlier day that is in the sum.
         """

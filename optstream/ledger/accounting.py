@@ -263,7 +263,7 @@ def planned_near(connection: Connection, grant: GrantRow, steps: range, *only: C
 
 
 def charges_of(near: Sequence[Planned], guarantees: Guarantees) -> Charges:
-    """Return what these are charged by the privacy guarantee in force."""
+    """Return the charge of these by the privacy guarantee in force."""
     priced = [(guarantees.price(one.spend, one.guarantee), one.is_known) for one in near]
     return Charges(
         tuple(spend for spend, _ in priced), tuple(spend for spend, is_known in priced if is_known)

@@ -216,7 +216,7 @@ def open_engine(url: str | URL, busy_timeout_seconds: float) -> Engine:
         else:
             raise LedgerError(f"the ledger runs on sqlite or postgresql; its URL names {dialect!r}")
     except (ArgumentError, NoSuchModuleError, ValueError):
-        # a ValueError names what stands in the place of the port, which may be a password
+        # a ValueError names the text in place of the port, which may be a password
         raise LedgerError(
             "the ledger's URL is not one; use for example sqlite:///trusted/ledger.sqlite"
         ) from None

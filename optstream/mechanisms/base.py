@@ -266,7 +266,7 @@ class Mechanism(ABC):
 
 LARGEST_SCALE = 2**40
 """Noise of this scale still fits, with a margin, in exactly represented integers, and its sums into
-floats that show a resolution unit: what is published never fails its contract for want of digits."""
+floats that show a resolution unit: so no release fails its contract for want of digits."""
 
 
 def checked_scale(scale: Fraction) -> Fraction:

@@ -87,7 +87,7 @@ EVERY = ""
 
 
 def parts_of(settings: Settings, day: date) -> tuple[str, ...]:
-    """Return what a day's dump is made of: each leaf, in the tree's order, or `EVERY` alone."""
+    """Return the parts of a day's dump: each leaf, in the tree's order, or `EVERY` alone."""
     return settings.tree_of(day).leaves if settings.input.region is None else (EVERY,)
 
 
@@ -188,7 +188,7 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 
 def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
-    """Return what has arrived of each day's dumps, None if a store does not tell; raises OSError."""
+    """Return the arrivals of each day, None if a store cannot list them; raises OSError."""
     found = names_in(settings.input_folder)
     regions = [name for name in found if name.startswith(PREFIX)]
     stray = next(_strays(settings, found, regions, days), None)
@@ -198,7 +198,7 @@ def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival 
 def _strays(
     settings: Settings, names: Sequence[str], regions: Sequence[str], days: Sequence[date]
 ) -> Iterator[str]:
-    """Yield what lies above the folders of these days, and is neither hidden nor a folder of the layout."""
+    """Yield names above the folders of these days that are neither hidden nor a folder of the layout."""
     top = settings.input_folder
     yield from map(_table, _tables_around(top))
     yield from _odd_names("", names, "region" if settings.input.region is None else "date")

@@ -1,4 +1,4 @@
-"""The page of a day: its curve, what happened in order, its cost, its lineage, and what can be done now."""
+"""The page of a day: its curve, its events, its cost, its lineage, and possible actions."""
 
 import json
 import shlex

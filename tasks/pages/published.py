@@ -255,7 +255,7 @@ def _drawn(newest: PublicFacts, listed: Sequence[Entry]) -> list[str]:
 
 
 def _newest(catalogue: Catalogue, statement: ReleaseStatement, rows: pl.DataFrame) -> PublicFacts:
-    """Return what the newest release that is there says."""
+    """Return the statement of the newest release that is there."""
     value = catalogue.value_column
     first = rows.filter(pl.col("step") == rows["step"].min()).sort("level", "node")
     nodes = tuple(Node(*row) for row in first.select("node", "parent", "level").iter_rows())

@@ -320,7 +320,7 @@ MOST_KEPT = 16
 
 
 def kept(file: Path, facts: Sequence[object], make: Callable[[], Any]) -> Any:
-    """Return what these programs made of these public facts before, or make and keep it."""
+    """Return the kept result of these programs for these public facts, or make and keep it."""
     programs = (optstream.__version__, version("dp-accounting"))
     key = hashlib.sha256(json.dumps([facts, programs]).encode()).hexdigest()
     known: dict[str, Any] = {}
