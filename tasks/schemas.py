@@ -76,12 +76,12 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
     "optstream.catalogue/1": (
         Catalogue,
         "catalogue.json of a published folder",
-        "Which file is the release of which day. Public.",
+        "The release file of each day. Public.",
     ),
     "optstream.catalogue/2": (
         Catalogue,
         "catalogue.json of a published folder whose catalogues are signed",
-        "Which file is the release of which day, numbered. Public. Its signature is in signatures/.",
+        "The release file of each day, numbered. Public. Its signature is in signatures/.",
     ),
 }
 """The type of each format, with the title and the description of its schema."""

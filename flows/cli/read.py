@@ -73,7 +73,7 @@ def export(
 ) -> None:
     """Write some nodes and days of a published folder to a file.
 
-    Needs the folder alone, and costs nothing: what is written was published, sums of days, weeks and months
+    Needs the folder alone, and costs nothing: all values were published, sums of days, weeks and months
     with their standard errors.
     """
     if output.suffix == ".parquet" and kind != "parquet":

@@ -62,7 +62,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
             terminal.table(("level", "nodes", "error", "typical size"), rows, n_texts=1)
         bands = [(level, level.band) for level in period.levels if level.band is not None]
         if not bands:
-            terminal.say("\nhow noisy a published value is depends on what is drawn")
+            terminal.say("\nthe noise of a published value depends on the draw")
             continue
         terminal.say("\nstandard deviation of a published value, from noise alone")
         rows = [

@@ -72,7 +72,7 @@ SCHEDULED: dict[str, Any] = {**FLOW, "on_completion": [tell_over], "on_failure":
 
 @flow(name="optstream-nightly", flow_run_name=run_name, **SCHEDULED)
 def nightly(config: str) -> Any:
-    """Look once: release what is complete of the newest days. Ends as a state whose message says what was
+    """Look once: release the complete ones of the newest days. Ends as a state whose message says what was
     done; raises UnreleasedError if a day failed, or is late.
     """
     settings = load_settings(Path(config))

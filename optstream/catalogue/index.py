@@ -210,7 +210,7 @@ def files_of(entry: Entry) -> frozenset[str]:
     return frozenset(one.shown_in for one in (entry.own if isinstance(entry, DayEntry) else (entry,)))
 
 
-# File times are functions of what is published, never of when: a draw's duration depends on what is drawn
+# File times are functions of the release, never of the clock: a draw's duration depends on its noise
 # (docs/privacy.md, section 6).
 
 SIGNED = datetime(2000, 1, 1, tzinfo=UTC)

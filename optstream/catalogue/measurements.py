@@ -177,7 +177,7 @@ def _check_tree(nodes: Any, parents: Any) -> None:
         raise ParameterError("a tree's nodes stand after their parents, the root first")
 
 
-# Measurements as rows, a noisy integer each: which sum of which node's readings it is, and its noise.
+# Measurements as rows, one noisy integer each, with its node, its steps and its noise.
 
 SCHEMA = {
     "level": pl.Int32(),

@@ -74,7 +74,7 @@ def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], by
         catalogue = read_catalogue(storage)
         data = make(storage, catalogue)
         work = partial(_put_page, made=catalogue, data=data)
-        put = change_folder(storage, work, PAGE, "mend it and run `optstream report`")
+        put = change_folder(storage, work, PAGE, "fix it and run `optstream report`")
         if put is not None and read_catalogue(storage) == catalogue:
             return put
     raise PublicationError(f"others publish all the time, and {PAGE} is behind; run `optstream report` later")
@@ -430,7 +430,7 @@ def put_metadata(
         settle_page_time(transaction, dataset.catalogue)
         return any(changed)
 
-    return change_folder(storage, put, " and ".join(several), "mend it and run `optstream report`")
+    return change_folder(storage, put, " and ".join(several), "fix it and run `optstream report`")
 
 
 def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:

@@ -84,7 +84,7 @@ def publish(
             signer.take_up(transaction, known)
         return _put(transaction, known, files, head, signer)
 
-    remedy = "mend it and publish again: the release is kept, and what is listed is whole"
+    remedy = "fix it and publish again: the release is kept, and all listed files are whole"
     return change_folder(folder, work, "the published folder", remedy)
 
 
@@ -262,7 +262,7 @@ def close_days(
         settle_times(transaction, catalogue, fresh.values())
         return tuple(sorted({day_of(period) for period in fresh}))
 
-    return change_folder(folder, work, "the published folder", "what is listed is whole")
+    return change_folder(folder, work, "the published folder", "all listed files are whole")
 
 
 def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) -> None:
@@ -387,7 +387,7 @@ def withdraw(
         settle_times(transaction, catalogue, [entry])
         return Withdrawal(entry, changed)
 
-    remedy = f"mend it and withdraw {period} again: until then some of its files may still be there"
+    remedy = f"fix it and withdraw {period} again: until then some of its files may still be there"
     withdrawn = change_folder(folder, work, "the published folder", remedy)
     delete_answers(folder)
     return withdrawn

@@ -117,7 +117,7 @@ def put_fact(
         transaction.prepare()
         return put_file(transaction, name, data, mark, largest, signer)
 
-    return change_folder(folder, put, name, "mend it and run `optstream report`")
+    return change_folder(folder, put, name, "fix it and run `optstream report`")
 
 
 def key_name(key: Ed25519PublicKey) -> str:

@@ -226,7 +226,7 @@ class Charges:
         return [math.inf if gone else amount for gone, amount in zip(lost, charged, strict=True)]
 
     def worst(self, window_length: int, plan: Sequence[Spend], touching: range) -> WindowLoss:
-        """Return the worst window with `plan` included, of those that have one of the steps `touching`."""
+        """Return the worst window, with `plan`, among those with one of the steps `touching`."""
         lost = worst_window(self.compromised, window_length, touching)
         if lost.epsilon > 0:
             return WindowLoss(math.inf, lost.first_step)
@@ -356,7 +356,7 @@ def outcome_is_covered(
 
 
 class History:
-    """All spends of a privacy budget; those that differ in their time alone are priced once."""
+    """All spends of a privacy budget; spends that differ only in time are priced once."""
 
     def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)

@@ -303,7 +303,7 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
     if file.stat().st_nlink > 1:
         raise LedgerError(
             "the ledger's file must have one name, and has others (hard links): the last spends are in a "
-            "log next to the name by which it was opened, and not seen under another name. Remove "
+            "log next to the name used to open it, and not seen under another name. Remove "
             "the others, and keep copies in their place"
         )
     engine = create_engine(

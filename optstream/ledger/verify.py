@@ -130,7 +130,7 @@ class StreamCheck:
         # some that not every stream's terms have: a row that lacks them where the event has them was edited
         named = {*kept, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
         if terms is None or self.terms is None or any(stated.get(one) != kept.get(one) for one in named):
-            yield f"stream {name!r}: its terms are not those that its events record"
+            yield f"stream {name!r}: its terms differ from its events"
 
     def _replay(self, event: PlainEvent) -> None:
         """Add an event to the record of those before it."""
@@ -242,7 +242,7 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
         yield f"{budget}: its row or its amendments hold a value that is no number"
         return
     if account.longest != grant.longest_spend:
-        yield f"{budget}: its longest spend, by which windows are judged, is not as its row says"
+        yield f"{budget}: its longest spend, which decides the windows to check, differs from its row"
     for stream in read_rows(connection, select(StreamRow).where(StreamRow.grant_id == grant.id)):
         terms = readable_terms(connection, stream)
         guarantee = terms.guarantee() if terms else {}

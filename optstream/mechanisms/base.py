@@ -279,7 +279,7 @@ def checked_scale(scale: Fraction) -> Fraction:
 
 
 class SeriesMechanism(Mechanism):
-    """A mechanism over series, of which one customer changes `model.leaves_per_step` at a step.
+    """A mechanism over series; one customer changes `model.leaves_per_step` of them at a step.
 
     Its series are the nodes of one level: spends name level 0, which `Hierarchical` replaces. By default the
     steps of its only spend are measured, and their values held until the next.

@@ -182,7 +182,7 @@ class Figures:
 
     relative_noise: alpha * leaves / (epsilon * scale), of the only block of a window; None without a scale.
     count: a series' size, where readings are counts. joint, wanted: for each level, root first, whether its
-    noise may or must be joint. epsilon, horizon: by which it is compared.
+    noise may or must be joint. epsilon, horizon: for comparing it.
     """
 
     window_length: int

@@ -396,7 +396,7 @@ def spend_from_document(document: Mapping[str, Any]) -> Spend:
         raise
     except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
         raise ParameterError(
-            "a spend lacks a field for its price: another version of OptStream wrote it; read it with that one"
+            "a spend lacks a field for its price: another version of OptStream wrote it; read it with that"
         ) from error
 
 

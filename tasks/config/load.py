@@ -166,7 +166,7 @@ def shown(value: object) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):
-        return "what is too long or too deep to be shown"
+        return "a value too long or too deep to be shown"
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
 
 
@@ -609,9 +609,7 @@ def _misplaced(settings: Settings) -> Iterator[str]:
         try:
             places[key] = place = located(text, settings.folder)
             if isinstance(place, StoreUrl) and key == "trusted.folder":
-                problems.append(
-                    f"{key} must be a path of this machine: what is drawn must be durable and private"
-                )
+                problems.append(f"{key} must be a path of this machine: draws must be durable and private")
             elif isinstance(place, StoreUrl):
                 open_store(place)
         except ParameterError as error:
@@ -648,9 +646,9 @@ def _misplaced(settings: Settings) -> Iterator[str]:
             for key in ("input.folder", "trusted.folder"):
                 zone = places[key]
                 zones = (zone.resolve(), _in_real_folder(zone)) if isinstance(zone, Path) else ()
-                if any(map(file.is_relative_to, zones)):  # it shows what is not charged, so it must be public
+                if any(map(file.is_relative_to, zones)):  # it shows uncharged values, so it must be public
                     yield (
-                        f"{named_by} must not lie in {key}, which is private: what is learned from it would "
+                        f"{named_by} must not lie in {key}, which is private: anything learned from it would "
                         "leak, and no ledger would see it; name a file that is public"
                     )
         except _NO_PATH_ERRORS:

@@ -294,7 +294,7 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str |
         except DumpError as error:
             broken[part] = str(error)
         except OSError:
-            broken[part] = f"the folder {place} cannot be looked into; mend its permissions"
+            broken[part] = f"the folder {place} cannot be looked into; fix its permissions"
     broken |= _shared(files, day)
     files = {part: own for part, own in files.items() if part not in broken}
     if sum(sizes.values()) > LARGEST_DAY:

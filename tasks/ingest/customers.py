@@ -77,7 +77,7 @@ def _keys(file: SourceFile) -> pl.LazyFrame:
 
 
 def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> pl.DataFrame:
-    """Return the rows that the public rule drops, by which rows exist at one step, never by a reading:
+    """Return the rows that the public rule drops, given the rows of one step, never a reading:
     what a customer has at a step changes that step alone (Lemma 2b, docs/privacy.md).
     """
     found = [pl.DataFrame(schema=DROPPED)]

@@ -106,7 +106,7 @@ def _facts(files: Iterable[Location]) -> list[FileFacts]:
 def day_page(
     snapshot: Snapshot, facts: DayFacts, day: date, runs: Sequence[StreamRun] = ()
 ) -> dict[str, Any]:
-    """Return the template's values of a day of the calendar. runs: those that had it."""
+    """Return the template's values of a day of the calendar. runs: the day's runs."""
     view, settings = snapshot.view, snapshot.settings
     assert view is not None and settings is not None  # noqa: PT018 - it has a calendar
     days = {one.day: one for one in view.days}

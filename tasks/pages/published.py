@@ -94,7 +94,7 @@ def _mean_rows(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.
     """Return the standard error of each node's daily mean, and whether it is of the whole error."""
     found = None
     if not isinstance(entry, DayEntry):  # no file has the covariance of a day's hours' errors
-        with suppress(PublicationError):  # `check_files` names what is lost, and there is a bound without it
+        with suppress(PublicationError):  # `check_files` names lost files, and there is a bound without it
             found = read_replicates(place, entry, statement)
     if not isinstance(found, Replicates):
         return pl.DataFrame(schema=_MEANS)

@@ -170,7 +170,7 @@ class BackfillDocument(RunDocument, Span):
     format: Literal["optstream.backfill/1"] = "optstream.backfill/1"
 
 
-# What a run that was stopped leaves: the days that it holds, until when, and those that it never began.
+# The rest of a stopped run: days that it holds, until when, and days that it never began.
 
 MOST_LISTED = 10
 

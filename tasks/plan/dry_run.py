@@ -283,7 +283,7 @@ def warnings_of(
         least = "the least sum of a leaf" if settings.metered else f'"{low}"'
         found.append(
             f"privacy.lower_bound is left out, so nothing below 0 is published, and readings may be {low}: "
-            f'write {least} to keep what is negative, or "0" where that is meant'
+            f'write {least} to keep negative values, or "0" where that is meant'
         )
     for level, one in enumerate(expected):
         if one is None:

@@ -249,7 +249,7 @@ def _new_estimate(
         later[-1] = stored(*due.later[len(later) - 1], True)
     for one in (own, *later[-1:]):
         if rests_on_known_noise(settings, run.ledger, one.state, one.first_step):
-            return "what is remembered rests on noise that others know"
+            return "its memory rests on noise that others know"
     days = tuple(day for day, _ in due.later[: len(later)])
 
     def estimated(vintage: int) -> Estimate:

@@ -134,7 +134,7 @@ def _check_public(real: Path, named: str, asked: Asked) -> None:
     for key, zone in asked.private.items():
         if real.is_relative_to(zone.resolve()):
             raise DumpError(
-                f"{named} leads into {key}.folder, which is private: what is learned from it would leak, "
+                f"{named} leads into {key}.folder, which is private: anything learned from it would leak, "
                 "and no ledger would see it; deliver a file that is public"
             )
 
@@ -220,7 +220,7 @@ def _of_nodes(
     return values
 
 
-# Folders that may hold no covariate: what is learned from readings would leak, and no ledger would see it.
+# Folders that may hold no covariate: facts learned from readings would leak, unseen by any ledger.
 #
 # The stream's own are known. Of other streams only what files on this machine tell: it is a guard against
 # mistakes, and no proof that a file is public.
