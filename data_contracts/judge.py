@@ -32,7 +32,7 @@ Identity = tuple[str, tuple[str, ...], bool]
 
 @dataclass(frozen=True)
 class Contract:
-    """A built-in suite. structural: the columns each of which it must judge, or nothing is judged."""
+    """A built-in suite. structural: columns that it must judge, all of them, or nothing is judged."""
 
     name: str
     suite: tuple[Expectation, ...]
@@ -58,7 +58,7 @@ class Broken:
 
 
 def judge(contract: Contract, metrics: pl.DataFrame) -> tuple[ExpectationSuiteValidationResult, list[Broken]]:
-    """Return the library's result and what is broken; raise ContractError where a structural column went
+    """Return the library's result and the broken rules; raise ContractError where a structural column went
     unjudged.
     """
     name = contract.name

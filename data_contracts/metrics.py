@@ -116,7 +116,7 @@ def raw_columns(*, metered: bool) -> dict[str, str]:
 
 
 def structural(columns: dict[str, str], *, metered: bool = False) -> frozenset[str]:
-    """Return the columns that may stop a day, each of which a built-in suite must judge."""
+    """Return the columns that may stop a day; built-in suites must judge each of them."""
     if columns is RELEASE:
         return frozenset(columns) - {*KEYS, "highest", "total"}
     return frozenset({"file_fault"}) if metered else frozenset(columns) - {*KEYS, *_ALARMING}
@@ -202,7 +202,7 @@ def release_metrics(
         inside[value_column].cast(pl.Float64).fill_null(np.nan).to_numpy()
     )
     finite = np.isfinite(values)
-    values = np.where(finite, values, 0.0)  # what is not finite is counted, and stops the day by itself
+    values = np.where(finite, values, 0.0)  # other values are counted, and stop the day by themselves
     units = values / float(resolution)
     whole = np.rint(units)
     root = np.arange(len(tree.nodes)) == 0

@@ -42,7 +42,7 @@ def user_suites(folder: Path) -> list[UserSuite]:
     except FileNotFoundError:
         return []
     except OSError:
-        return [UserSuite("all", problem="cannot be listed: mend the permissions of its folder")]
+        return [UserSuite("all", problem="cannot be listed: fix the permissions of its folder")]
     loaded = [_loaded(path) for path in files[:MOST_SUITES]]
     if len(files) > MOST_SUITES:
         loaded.append(
@@ -106,7 +106,7 @@ def _from_json(path: Path) -> Sequence[Expectation]:
     document: dict[str, Any] = json.loads(content)
     suite = gx.ExpectationSuite(name=path.stem, expectations=document["expectations"])
     if len(suite.expectations) != len(document["expectations"]):
-        # the library leaves out what it does not know, and what is said twice
+        # the library leaves out unknown and repeated expectations
         raise ContractError(
             "has an expectation that the library does not know, or one twice; correct its type"
         )

@@ -43,7 +43,7 @@ class HeldError(LedgerError):
 
     Args:
         message: For people.
-        until: When what the other run holds is free again.
+        until: When the other run's lease ends.
     """
 
     def __init__(self, message: str, until: datetime) -> None:

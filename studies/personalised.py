@@ -35,7 +35,7 @@ LARGEST_EPSILON = 10**6
 class CustomerClass:
     """Customers who asked for the same privacy guarantee; who is in which class is public.
 
-    n_customers is public too, and decides how much is left out, never what is guaranteed.
+    n_customers is public too, and decides how much is left out, never the guarantee.
     """
 
     name: str
@@ -80,7 +80,7 @@ def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: F
 
 
 def best_threshold(offers: Sequence[Fraction], sizes: Sequence[int]) -> tuple[Fraction, float]:
-    """Return the epsilon at which an answer errs least, of those that are offered, and its error; free.
+    """Return the offered epsilon with the least error of an answer, and that error; free.
 
     Source: Du et al. 2025, optimal budget selection, after Jorgensen, Yu and Cormode 2015.
     """
@@ -234,7 +234,7 @@ def _spend(stage: str, charges: Sequence[Fraction]) -> StepSpend:
 
 
 class PersonalisedBudgetDistribution(Personalised):
-    """PBD: a publication costs each class half of what is left of its own window."""
+    """PBD: a publication costs each class half of the remainder of its own window."""
 
     name: ClassVar[str] = "PersonalisedBudgetDistribution"
 

@@ -25,7 +25,7 @@ def suggest_n_samples(window_length: int, epsilon: Real, alpha: Real, lipschitz:
     """Return the n_samples in [2, w] whose `error_bound` is least, the smallest of several.
 
     epsilon: of the sampled points at one level. alpha: the most that one customer can change there at a step.
-    lipschitz: the most by which a node's series moves from one step to the next, in the unit of the
+    lipschitz: the greatest move of a node's series from one step to the next, in the unit of the
     readings, a public figure: one computed from private readings would be an uncharged release.
     Near 1 + sqrt(L (w - 1) epsilon / (3 alpha)) where gaps are long.
     """

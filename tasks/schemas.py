@@ -55,11 +55,11 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
     "optstream.backfill-plan/1": (PlanDocument, "optstream backfill --dry-run --json", "The plan of a span."),
     "optstream.dry-runs/1": (DryRuns, "optstream run --dry-run --json of several streams", "Their cost."),
     "optstream.plan-advice/1": (AdviceDocument, "optstream advise --json", "Plans by their expected error."),
-    "optstream.doctor/1": (DoctorDocument, "optstream doctor --json", "What was found, and its remedy."),
+    "optstream.doctor/1": (DoctorDocument, "optstream doctor --json", "Problems, and their remedies."),
     "optstream.purge/1": (Purged, "optstream purge --json", "How many files of each kind were removed."),
     "optstream.export/1": (ExportDocument, "optstream export --json", "The file that was written."),
     "optstream.report/1": (ReportDocument, "optstream report --json", "The pages that were written."),
-    "optstream.verified/1": (VerifiedDocument, "optstream verify --json", "What was checked and found."),
+    "optstream.verified/1": (VerifiedDocument, "optstream verify --json", "Checks and their problems."),
     "optstream.ledger-verify/1": (Verification, "optstream ledger verify --json", "Problems and notes."),
     "optstream.ledger-export/1": (Exported, "optstream ledger export --json", "The tables and their rows."),
     "optstream.streams/1": (Streams, "--json of several streams", "The document of each, and its exit code."),
@@ -76,12 +76,12 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
     "optstream.catalogue/1": (
         Catalogue,
         "catalogue.json of a published folder",
-        "Which file is the release of which day. Public.",
+        "The release file of each day. Public.",
     ),
     "optstream.catalogue/2": (
         Catalogue,
         "catalogue.json of a published folder whose catalogues are signed",
-        "Which file is the release of which day, numbered. Public. Its signature is in signatures/.",
+        "The release file of each day, numbered. Public. Its signature is in signatures/.",
     ),
 }
 """The type of each format, with the title and the description of its schema."""

@@ -34,7 +34,7 @@ def verdicts_once() -> Iterator[None]:
     """Ask the library once for each expectation and content of a frame, as far as the expectation sees it.
 
     Only that it holds is kept, and page and document of a frame for which all hold: what is broken is judged
-    anew.
+    again.
     """
     kept, pages = VERDICTS, PAGES  # of all modules, but in place only while one that imports this runs
     real, real_page = module.validated, judging.page_of
@@ -95,7 +95,7 @@ def verdicts_once() -> Iterator[None]:
 
 @pytest.fixture
 def whole_spans() -> None:
-    """What is planned for a month and a year is planned for a month and a year; see `short_spans`."""
+    """Plans for a month and a year are made for a month and a year; see `short_spans`."""
 
 
 @pytest.fixture(autouse=True)

@@ -33,7 +33,7 @@ class OneDialect(SQLiteDialect_pysqlite):
 
 
 def make_engine(*address: Any, **more: Any) -> Engine:
-    """Make an engine as SQLAlchemy does, and let those on SQLite share what is compiled."""
+    """Make an engine as SQLAlchemy does, and let those on SQLite share compiled statements."""
     engine = create_engine(*address, **more)
     if type(engine.dialect) is SQLiteDialect_pysqlite:
         engine.dialect.__class__ = OneDialect

@@ -44,7 +44,7 @@ TOGETHER = {
     "tests/tasks/ingest/arrival/": "S3",
     "tests/tasks/release/streams/": "a day of hours",
 }
-"""Folders whose files one process of several runs all, for they share what is long in starting."""
+"""Folders whose files one process of several runs all, for they share slow fixtures."""
 
 
 def pytest_configure() -> None:
@@ -66,7 +66,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogethe
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """What is collected stays, with all modules: looking through it again and again finds no garbage."""
+    """Collected tests stay, with all modules: looking through it again and again finds no garbage."""
     gc.disable()
     try:
         return (yield)
@@ -85,7 +85,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             marks.add("server")
         for mark in marks | {FOLDERS[name] for name in item.nodeid.split("/")[1:-1] if name in FOLDERS}:
             item.add_marker(mark)
-    # what is long comes first, so that at the end no process waits for another (`--no-loadscope-reorder`)
+    # long tests come first, so that at the end no process waits for another (`--no-loadscope-reorder`)
     long = {item.path for item in items if not LONG.isdisjoint(mark.name for mark in item.iter_markers())}
     items.sort(key=lambda item: item.path not in long)
 

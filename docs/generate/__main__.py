@@ -26,7 +26,7 @@ FROM_THE_TOP = {
     "prefect.yaml": "prefect.yaml",
     "automations.yaml": "automations.yaml",
 }
-"""Pages that the repository keeps beside docs/, files that they link to, and what the site calls them."""
+"""Pages that the repository keeps outside docs/, files that they link to, and what the site calls them."""
 NAMED = re.compile(r"(?<![\w/`\[])(?<!\]\()(?:docs/([a-z/-]+)\.md|SECURITY\.md)(?!`)")
 """A page that another names in its words: "docs/privacy.md, section 1". Code and links are left alone."""
 
@@ -78,7 +78,7 @@ def build(folder: Path) -> int:
 
 
 def build_staged(folder: Path) -> int:
-    """Build what is staged there."""
+    """Build the staged pages."""
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}  # docstrings are read from there
     return subprocess.run(command, cwd=folder, env=environment, check=False).returncode

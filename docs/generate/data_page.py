@@ -15,7 +15,7 @@ from tasks.schemas import DOCUMENTS, schema_of
 HEAD = """\
 # Files and contracts
 
-What comes in, what is judged on its way, and what goes out.
+Files that come in, contracts that judge them, and files that go out.
 
 ## Dumps
 
@@ -26,8 +26,8 @@ PUBLISHED = """\
 ## Published rows
 
 `<published>/data/date=<YYYY-MM-DD>/release-<hash>.parquet`; `optstream.read_published` reads what the
-catalogue lists ([What is published](../data/published.md)). The value column is called as `[published] value`
-says. The column `date` is in the path, not in the file.
+catalogue lists ([The published folder](../data/published.md)). `[published] value` names the value
+column. The column `date` is in the path, not in the file.
 
 | column | type | what it is |
 | --- | --- | --- |
@@ -72,7 +72,7 @@ def _contract(heading: str, contract: Contract, columns: Mapping[str, str], then
     """Tables of a frame's columns and of what its built-in suite expects of them."""
     lines = [f"## Contract of {heading}\n", "| metric | what it is |", "| --- | --- |"]
     lines += [f"| `{name}` | {says} |" for name, says in columns.items()]
-    lines += ["", "| expectation | of | what is said | then |", "| --- | --- | --- | --- |"]
+    lines += ["", "| expectation | of | message | then |", "| --- | --- | --- | --- |"]
     for one in contract.suite:
         found = one.configuration
         said = found.meta["says"]

@@ -1,6 +1,6 @@
 """The page of the papers, made from docs/papers/*.toml.
 
-A file is a paper: `title`, `text` (what is at hand of it), `order`, and an `[[entry]]` for each statement:
+A file is a paper: `title`, `text` (the part at hand), `order`, and an `[[entry]]` for each statement:
 
     at      where in the text: number, section, equation
     what    in our own words
@@ -8,7 +8,7 @@ A file is a paper: `title`, `text` (what is at hand of it), `order`, and an `[[e
     code    paths; a folder is one too
     tests   path::function
     found   what came out
-    differs where code and text do not agree; of what is left out, the reason (`why`)
+    differs where code and text do not agree; of parts left out, the reason (`why`)
 """
 
 import tomllib

@@ -1,10 +1,10 @@
-"""The README's picture: one released day, nation and region, beside the simulated truth.
+"""The README's picture: one released day, nation and region, with the simulated truth.
 
     python -m docs.generate.picture --config demo/optstream.toml --into docs/pictures
 
 It reads what `make demo` left behind: the configuration, the published folder and the simulated dumps. It
 writes released-day.svg and released-day.png, offline. The band is of the whole error, as the files state it.
-Real dumps are refused: a picture of them beside their release would be raw data.
+Real dumps are refused: a picture of them with their release would be raw data.
 """
 
 import argparse
@@ -116,7 +116,7 @@ def _subtitle(settings: Settings) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw the picture that the command line asks for."""
-    parser = argparse.ArgumentParser(description="Draw one released day beside its simulated truth.")
+    parser = argparse.ArgumentParser(description="Draw one released day with its simulated truth.")
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the demo's configuration")
     parser.add_argument("--date", type=date.fromisoformat, help="a published day (default: the last)")
     parser.add_argument("--region", metavar="CODE", help="a leaf (default: the one with most load)")

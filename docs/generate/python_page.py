@@ -25,7 +25,7 @@ privacy, what shapes it takes and what it raises stands with it.
 
 
 def public_names(package: str) -> list[str]:
-    """What the package's `__all__` says, or else what is defined in it and not private."""
+    """The names in the package's `__all__`, or else its public definitions."""
     module = import_module(package)
     if hasattr(module, "__all__"):
         return list(module.__all__)
@@ -57,7 +57,7 @@ def python_pages() -> dict[str, str]:
 
     top = [name for name in optstream.__all__ if not name.startswith("_")]
     index = [HEAD, "In `optstream` itself: " + ", ".join(f"`{name}`" for name in top) + ".\n"]
-    index += ["| package | what is in it |", "| --- | --- |"]
+    index += ["| package | content |", "| --- | --- |"]
     pages = {}
     for package in PACKAGES:
         file = f"python/{package.removeprefix('optstream.').replace('.', '-')}.md"

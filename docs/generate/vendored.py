@@ -31,7 +31,7 @@ FILES = {
         "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
     ),
 }
-"""What is taken of it: the name that it gets, and its SHA-256."""
+"""The vendored files: their new names, and their SHA-256."""
 
 
 def main() -> int:

@@ -1,1 +1,1 @@
-"""The command line: commands, and what the terminal shows."""
+"""The command line: commands and their output."""

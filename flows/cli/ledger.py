@@ -215,7 +215,7 @@ def horizon(
     config: cli.Config = cli.DEFAULT_CONFIG,
     as_json: cli.Json = False,
 ) -> None:
-    """Print what a customer's whole month or year loses.
+    """Print the loss of a customer's whole month or year.
 
     All readings of one customer together, as (epsilon, delta).
     """

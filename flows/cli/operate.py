@@ -32,7 +32,7 @@ app = cli.new_app()
 def doctor(config: cli.Configs = None, as_json: cli.Json = False) -> None:
     """Check security and configuration.
 
-    Looks for what would disclose secrets, stop nights or lose the ledger. Exit code 1 if something should be
+    Finds risks: disclosed secrets, stopped nights, a lost ledger. Exit code 1 if something should be
     done.
     """
 
@@ -63,7 +63,7 @@ def doctor(config: cli.Configs = None, as_json: cli.Json = False) -> None:
 @app.command(epilog=cli.examples("optstream purge --dry-run", "optstream purge"))
 def purge(
     config: cli.Config = cli.DEFAULT_CONFIG,
-    dry_run: Annotated[bool, cli.flag("--dry-run", "Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, cli.flag("--dry-run", "Only list the files to remove.")] = False,
     raw_state: Annotated[
         bool,
         cli.flag(

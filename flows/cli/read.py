@@ -73,7 +73,7 @@ def export(
 ) -> None:
     """Write some nodes and days of a published folder to a file.
 
-    Needs the folder alone, and costs nothing: what is written was published, sums of days, weeks and months
+    Needs the folder alone, and costs nothing: all values were published, sums of days, weeks and months
     with their standard errors.
     """
     if output.suffix == ".parquet" and kind != "parquet":
@@ -137,7 +137,7 @@ def report(
 ) -> None:
     """Write the pages for operators and for data users.
 
-    They show calendar, curves, budget and alarms, and how to read what is published.
+    They show calendar, curves, budget and alarms, and how to read the published folder.
     """
     if published is not None:
         terminal = Terminal(as_json)
@@ -219,7 +219,7 @@ def verify_published(
     """Check a published folder, also by its signatures.
 
     Compares every file with the catalogue, and the catalogue with the public key. Needs the folder alone.
-    Exit code 1 if a file is missing, altered or not listed, or if the key did not sign what it should have.
+    Exit code 1 if a file is missing, altered or not listed, or lacks the key's signature.
     """
     terminal = Terminal(as_json)
     catalogue = read_catalogue(folder)
@@ -255,7 +255,7 @@ def verify_published(
     raise typer.Exit(1 if problems else 0)
 
 
-# How a stream's calendar and alarms look on a terminal: a letter a day, then only what is not fine.
+# A stream's calendar and alarms on a terminal: a letter a day, then only the days with problems.
 
 QUIET = (State.PUBLISHED, State.RESTATED)
 RULER = "          1   5    10   15   20   25   30"
@@ -371,7 +371,7 @@ def watch(config: cli.Configs = None, as_json: cli.Json = False) -> None:
             os.environ.update(environment(file.absolute().parent, os.environ))
             from flows.orchestration.watch import report_unreadable  # prefect has read its settings now
 
-            with suppress(Exception):  # the command itself says what is wrong
+            with suppress(Exception):  # the command itself reports the problem
                 report_unreadable(file)
 
     def of_stream(settings: Settings, terminal: Terminal) -> cli.Done:

@@ -1,4 +1,4 @@
-"""`optstream run`: release days, or say what they would cost."""
+"""`optstream run`: release days, or print their cost."""
 
 import os
 from collections import Counter
@@ -62,7 +62,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
             terminal.table(("level", "nodes", "error", "typical size"), rows, n_texts=1)
         bands = [(level, level.band) for level in period.levels if level.band is not None]
         if not bands:
-            terminal.say("\nhow noisy a published value is depends on what is drawn")
+            terminal.say("\nthe noise of a published value depends on the draw")
             continue
         terminal.say("\nstandard deviation of a published value, from noise alone")
         rows = [
@@ -177,12 +177,12 @@ def with_config(command: str, config: Sequence[Path] | None) -> str:
 
 
 app = cli.new_app()
-DRY_RUN = "Only print what it would cost, and how noisy it would be."
+DRY_RUN = "Only print the cost and the noise."
 RESTATE = (
     "Measure days that were released once more, as their next revision: charged to the share that [budget] "
     "restatement_share keeps back."
 )
-DRY_BACKFILL = "Only show what is missing and what it would cost."
+DRY_BACKFILL = "Only show the missing days and their cost."
 WORKERS = "Months at once, each in a process of its own."
 DASK = "Months on the Dask cluster there, such as tcp://host:8786."
 
@@ -426,7 +426,7 @@ def _n_published(ended: Sequence[Ended]) -> int:
 
 
 def _price_span(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> cli.Done:
-    """Show what the missing days would cost; code 1 if the ledger would refuse some."""
+    """Show the cost of the missing days; code 1 if the ledger would refuse some."""
     with work("price the missing days"):
         cost = cost_of(settings, open_ledger(settings.ledger_url), plan.missing)
     terminal.say(

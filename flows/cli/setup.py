@@ -182,7 +182,7 @@ def advise(
         _show_stream(one, terminal, alone=len(streams) == 1)
     terminal.explain(
         "Errors are root mean squares that a general prior expects, with that of HistoryInformed once it "
-        "has learned: public facts alone, no dump and no ledger was read. What is true of your "
+        "has learned: public facts alone, no dump and no ledger was read. Errors on your "
         "readings may differ; trying plans on them would cost privacy that nobody counts."
     )
     terminal.document(advice)
@@ -206,7 +206,7 @@ def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> No
         for warning in plan.warnings:
             terminal.explain(f"{title}: {warning}")
     if not advice.keys:
-        terminal.say(f"\n{name}: nothing is expected to do better than what is configured")
+        terminal.say(f"\n{name}: no plan is expected to err less than the configured one")
         return
     less = "less" if advice.gain >= 0 else "more"  # where it leaves a share to another stream
     terminal.say(

@@ -84,7 +84,7 @@ def connect(trusted_folder: Path) -> str | None:
 
 
 def served(trusted_folder: Path) -> dict[str, str]:
-    """Return the variables by which a stream's running `optstream serve` is reached; none without one."""
+    """Return the variables for reaching a stream's running `optstream serve`; none without one."""
     with suppress(OSError), (trusted_folder / STATE).open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

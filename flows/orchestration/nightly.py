@@ -72,7 +72,7 @@ SCHEDULED: dict[str, Any] = {**FLOW, "on_completion": [tell_over], "on_failure":
 
 @flow(name="optstream-nightly", flow_run_name=run_name, **SCHEDULED)
 def nightly(config: str) -> Any:
-    """Look once: release what is complete of the newest days. Ends as a state whose message says what was
+    """Look once: release the complete ones of the newest days. Ends as a state whose message says what was
     done; raises UnreleasedError if a day failed, or is late.
     """
     settings = load_settings(Path(config))
@@ -154,7 +154,7 @@ def night_document(
     return {
         "name": name,
         "description": f"Stream{'' if alone else 's'} {', '.join(names)}: "
-        "release what is complete of the newest days.",
+        "release the complete ones of the newest days.",
         "tags": list(dict.fromkeys(tag for one in names for tag in tags_of(one))),
         "entrypoint": f"flows.orchestration.nightly.{'nightly' if alone else 'nights'}",
         "parameters": {"config": config or files[0]} if alone else {"configs": files},
@@ -232,7 +232,7 @@ def register(night: Mapping[str, Any], heartbeat: int = HEARTBEAT_SECONDS) -> st
 
 
 def close_runs(names: Sequence[str]) -> None:
-    """Mark as Crashed what the server takes for running of these deployments, which have no workers."""
+    """Mark as Crashed all runs of these deployments that seem to be running; they have no workers."""
     alive = FlowRunFilter.model_validate(ALIVE)
     ours = DeploymentFilter.model_validate({"name": {"any_": list(names)}})
     with get_client(sync_client=True) as client:

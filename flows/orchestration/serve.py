@@ -322,7 +322,7 @@ def is_idle() -> bool:
     since = datetime.now(UTC) - timedelta(days=1)
     ours = {"tags": {"all_": [TAG]}, "expected_start_time": {"after_": since}}
     found = FlowRunFilter.model_validate(ALIVE | ours)
-    with suppress(Exception), impatient_client(PULSE_SECONDS) as client:  # the supervisor says what is wrong
+    with suppress(Exception), impatient_client(PULSE_SECONDS) as client:  # the supervisor reports the problem
         return not client.read_flow_runs(flow_run_filter=found, limit=1)
     return False
 

@@ -66,7 +66,7 @@ class Watched:
 
 
 def watch_here(settings: Settings, *, events: bool = True) -> Watched:
-    """Look at a stream once, and send each channel of [watch] notify what it has not had yet."""
+    """Look at a stream once, and send each channel of [watch] notify its new alarms."""
     hasty = {PREFECT_API_REQUEST_TIMEOUT: ANSWER_SECONDS, PREFECT_CLIENT_MAX_RETRIES: 0}
     with temporary_settings(hasty):  # of a server that hangs
         watched = _look_and_send(settings, (EVENTS,) * events + settings.watching.notify)
@@ -120,7 +120,7 @@ def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
 def _send_all(
     settings: Settings, memory: Memory, channels: Sequence[str]
 ) -> tuple[dict[str, Notification], list[str]]:
-    """Send to each channel and keep that after each; what cannot be kept is sent again."""
+    """Send to each channel and record it after each; unrecorded messages are sent again."""
     sent, silent, failed = {}, [], _keep(settings, memory)
     for channel in channels:
         news = news_for(memory, channel)

@@ -92,7 +92,7 @@ def called(node: str, facts: Mapping[str, NodeFacts]) -> str:
 
 
 class About(Document):
-    """The document `about.json`: what the publisher says of the series.
+    """The document `about.json`: the publisher's facts about the series.
 
     `known_noise`: stream and period of each release of the privacy budget, also of its other streams, whose
     noise others know: windows with a step of one of them are not protected.
@@ -152,7 +152,7 @@ def read_about(storage: Readable, check: Callable[[bytes], object] | None = None
 
 
 def parse_about(data: bytes) -> About:
-    """Return what the bytes of `about.json` say, unknown keys aside. Raises PublicationError."""
+    """Parse the bytes of `about.json`, ignoring unknown keys. Raises PublicationError."""
     try:
         document: Any = json.loads(data)
         if not {"format", "nodes"} <= document.keys():

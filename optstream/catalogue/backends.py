@@ -325,7 +325,7 @@ class ObjectStorage:
 
 
 class ObjectTransaction:
-    """`LocalTransaction` on an object store. What cannot be read is an OSError, as what cannot be written."""
+    """`LocalTransaction` on an object store. Failed reads and writes raise OSError."""
 
     is_alone = False
 
@@ -363,7 +363,7 @@ class ObjectTransaction:
         self.replace_marked(CATALOGUE, data, self._tag)
 
     def confirm_catalogue(self) -> None:
-        """Check that no other catalogue has come; what a store has answered for is durable."""
+        """Check that no other catalogue has come; writes that a store confirmed are durable."""
         if self.mark(CATALOGUE) != self._tag:
             raise ConflictError
 

@@ -51,7 +51,7 @@ class Entry(Document):
     ledger_head: Head
     closed_in: OrAbsent[Hash] = absent("of an hour of a closed day: the SHA-256 of the day's file")
     withdrawn: bool = absent(
-        "a tombstone: what it names is no longer published", False, json_schema_extra={"const": True}
+        "a tombstone: its day is no longer published", False, json_schema_extra={"const": True}
     )
 
     def _derived(self) -> Mapping[str, Any]:
@@ -210,7 +210,7 @@ def files_of(entry: Entry) -> frozenset[str]:
     return frozenset(one.shown_in for one in (entry.own if isinstance(entry, DayEntry) else (entry,)))
 
 
-# File times are functions of what is published, never of when: a draw's duration depends on what is drawn
+# File times are functions of the release, never of the clock: a draw's duration depends on its noise
 # (docs/privacy.md, section 6).
 
 SIGNED = datetime(2000, 1, 1, tzinfo=UTC)
@@ -240,7 +240,7 @@ def settle_times(
     touched: Iterable[Entry],
     near: Iterable[tuple[date, str]] = (),
 ) -> None:
-    """Give what a publication touched those times; near: files that belong to releases, each with its day."""
+    """Give the files of a publication those times; near: files that belong to releases, each with its day."""
     listed = catalogue_time(catalogue)
     places: dict[str, datetime] = {}
     for entry in touched:
@@ -335,7 +335,7 @@ def parse_catalogue(data: bytes) -> Catalogue:
         if (listed.get("file"), listed.get("manifest")) != (entry.file, entry.manifest):
             # no other path is ever followed
             _refuse(f"{place}: file and manifest must be the relative names that its date and file_hash give")
-    catalogue.__dict__["_encoded"] = data  # a cached property: hashes and signatures are of what was read
+    catalogue.__dict__["_encoded"] = data  # a cached property: hashes and signatures are of the bytes read
     return catalogue
 
 

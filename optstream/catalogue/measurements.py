@@ -88,7 +88,7 @@ PARTS = (
 )
 """What mechanisms are made of; nothing else is ever made from a document."""
 LARGEST_NUMBER = 2**17
-"""Of whole numbers, such as the steps of a window: what a mechanism computes grows with them."""
+"""Limit of whole numbers, such as the steps of a window: a mechanism's work grows with them."""
 COUNT_NODES = ("declared_leaves", "n_nodes", "parents")
 """Keys whose numbers may be larger: they count the nodes of a tree, or name them."""
 LONGEST_RANGE = 2**12
@@ -177,7 +177,7 @@ def _check_tree(nodes: Any, parents: Any) -> None:
         raise ParameterError("a tree's nodes stand after their parents, the root first")
 
 
-# Measurements as rows, a noisy integer each: which sum of which node's readings it is, and its noise.
+# Measurements as rows, one noisy integer each, with its node, its steps and its noise.
 
 SCHEMA = {
     "level": pl.Int32(),
@@ -495,7 +495,7 @@ class DayMeasurements:
 
     Attributes:
         period: The local day.
-        measured: What was drawn, with what the mechanism remembered: for `mechanism.estimate`.
+        measured: The measurements, with the mechanism's memory: for `mechanism.estimate`.
         mechanism: That of the release; None where its parameters cannot be written down.
         later: Measurements of later days that a new estimate is made of, rising; () for a first estimate.
         rounding: How the release's values are rounded, "nearest" or "unbiased".
@@ -537,7 +537,7 @@ class DayMeasurements:
         found, unit, first_step = self.release(), self.measured.resolution, self.measured.first_step
         with as_written():
             if found.tree is None:
-                raise ValueError  # what is published is of a tree
+                raise ValueError  # publications are of a tree
             given = found.values, found.tree, unit, self.rounding
             units = rounded_units(*given, first_step=first_step, least=self.least_units)
             return units.astype(np.float64) * unit.numerator / unit.denominator
@@ -562,7 +562,7 @@ def read_measurements(
     Raises:
         ParameterError: The URL or a public key cannot be one.
         PublicationError: The day, or a day that its release rests on, is not published with measurements; or
-            a file is missing, or is not what its hash says.
+            a file is missing, or differs from its hash.
     """
     storage = open_storage(folder)
     catalogue = catalogue_reader(storage, public_key)()

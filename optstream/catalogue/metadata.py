@@ -74,7 +74,7 @@ def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], by
         catalogue = read_catalogue(storage)
         data = make(storage, catalogue)
         work = partial(_put_page, made=catalogue, data=data)
-        put = change_folder(storage, work, PAGE, "mend it and run `optstream report`")
+        put = change_folder(storage, work, PAGE, "fix it and run `optstream report`")
         if put is not None and read_catalogue(storage) == catalogue:
             return put
     raise PublicationError(f"others publish all the time, and {PAGE} is behind; run `optstream report` later")
@@ -238,12 +238,12 @@ def version_of(catalogue: Catalogue) -> str:
 
 
 def day_after(day: date) -> str:
-    """Return the date of the midnight that ends a day: what the folder's clock shows for it."""
+    """Return the date of the midnight that ends a day: the day's date by the folder's clock."""
     return (day + timedelta(days=1)).isoformat()
 
 
 def read_dataset(storage: Readable, about: About) -> Dataset | None:
-    """Return what a folder's descriptions are made of; None without a catalogue. Raises PublicationError."""
+    """Return the facts for a folder's descriptions; None without a catalogue. Raises PublicationError."""
     catalogue = find_catalogue(storage)
     if catalogue is None:
         return None
@@ -430,7 +430,7 @@ def put_metadata(
         settle_page_time(transaction, dataset.catalogue)
         return any(changed)
 
-    return change_folder(storage, put, " and ".join(several), "mend it and run `optstream report`")
+    return change_folder(storage, put, " and ".join(several), "fix it and run `optstream report`")
 
 
 def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:

@@ -84,7 +84,7 @@ def publish(
             signer.take_up(transaction, known)
         return _put(transaction, known, files, head, signer)
 
-    remedy = "mend it and publish again: the release is kept, and what is listed is whole"
+    remedy = "fix it and publish again: the release is kept, and all listed files are whole"
     return change_folder(folder, work, "the published folder", remedy)
 
 
@@ -117,7 +117,7 @@ def _checked(staged: StagedRelease, statement: ReleaseStatement) -> _Files:
 
 
 def _check_order(known: Catalogue | None, staged: StagedRelease, statement: ReleaseStatement) -> None:
-    """Refuse what would turn a published folder back, or make two things of one name."""
+    """Refuse releases that would turn a published folder back, or give one name two contents."""
     if known is None:
         return
     if (known.stream, known.value_column) != (statement.stream, statement.value_column):
@@ -142,7 +142,7 @@ def _check_order(known: Catalogue | None, staged: StagedRelease, statement: Rele
 
 
 def _take_back(transaction: Transaction, known: Catalogue, releases: Releases) -> None:
-    """Remove what a transaction that met a conflict wrote of days that have since gone further."""
+    """Remove files of a transaction that met a conflict, for days that have since moved on."""
     for _, statement in releases:
         entry = known.entry(statement.period)
         if entry is not None and entry.withdrawn:
@@ -188,7 +188,7 @@ def _put(
     if fresh or is_unsigned:
         catalogue = list_entries(transaction, known, catalogue, fresh, signer)
     elif any(written) and not transaction.is_alone:
-        transaction.confirm_catalogue()  # or what was put back may have been superseded meanwhile
+        transaction.confirm_catalogue()  # or a restored catalogue may have been superseded meanwhile
     listed = [found for entry in entries if (found := catalogue.entry(entry.period))]
     cleared = [clear_superseded(transaction, entry) for entry in listed]
     names = [(file.statement.period, name) for file in files for name in file.named]
@@ -262,7 +262,7 @@ def close_days(
         settle_times(transaction, catalogue, fresh.values())
         return tuple(sorted({day_of(period) for period in fresh}))
 
-    return change_folder(folder, work, "the published folder", "what is listed is whole")
+    return change_folder(folder, work, "the published folder", "all listed files are whole")
 
 
 def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) -> None:
@@ -387,7 +387,7 @@ def withdraw(
         settle_times(transaction, catalogue, [entry])
         return Withdrawal(entry, changed)
 
-    remedy = f"mend it and withdraw {period} again: until then some of its files may still be there"
+    remedy = f"fix it and withdraw {period} again: until then some of its files may still be there"
     withdrawn = change_folder(folder, work, "the published folder", remedy)
     delete_answers(folder)
     return withdrawn

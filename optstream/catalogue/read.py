@@ -60,7 +60,7 @@ def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
 
 
 def lost(entry: Entry) -> PublicationError:
-    """Return which file is missing, and what its publisher does about it."""
+    """Return a message with the missing file and its publisher's remedy."""
     return PublicationError(
         f"{entry.file} is missing; its publisher puts the same bytes back with `optstream publish "
         f"{entry.period}`, which draws and costs nothing"
@@ -81,7 +81,7 @@ def read_attachment(storage: Readable, period: date, name: str, file_hash: str, 
 
 
 def read_statement(storage: Readable, entry: Entry) -> ReleaseStatement:
-    """Return what the file of a listed release says of itself, of a day of hours the last hour's."""
+    """Return the statement in the file of a listed release; of a day of hours the last hour's."""
     last = entry.own[-1] if isinstance(entry, DayEntry) else entry
     return statement_in(read_file(storage, last, verify=True))
 

@@ -33,7 +33,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a published table, of which all descriptions are made."""
+    """A column of a published table; all descriptions are made from it."""
 
     name: str
     type: pl.DataType

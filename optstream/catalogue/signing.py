@@ -33,7 +33,7 @@ _PEM = re.compile(r"-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]{1,500}-----END PU
 
 @dataclass(frozen=True)
 class Signer:
-    """Signs what is published.
+    """Signs publications.
 
     confirm: called in each transaction with the entries of the catalogue that is there, which anyone may have
     written; raises unless the ledger knows every one of them, so that nothing forged is ever signed.
@@ -117,7 +117,7 @@ def put_fact(
         transaction.prepare()
         return put_file(transaction, name, data, mark, largest, signer)
 
-    return change_folder(folder, put, name, "mend it and run `optstream report`")
+    return change_folder(folder, put, name, "fix it and run `optstream report`")
 
 
 def key_name(key: Ed25519PublicKey) -> str:

@@ -152,7 +152,7 @@ class OldErrors:
     def variance(
         self, weights: Mapping[str, float], steps: Collection[int], shares: Mapping[date, float]
     ) -> float:
-        """Return what the period adds to the variance of a weighted sum of nodes over some of its steps.
+        """Return the period's part of the variance of a weighted sum of nodes over some of its steps.
 
         shares: the part of the steps of this and each earlier day that is in the sum.
         """
@@ -493,7 +493,7 @@ def period_sums(
     """Return the sum of each period's published days by node, with its standard errors.
 
     Takes rows as `rows_of` returns them, and the days' replicates as `daily_replicates` yields them. Of the
-    columns, date is the period's first published day; `days` and `steps` count what is there; the value's
+    columns, date is the period's first published day; `days` and `steps` count the present ones; the value's
     `_sum_estimate`, `_sum_noise_se` and `_sum_se` are null where a day has no such replicates.
     """
     begins = pl.col("date").dt.truncate(_BEGINS[period]).alias("begins")

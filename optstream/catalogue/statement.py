@@ -49,7 +49,7 @@ from optstream.privacy.spends import Spend, StepSpend
 from optstream.stream.calendar import DayKind
 
 MARGIN = "margin"
-"""Key of `mechanism`: what the last level is called, where it is a margin."""
+"""Key of `mechanism`: the name of the last level, where it is a margin."""
 TREE = "tree_sha256"
 """In a mechanism's parameters: what identifies the tree of the day, and the list of trees up to it."""
 LEAST = 1e-18
@@ -60,7 +60,7 @@ DIGITS = 4
 GAUSSIAN = "discrete Gaussian"
 JOINT = ("noise", "joint_over", "n_nodes")
 ErrorsOf = Literal["whole", "noise"]
-"""The whole errors of the values, or what the noise alone did to them."""
+"""The whole errors of the values, or the part made by noise alone."""
 LARGEST_MANIFEST = 2**21
 """Bytes, which anyone may have written."""
 Known = Literal["all", "some", "none"]
@@ -416,7 +416,7 @@ class ReleaseStatement(Document):
 
     @property
     def epsilon_of_grant(self) -> Fraction:
-        """What any window with a step of this release costs at most, over all plans: what the ledger allows.
+        """The greatest cost of any window with a step of this release, over all plans: the ledger's limit.
 
         A plan that costs more than it was asked to, as the paper's scales do, is stated in full.
         """
@@ -424,7 +424,7 @@ class ReleaseStatement(Document):
 
     @property
     def covered_change(self) -> Fraction:
-        """The change of a reading that epsilon covers: alpha, less what the supplier's rounding has of it."""
+        """The change of a reading that epsilon covers: alpha, less the supplier's rounding."""
         return self.model.alpha - self.supplier_rounding
 
     @property

@@ -108,7 +108,7 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
 
 
 def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
-    """Yield which replaced files are of a withdrawn day, and which releases are not what their names say."""
+    """Yield replaced files of withdrawn days, and releases that differ from the hashes in their names."""
     for part in (layout.SUPERSEDED, layout.SUPERSEDED_ERRORS):
         withdrawn = {folder_of(part, entry.period) for entry in catalogue.entries if entry.withdrawn}
         for name in storage.names_below(part):
@@ -118,7 +118,7 @@ def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
             elif part == layout.SUPERSEDED and last != layout.release_name(
                 _digest(storage, name, LARGEST_RELEASE)
             ):
-                yield f"{name!r} is not what its name says; restore it from a copy, or remove it"
+                yield f"{name!r} differs from the hash in its name; restore it from a copy, or remove it"
 
 
 def _digest(storage: Storage, name: str, largest: int) -> str:
@@ -138,7 +138,7 @@ def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
         if named is None or folder not in days:
             yield f"{name!r} is of no listed day; {AGAIN}"
         elif _digest(storage, name, LARGEST_MEASUREMENTS) != named[1]:
-            yield f"{name!r} is not what its name says; `optstream publish` of its day puts it back"
+            yield f"{name!r} differs from the hash in its name; `optstream publish` of its day puts it back"
 
 
 def _errors(storage: Storage, catalogue: Catalogue, stated: Mapping[date, set[str]]) -> Iterator[str]:

@@ -177,7 +177,7 @@ def _nearest(
         program, limits = solve(is_exact)
         if change.value is not None:
             gap = sum(float(np.abs(one.dual_value) @ np.abs(one.expr.value)) for one in limits)
-            # where facts clash by little, what is optimal to the solver may be anywhere
+            # where facts clash by little, the solver's optimum may be anywhere
             if gap <= SURE * (1.0 + program.value):
                 break
     if change.value is None:
@@ -220,7 +220,7 @@ def clash(
     neither changes nor falls. So one step decides, changes and rises never clash, and leaves of the same sums
     are one variable.
 
-    A linear program finds the least by which the facts are missed; where that is above 0, the facts with
+    A linear program finds the least miss of the facts; where that is above 0, the facts with
     multipliers clash (Farkas). Of these, if they are at most `MOST_TRIED`, each is left out without which the
     others still do.
     """

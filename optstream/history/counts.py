@@ -362,7 +362,7 @@ class Variation:
     """The variation of counts, by the blocks that hold them.
 
     moved: (n_nodes, n_steps), estimated counts less their expectation; it adds up. known: the known part of a
-    count's variation, below 1. known_expected: the part by which an expectation is less uncertain for it; 0
+    count's variation, below 1. known_expected: the relative decrease of an expectation's uncertainty; 0
     in blocks of some steps. noise: (n_nodes,), inf where not measured. counted: (n_leaves, n_blocks),
     variances of leaves' counts. cover: (n_steps, n_blocks), whether a step lies in a block. parts: (n_leaves,
     n_steps), a step's expected part of its block.
@@ -401,7 +401,7 @@ def count_variation(tree: AggregationTree, expected: Floats, histories: Historie
     surprises = np.where(np.isfinite(noise)[:, None], sums - expected @ cover, 0.0)[None]
     leaves = np.maximum(expected[below], LEAST_EXPECTED)
     moved = pass_over_tree(tree, leaves @ cover, noise, surprises).means[0]
-    # a count that is found varies as one of which so much was expected: it may be a day unlike others
+    # an estimated count varies as if it had been expected: it may be a day unlike others
     counted = np.maximum(leaves @ cover + moved[below], LEAST_EXPECTED)
     known = pass_over_tree(tree, counted, noise, surprises)
     explained = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_KNOWN)

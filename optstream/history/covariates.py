@@ -124,7 +124,7 @@ def _groups(tree: AggregationTree, level: int | None) -> Floats:
 # The effect, learned from noisy measurements: exact Gaussian conditioning.
 
 STRENGTHS = (0.0, 0.3, 1.0, 3.0)
-"""Factors of a covariate's prior effect, of which the likeliest is taken, 0 first, so that a covariate
+"""Factors of a covariate's prior effect; the likeliest is taken, 0 first, so that a covariate
 without information changes nothing."""
 ROUNDS = 2
 MOST_STEPS = 512

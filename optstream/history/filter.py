@@ -24,7 +24,7 @@ from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
 HEAVY = 2.5
-"""Variance of what others leave of a measured value, over its noise's: below it the noise's shape is used.
+"""Residual variance of a value given the others, over its noise's: below it the noise's shape is used.
 From 3 on a surprise is the series' own as often, and nothing is gained."""
 MORE_NOISE = 0.1
 """Relative increase of the noise that shows its part of a variance."""

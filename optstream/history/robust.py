@@ -219,7 +219,7 @@ def _log_noise_variance(number: int, size: int) -> float:
 def _even_points(n_points: int, n_dimensions: int) -> Floats:
     """Return points that fill a cube evenly, (n_points, n_dimensions): multiples of a vector, modulo 1."""
     root = 2.0
-    for _ in range(64):  # x^(d + 1) = x + 1, of which the golden ratio is the first
+    for _ in range(64):  # x^(d + 1) = x + 1; for d = 1 the golden ratio
         root = (1.0 + root) ** (1.0 / (n_dimensions + 1))
     steps = root ** -np.arange(1.0, n_dimensions + 1.0)
     return np.asarray((0.5 + np.arange(1, n_points + 1)[:, None] * steps) % 1.0)

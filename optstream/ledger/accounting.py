@@ -232,7 +232,7 @@ class Charges:
         return [math.inf if gone else amount for gone, amount in zip(lost, charged, strict=True)]
 
     def worst(self, window_length: int, plan: Sequence[Spend], touching: range) -> WindowLoss:
-        """Return the worst window with `plan` included, of those that have one of the steps `touching`."""
+        """Return the worst window, with `plan`, among those with one of the steps `touching`."""
         lost = worst_window(self.compromised, window_length, touching)
         if lost.epsilon > 0:
             return WindowLoss(math.inf, lost.first_step)
@@ -269,7 +269,7 @@ def planned_near(connection: Connection, grant: GrantRow, steps: range, *only: C
 
 
 def charges_of(near: Sequence[Planned], guarantees: Guarantees) -> Charges:
-    """Return what these are charged by the privacy guarantee in force."""
+    """Return the charge of these by the privacy guarantee in force."""
     priced = [(guarantees.price(one.spend, one.guarantee), one.is_known) for one in near]
     return Charges(
         tuple(spend for spend, _ in priced), tuple(spend for spend, is_known in priced if is_known)
@@ -362,7 +362,7 @@ def outcome_is_covered(
 
 
 class History:
-    """All spends of a privacy budget; those that differ in their time alone are priced once."""
+    """All spends of a privacy budget; spends that differ only in time are priced once."""
 
     def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)

@@ -216,7 +216,7 @@ def open_engine(url: str | URL, busy_timeout_seconds: float) -> Engine:
         else:
             raise LedgerError(f"the ledger runs on sqlite or postgresql; its URL names {dialect!r}")
     except (ArgumentError, NoSuchModuleError, ValueError):
-        # a ValueError names what stands in the place of the port, which may be a password
+        # a ValueError names the text in place of the port, which may be a password
         raise LedgerError(
             "the ledger's URL is not one; use for example sqlite:///trusted/ledger.sqlite"
         ) from None
@@ -303,7 +303,7 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
     if file.stat().st_nlink > 1:
         raise LedgerError(
             "the ledger's file must have one name, and has others (hard links): the last spends are in a "
-            "log next to the name by which it was opened, and not seen under another name. Remove "
+            "log next to the name used to open it, and not seen under another name. Remove "
             "the others, and keep copies in their place"
         )
     engine = create_engine(

@@ -48,7 +48,7 @@ def transaction(
         except LedgerError as error:
             if not isinstance(error.__cause__, IntegrityError):
                 raise
-            # two first enrolments met (PostgreSQL): the second try finds what the other inserted
+            # two first enrolments met (PostgreSQL): the second try finds the other's row
             outcome = attempt()
         if isinstance(outcome, LedgerError):
             raise outcome
@@ -86,7 +86,7 @@ def series(
 class Ledger:
     """Spends and releases. Made by `open_ledger`; threads and processes may share the database.
 
-    Each method is one transaction: when it returns, what it recorded is durable, and what it read is of one
+    Each method is one transaction: when it returns, its records are durable, and its reads are of one
     moment; recording twice changes nothing. After an error nothing was changed, unless the message says that
     the release is VOID, or the connection to PostgreSQL broke during the commit, which may then have been
     made. The methods are functions of this package, without their first argument. They share:

@@ -78,7 +78,7 @@ def drawn_before(connection: Connection, stream: str, first_step: int) -> Releas
 def _last(
     connection: Connection, stream: str, by: InstrumentedAttribute[int], *only: ColumnElement[bool]
 ) -> ReleaseRecord | None:
-    """Return the release that has the greatest `by`, in its newest revision, of those that `only` keeps."""
+    """Return the release with the greatest `by` among those that `only` keeps, in its newest revision."""
     query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream), *only)
     release = one_row(connection, query.order_by(by.desc(), ReleaseRow.revision.desc()).limit(1))
     return None if release is None else _record(connection, stream, release)

@@ -259,7 +259,7 @@ class WindowLoss:
 
 @dataclass(frozen=True)
 class GuaranteeLoss:
-    """The worst window of those that a privacy guarantee, by its number, answers for.
+    """The worst window under a privacy guarantee, given by its number.
 
     `free_from`: first step from which a plan shares no window of this guarantee with the plans under it; None
     for the one in force, which answers for every plan.

@@ -39,7 +39,7 @@ CALLED = {
 
 
 def difference(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -> str:
-    """Return which parts of the known terms differ from these, and what can be done about it."""
+    """Return the parts of the known terms that differ from these, and the remedy."""
     named = ", ".join(CALLED.get(name, name) for name in changed)
     fixed = [CALLED[name].partition(" (")[0] for name in FIXED if name in changed]
     fixed += ["currency"] if known.model.currency != terms.model.currency else []
@@ -85,7 +85,7 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
 
 
 def _kept(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -> str:
-    """Return what a stream with releases keeps, and what to write."""
+    """Return the fixed values of a stream with releases, and the values to write."""
     share = known.stream_share
     if "stream_share" not in changed or not {"stream_share", HASH}.issuperset(changed):
         return f", made under another {difference(changed, known, terms)}"

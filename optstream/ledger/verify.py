@@ -130,7 +130,7 @@ class StreamCheck:
         # some that not every stream's terms have: a row that lacks them where the event has them was edited
         named = {*kept, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
         if terms is None or self.terms is None or any(stated.get(one) != kept.get(one) for one in named):
-            yield f"stream {name!r}: its terms are not those that its events record"
+            yield f"stream {name!r}: its terms differ from its events"
 
     def _replay(self, event: PlainEvent) -> None:
         """Add an event to the record of those before it."""
@@ -174,7 +174,7 @@ class StreamCheck:
             if tuple(map(stated.get, names)) != values:
                 pairs = zip(names, values, strict=True)
                 differing = ", ".join(name for name, value in pairs if stated.get(name) != value)
-                yield f"{self._named(place)}: differs from what its events record in {differing}"
+                yield f"{self._named(place)}: differs from its events in {differing}"
         for place in recorded:
             yield f"{self._named(place)}: its events are there, its row is gone"
 
@@ -239,10 +239,10 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
     counted = grant.longest_spend, grant.amendment, *(row.number for row in kept)
     if not all(isinstance(number, int) for number in counted):
         # SQLite keeps text among numbers
-        yield f"{budget}: its row or its amendments hold what is no number"
+        yield f"{budget}: its row or its amendments hold a value that is no number"
         return
     if account.longest != grant.longest_spend:
-        yield f"{budget}: its longest spend, by which windows are judged, is not as its row says"
+        yield f"{budget}: its longest spend, which decides the windows to check, differs from its row"
     for stream in read_rows(connection, select(StreamRow).where(StreamRow.grant_id == grant.id)):
         terms = readable_terms(connection, stream)
         guarantee = terms.guarantee() if terms else {}
@@ -286,7 +286,7 @@ def _guarantees_as_recorded(grant: GrantRow, found: Iterable[AmendmentRow], acco
 def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
     """Yield rows whose owner is not there, which were not read above; `n_spends` were."""
     for owner in (GrantRow, StreamRow, ReleaseRow):
-        # in a table that was replaced; and a NULL hides what is missing
+        # in a table that was replaced; and a NULL hides a missing owner
         if _count(connection, owner, owner.id.is_(None)):
             yield f"some {owner.__tablename__} have no number, so what belongs to them is unknown"
     grant_id = StreamRow.grant_id

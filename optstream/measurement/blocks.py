@@ -89,7 +89,7 @@ class DriftingBlocks:
 
 
 def drifting_blocks(window_length: int, n_blocks: int, length: int, steps_per_day: int) -> DriftingBlocks:
-    """Return the blocks with the least drift, up to w, by which they reach every time of a day or week soon.
+    """Return the blocks with the least drift, up to w, that soon reaches every time of a day or week.
 
     They pass over the gaps between blocks in about `PASSING_WINDOWS` windows, for blocks that drift slowly
     cannot tell a day's shape from changes over weeks. The week counts where a day is one step. The drift is 0

@@ -34,7 +34,7 @@ def exact_coordinates(exact: NDArray[np.int64], n_coordinates: int) -> NDArray[n
     """Return the coordinates, (n_series, n_coordinates), of series (n_series, n_steps), in whole units.
 
     Privacy: Lemma 8 bounds how far they move; they leave this file with noise only. The readings are taken in
-    three parts, low bits first, of which no sum overflows: time and memory depend on their shape alone,
+    three parts, low bits first, whose sums never overflow: time and memory depend on their shape alone,
     for a reading must not decide whether a draw comes to its end.
     """
     kind = np.int64 if exact.shape[1] <= LONGEST_IN_INT64 else object

@@ -60,7 +60,7 @@ def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource)
         return noise.discrete_laplace(float(spend.scale), shape)
     drawn = np.zeros(shape, dtype=np.int64)
     size_of = _sizes(spend)
-    # the largest first: what it may not have is refused before anything is drawn
+    # the largest first: it is refused before anything is drawn
     for size in sorted(set(size_of), reverse=True):
         columns = np.flatnonzero(size_of == size)
         groups = joint_noise(noise, float(spend.scale), int(size), shape[0] * columns.size // int(size))

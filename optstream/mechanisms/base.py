@@ -267,7 +267,7 @@ class Mechanism(ABC):
 
 LARGEST_SCALE = 2**40
 """Noise of this scale still fits, with a margin, in exactly represented integers, and its sums into
-floats that show a resolution unit: what is published never fails its contract for want of digits."""
+floats that show a resolution unit: so no release fails its contract for want of digits."""
 
 
 def checked_scale(scale: Fraction) -> Fraction:
@@ -280,7 +280,7 @@ def checked_scale(scale: Fraction) -> Fraction:
 
 
 class SeriesMechanism(Mechanism):
-    """A mechanism over series, of which one customer changes `model.leaves_per_step` at a step.
+    """A mechanism over series; one customer changes `model.leaves_per_step` of them at a step.
 
     Its series are the nodes of one level: spends name level 0, which `Hierarchical` replaces. By default the
     steps of its only spend are measured, and their values held until the next.

@@ -182,7 +182,7 @@ class Figures:
 
     relative_noise: alpha * leaves / (epsilon * scale), of the only block of a window; None without a scale.
     count: a series' size, where readings are counts. joint, wanted: for each level, root first, whether its
-    noise may or must be joint. epsilon, horizon: by which it is compared.
+    noise may or must be joint. epsilon, horizon: for comparing it.
     """
 
     window_length: int
@@ -256,7 +256,7 @@ def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -
             high = middle
         else:
             low = middle + 1
-    # of lengths that are as good the longest: a mean shows what lies between points
+    # of equally good lengths the longest: a mean also shows the steps between points
     best = min(expected(counts[low], long) for long in lengths)
     fitting = [long for long in lengths if expected(counts[low], long) <= best * (1.0 + AS_GOOD)]
     return counts[low], fitting[-1] if fitting else lengths[0]

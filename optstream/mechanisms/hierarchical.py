@@ -73,7 +73,7 @@ class Hierarchical(OnlineMechanism):
         _ = self.levels  # refuses a share that the pattern refuses
 
     @property
-    def model(self) -> PrivacyModel:  # type: ignore[override]  # mypy: a property over what is only read
+    def model(self) -> PrivacyModel:  # type: ignore[override]  # mypy: a property over a read-only one
         """The privacy model of all levels together."""
         return self.mechanism.model
 
@@ -91,15 +91,15 @@ class Hierarchical(OnlineMechanism):
         return dict(self.levels)
 
     @property
-    def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
+    def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over a read-only one
         return any(own.adaptive for _, own in self.levels)
 
     @property
-    def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
+    def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over a read-only one
         return all(own.noise_is_known for _, own in self.levels)
 
     @property
-    def days_independent(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
+    def days_independent(self) -> bool:  # type: ignore[override]  # mypy: a property over a read-only one
         return self.mechanism.days_independent
 
     @property

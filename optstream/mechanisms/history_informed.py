@@ -86,7 +86,7 @@ COVARIATES, LATE = "covariates", "late covariates"
 MOST_LATE = 3
 """Periods, the last ones, from which a new estimate takes a covariate's values."""
 LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
-"""Keys of a state: what was learned; covariates only on the way to a draw."""
+"""Keys of a state: the learned parameters; covariates only on the way to a draw."""
 
 
 Errors = Callable[[int], NDArray[np.float64]]

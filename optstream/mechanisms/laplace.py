@@ -41,7 +41,7 @@ class Laplace(JointMechanism):
 
     Args:
         model: The privacy guarantee.
-        noise: "joint" or "laplace"; None for the one with less expected error of those that are allowed,
+        noise: "joint" or "laplace"; None for the allowed one with less expected error,
             which is Laplace noise where `period_lengths` or `n_nodes` is None.
         period_lengths: Steps of every period that will ever be released, for joint noise; None for periods
             of w steps with noise = "joint".

@@ -170,7 +170,7 @@ class OptStream(Mechanism):
         return (*sampling, SAMPLES, *features)
 
     @property
-    def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
+    def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over a read-only one
         """Whether measurements depend on earlier ones, so that periods go one by one."""
         return isinstance(self.sampling, L1Sampling)
 
@@ -180,7 +180,7 @@ class OptStream(Mechanism):
         return self.adaptive or any(level.groups for level in self.levels)
 
     @property
-    def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
+    def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over a read-only one
         return not self.adaptive
 
     @cached_property

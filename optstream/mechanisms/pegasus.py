@@ -83,7 +83,7 @@ class PeGaSus(OnlineMechanism):
         self.plan(1)  # refuses noise that would outgrow the integers
 
     @property
-    def tree_class(self) -> str | None:  # type: ignore[override]  # mypy: a property over what is only read
+    def tree_class(self) -> str | None:  # type: ignore[override]  # mypy: a property over a read-only one
         return "PeGaSusTree" if self.groups == "children" else "Hierarchical"
 
     @property

@@ -140,7 +140,7 @@ class PublishByDistance(OnlineMechanism):
 
 @dataclass(frozen=True)
 class BudgetAbsorption(PublishByDistance):
-    """Every step has an equal share, and one that is published takes those that were not used before it.
+    """Every step has an equal share; a published step also takes the unused shares before it.
 
     A publication that takes j shares, at most a window's, is followed by j - 1 steps that are held without a
     distance, for it borrowed theirs. At each other step a noisy distance to the last release, summed over the

@@ -70,7 +70,7 @@ def _chance(sigma: float, distances: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return exp(-x) to within 2^-36, by operations alone that IEEE 754 rounds to the nearest.
 
     x is at most 64 (beyond it e^-64 stands for 0) and off by at most 2^-43: three roundings of numbers that
-    are at most 13 sigma, of which the square is taken and divided by 2 sigma^2. e^(-x / 256) by 12 terms of
+    are at most 13 sigma; the square is divided by 2 sigma^2. e^(-x / 256) by 12 terms of
     its series, in which the rest is below 2^-50 and rounding below 2^-48, relative to it; squared 8 times,
     which makes that 2^-39 in all. With x's own error that is less than 2^-36.
     """

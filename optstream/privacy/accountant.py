@@ -36,7 +36,7 @@ def worst_window(
     Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of its charges (`Spend.charged`), of
     all levels, which must have one currency, else ParameterError. Time O(spends * (period + window)) and the
     length of the history; exact. `touching`: only windows that contain at least one of these steps; a range
-    that ends before it begins, as range(7, 5), only those that contain both step 4 and step 7.
+    that ends before it begins, as range(7, 5), only windows with both step 4 and step 7.
     """
     known = list(spends)
     if not known:

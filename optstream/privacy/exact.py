@@ -14,7 +14,7 @@ import numpy as np
 from optstream.errors import ParameterError
 
 LONGEST_NUMBER, LONGEST_FRACTION, LARGEST_EXPONENT = 64, 200, 64
-"""Characters of a decimal, and of what stands for one exactly: an integer or a fraction."""
+"""Most characters of a decimal, and of its exact form: an integer or a fraction."""
 DIGITS = frozenset("+-/0123456789")
 SIZES = (
     f"of at most {LONGEST_NUMBER} characters, {LONGEST_FRACTION} as a fraction, "

@@ -84,7 +84,7 @@ def worst_of_cycle(layouts: Sequence[Sequence[Layout]], window_length: int) -> i
 
 
 def _charged(groups: tuple[Group, ...], n_steps: int, window_length: int) -> NDArray[np.int64]:
-    """Return the unit charges of a period with these groups; those that differ by a shift are priced once."""
+    """Return the unit charges of a period with these groups; shifted groups are priced once."""
     if not groups:
         return np.zeros(n_steps + window_length - 1, dtype=np.int64)
     first, stop = groups[0][0].start, groups[-1][-1].stop

@@ -80,7 +80,7 @@ class StepSpend(Spend):
     leaves_changed: int = 1
 
     @property
-    def n_steps(self) -> int:  # type: ignore[override]  # mypy: a property over what is only read
+    def n_steps(self) -> int:  # type: ignore[override]  # mypy: a property over a read-only one
         return len(self.weights)
 
     @property
@@ -114,7 +114,7 @@ class PeriodSpend(Spend):
             raise ParameterError("charges of PeriodSpend must start at 0 and never decrease")
 
     @property
-    def n_steps(self) -> int:  # type: ignore[override]  # mypy: a property over what is only read
+    def n_steps(self) -> int:  # type: ignore[override]  # mypy: a property over a read-only one
         return len(self.charges) - 1
 
     @property
@@ -221,7 +221,7 @@ class JointSpend(_PartsSpend):
         whole(self.n_nodes, "n_nodes of JointSpend", 1)
 
     @property
-    def parts(self) -> Group:  # type: ignore[override]  # mypy: a property over what is only read
+    def parts(self) -> Group:  # type: ignore[override]  # mypy: a property over a read-only one
         return tuple(chain.from_iterable(self.groups))
 
     @property
@@ -396,7 +396,7 @@ def spend_from_document(document: Mapping[str, Any]) -> Spend:
         raise
     except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
         raise ParameterError(
-            "a spend lacks what its price needs: another version of OptStream wrote it; read it with that one"
+            "a spend lacks a field for its price: another version of OptStream wrote it; read it with that"
         ) from error
 
 

@@ -45,7 +45,7 @@ DEEPEST = 8
 
 @contextmanager
 def opened(root: int, folder: str, mode: int | None = None) -> Iterator[int]:
-    """The descriptor of a folder below `root`; mode: make what is missing, durable. Raises for a link."""
+    """The descriptor of a folder below `root`; mode: make missing folders, durable. Raises for a link."""
     descriptor = os.dup(root)
     try:
         for part in parts_of(folder):
@@ -100,7 +100,7 @@ def _made(above: int, part: str, mode: int) -> int:
         is_new = False
     descriptor = _entered(above, part)
     try:
-        if is_new:  # past the umask, and with what the file system adds of its own, as a group's bit
+        if is_new:  # past the umask, and with the bits that the file system adds, such as a group's
             added = stat.S_IMODE(os.fstat(descriptor).st_mode) & ~0o777
             os.fchmod(descriptor, added | mode)
         os.fsync(above)
@@ -168,7 +168,7 @@ def _barred(error: OSError) -> None:
 def names_below(root: int, folder: str) -> Iterator[str]:
     """Yield the names of all that is below a folder and is no folder itself: links and pipes too; and of
     folders that lie deeper than any of ours, which nobody looks into. Raises PermissionError for a folder
-    that may not be entered: what lies in it would be passed over without a word.
+    that may not be entered: its contents would be skipped silently.
     """
     try:
         for path, folders, files, descriptor in os.fwalk(folder, onerror=_barred, dir_fd=root):

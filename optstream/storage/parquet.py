@@ -53,7 +53,7 @@ class Claims(Limits):
 
 
 def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
-    """Return what a file's footer claims; None if it cannot be read or contradicts itself."""
+    """Return the claims of a file's footer; None if it cannot be read or contradicts itself."""
     if isinstance(source, Path):
         with suppress(OSError), source.open("rb") as opened:
             return claims_of(opened)

@@ -127,7 +127,7 @@ class Store:
     """Objects below one URL, by their names relative to it. Reads are of what was put last.
 
     Everything raises FileNotFoundError for an object that is not there, and for all else OSError, whose
-    strerror says in plain words what is wrong. Messages of stores and of their libraries are not passed on:
+    strerror names the problem in plain words. Messages of stores and of their libraries are not passed on:
     they may hold parts of credentials.
     """
 

@@ -39,7 +39,7 @@ def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
             return values.astype(np.int64) * int(scale)
     else:
         values = np.where(np.isnan(values), values.dtype.type(0), values)
-    # A little outside, so that floating point cannot clamp what is within.
+    # A little outside, so that floating point cannot clamp values within.
     size, largest = values.astype(np.float64), LARGEST_UNITS * float(resolution) * (1 + 2.0**-40)
     above, below = size >= largest, size <= -largest
     values = np.where(above | below, values.dtype.type(0), values)

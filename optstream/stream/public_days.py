@@ -30,7 +30,7 @@ class PublicDays:
             length.
 
     Raises:
-        ParameterError: Naming what is out of range.
+        ParameterError: Naming the value out of range.
     """
 
     steps_per_day: int

@@ -1,7 +1,7 @@
 """Days next to one whose noise is known: how much protection they lose, and which days must be marked.
 
 PeGaSus over three days; the last day's noise is known. Who knows it counts it as a constant, so it is
-the same in every run here, and the odds of what is seen are those given that noise. A window with a day that
+the same in every run here, and the odds of the outputs are those given that noise. A window with a day that
 is marked as lost is protected no more: then nothing of the leaked day is shown.
 """
 
@@ -52,7 +52,7 @@ there is no such threshold: an outcome of one side has probability 0 on the othe
 
 
 def _tuned(mechanism: Mechanism) -> Hierarchical:
-    """Return the mechanism with the threshold of which `KNOWN` is said, and nearly all of epsilon for it."""
+    """Return the mechanism with the threshold in `KNOWN`, and nearly all of epsilon for it."""
     assert isinstance(mechanism, Hierarchical)
     pattern = PeGaSus(mechanism.model, perturber_share="1/100", threshold="40")
     return replace(mechanism, mechanism=pattern)
@@ -80,7 +80,7 @@ def compromised_subjects() -> tuple["BesideLeaked", ...]:
 
 
 def broken_compromised_subjects() -> tuple["BesideLeaked", ...]:
-    """BROKEN ON PURPOSE: fewer days are marked than those that share a threshold with the leaked one."""
+    """BROKEN ON PURPOSE: not all days that share a threshold with the leaked one are marked."""
     alone, two = frozenset({LEAKED}), frozenset({LEAKED - 1, LEAKED})
     return (
         BesideLeaked("leaked noise, that day alone marked", "the day before", DAY_BEFORE, lambda _: alone),

@@ -1,6 +1,6 @@
 """Exact probabilities over discrete noise: of a sparse vector, our L1 sampler, and Gaussian noise.
 
-Nothing is sampled: what is left out of a sum is bounded and counted against the bound, so the epsilon
+Nothing is sampled: the omitted part of a sum is bounded and counted against the bound, so the epsilon
 found is a lower bound for certain.
 """
 

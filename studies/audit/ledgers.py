@@ -1,4 +1,4 @@
-"""Streams whose guarantee, hierarchy or companions changed: a real ledger decides what is released.
+"""Streams whose guarantee, hierarchy or companions changed: a real ledger decides the releases.
 
 Amended: day 0 is released under a first guarantee, which an amendment then weakens; neighbours of the first
 one differ in a window across the border, where it is held to its epsilon (Lemma 12, docs/privacy.md).
@@ -154,7 +154,7 @@ WANTED = dict(zip(ALPHAS, (EPSILON / 2, EPSILON, EPSILON / 2, EPSILON), strict=T
 
 
 def product_subjects() -> tuple[HistorySubject, ...]:
-    """Return two products with half of a budget each, and four of which the ledger takes those that fit."""
+    """Return two products with half of a budget each, and four; the ledger takes those that fit."""
     halves = dict.fromkeys(("electricity", "gas"), EPSILON / 2)
     return (
         _products("two products, half of epsilon each", halves, one_budget=True),

@@ -1,6 +1,6 @@
 """Attack the mechanisms: is any epsilon broken?
 
-Measures epsilon from below on worst neighbours; what is broken on purpose must be caught. Exit code 1 if any
+Measures epsilon from below on worst neighbours; broken controls must be caught. Exit code 1 if any
 audit is not as it must be.
 """
 

@@ -148,7 +148,7 @@ def _differences(one: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
 
 
 def clopper_pearson(hits: ArrayLike, runs: int, error: float) -> tuple[Floats, Floats]:
-    """Return lower and upper limits of a probability of which `runs` independent runs showed `hits`."""
+    """Return lower and upper limits of a probability after `hits` in `runs` independent runs."""
     counted = np.asarray(hits, dtype=np.float64)
     inner: Any = np.clip(counted, 1e-9, runs - 1e-9)  # only to keep the quantile's arguments legal
     low = np.where(counted <= 0, 0.0, betaincinv(inner, runs - inner + 1, error))

@@ -66,7 +66,7 @@ def night(n_nodes: int, epsilon: str) -> tuple[str, ...]:
     never: Any = replace(mechanism.pattern, relearn_days=0)
     waiting = HistoryInformedTree(never, tree, mechanism.level_shares)
     state = None
-    for day in range(HISTORY):  # a history, without what is made of it
+    for day in range(HISTORY):  # a history, without its estimates
         noise = simulated_noise([SEED, day])
         state = waiting.measure(load_of(tree, day), noise=noise, first_step=day * STEPS, state=state).state
     learning, first = released(mechanism, tree, HISTORY, state)

@@ -86,7 +86,7 @@ def noise_alone(laplace: Hierarchical, trips: Values, days: Sequence[int], seed:
 def released(
     mechanism: HistoryInformedTree, trips: Values, every: int, seed: int
 ) -> Mapping[int, tuple[Values, tuple[Values, Values]]]:
-    """Release day after day; return what is published, and the bands, of every so many days once learned."""
+    """Release day after day; return published values and bands of every so many days once learned."""
     found, state = {}, None
     days = range(trips.shape[1] // SLOTS)
     for day in tracked(days):

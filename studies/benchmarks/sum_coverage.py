@@ -64,7 +64,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Case:
-    """What is released. values: (n_days, n_leaves, n_steps). questions: by kind, nodes to be summed."""
+    """A case. values: (n_days, n_leaves, n_steps). questions: by kind, nodes to be summed."""
 
     first: date
     tree: AggregationTree
@@ -211,7 +211,7 @@ def share(held: NDArray[np.float64] | NDArray[np.bool_], draws: NDArray[np.float
 
 def main(
     data: Data,
-    of: Annotated[Of, typer.Option(help="What is released.")] = "load",
+    of: Annotated[Of, typer.Option(help="The series to release.")] = "load",
     epsilon: Annotated[list[str], typer.Option(help="May be repeated.")] = EPSILONS,
     days: Annotated[int, typer.Option(min=LEARNED_DAYS + LATER_DAYS + SPANS["month"])] = 98,
     seeds: Annotated[int, typer.Option(min=1, help="How many.")] = 16,

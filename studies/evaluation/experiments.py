@@ -87,7 +87,7 @@ class Cell:
 
     @property
     def model(self) -> PrivacyModel:
-        """What is guaranteed: a window of a day of half-hours."""
+        """The guarantee: a window of a day of half-hours."""
         return PrivacyModel(self.epsilon, STEPS, self.alpha)
 
     @property
@@ -96,7 +96,7 @@ class Cell:
         return HISTORY_DAYS if self.mechanism in HISTORIES else LEAD_DAYS
 
     def entropy(self, seed: int) -> list[int]:
-        """Return what the noise is seeded with: a function of what is run, that of version 0.2.0."""
+        """Return the seed of the noise: a function of the run's parameters, that of version 0.2.0."""
         name = self.mechanism
         counted = name in ("DFT", "Fast", "Fast, fixed", INFORMED_BLOCKS) or (
             name.startswith("OptStream") and name != "OptStream, every step"

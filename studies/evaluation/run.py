@@ -51,7 +51,7 @@ class Run:
             make_private_folder(self.folder)
 
     def file(self, cell: Cell) -> Path:
-        """Return the file of a cell: its name says the code, the seed, the data and what is run."""
+        """Return the file of a cell: its name gives the code, the seed, the data and the run's parameters."""
         what = repr((code_version(), self.seed, self.loads[cell.study].digest, cell))
         return self.folder / f"{hashlib.sha256(what.encode()).hexdigest()[:DIGITS]}.parquet"
 

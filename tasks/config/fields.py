@@ -186,7 +186,7 @@ def resolve_ledger_url(text: str, folder: Path) -> "URL":
         url = make_url(text)
     except (exc.ArgumentError, ValueError):
         raise ConfigurationError(
-            f"{LEGAL}; what it got is not a URL (not shown: it may hold a password)"
+            f"{LEGAL}; the value is not a URL (not shown: it may hold a password)"
         ) from None
     if (backend := url.get_backend_name()) == "postgresql":
         return url
@@ -194,7 +194,7 @@ def resolve_ledger_url(text: str, folder: Path) -> "URL":
         raise ConfigurationError(f"{LEGAL}; got another kind of database (not shown: it may hold a password)")
     database = url.database
     if not database or database == ":memory:" or database.startswith("file:"):
-        raise ConfigurationError(f"{LEGAL}; a ledger in memory would forget what was spent")
+        raise ConfigurationError(f"{LEGAL}; a ledger in memory would forget the spent budget")
     if database.startswith("~"):
         raise ConfigurationError(f"{LEGAL}; ~ stands for no folder here: write the path out")
     if url != url.create(url.drivername, database=database):

@@ -54,7 +54,7 @@ NOT_OF_A_DAY = {
 _AMEND = "Where days were released with the other, declare the change with `optstream ledger amend`"
 _TUNED = [f"mechanism.{key}" for section in schema.MECHANISMS.values() for key in section.fixed]
 REMOVED = {
-    "questions": "`optstream.queries` answers them from what was published (docs/data/published.md)",
+    "questions": "`optstream.queries` answers them from published rows (docs/data/published.md)",
     **dict.fromkeys(
         ("published.publisher", "published.licence"), "it is one of the texts of [published.about]"
     ),
@@ -166,7 +166,7 @@ def shown(value: object) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):
-        return "what is too long or too deep to be shown"
+        return "a value too long or too deep to be shown"
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
 
 
@@ -302,7 +302,7 @@ def _alike(codes: Collection[str]) -> list[str]:
 def _facts_of(
     rows: Iterable[Mapping[str, Any]], nodes: Collection[str]
 ) -> tuple[dict[str, NodeFacts], list[str]]:
-    """The facts of the rows that have any, and what is wrong with the first rows."""
+    """The facts of the rows that have any, and the problems of the first rows."""
     facts, problems = {}, []
     for row in rows:
         given = {key: row[key] for key in ("name", *PLACES) if row.get(key) is not None}
@@ -318,7 +318,7 @@ def _facts_of(
 
 
 def _read_file(path: Path) -> pl.DataFrame | str:
-    """The columns that are known, or what is wrong with the file."""
+    """The known columns, or the problem of the file."""
     if path.suffix not in (".csv", ".parquet"):
         return "must end in .csv or .parquet"
     try:
@@ -379,7 +379,7 @@ class Population:
 
     @classmethod
     def read(cls, file: Path) -> "Population":
-        """Return what the file says, its keys not judged. Raises ConfigurationError."""
+        """Return the file's document, its keys not judged. Raises ConfigurationError."""
         file, document = file.absolute(), read_toml(file)
         known = dict.fromkeys((*OF_POPULATION, STREAMS))
         problems = [
@@ -609,9 +609,7 @@ def _misplaced(settings: Settings) -> Iterator[str]:
         try:
             places[key] = place = located(text, settings.folder)
             if isinstance(place, StoreUrl) and key == "trusted.folder":
-                problems.append(
-                    f"{key} must be a path of this machine: what is drawn must be durable and private"
-                )
+                problems.append(f"{key} must be a path of this machine: draws must be durable and private")
             elif isinstance(place, StoreUrl):
                 open_store(place)
         except ParameterError as error:
@@ -648,9 +646,9 @@ def _misplaced(settings: Settings) -> Iterator[str]:
             for key in ("input.folder", "trusted.folder"):
                 zone = places[key]
                 zones = (zone.resolve(), _in_real_folder(zone)) if isinstance(zone, Path) else ()
-                if any(map(file.is_relative_to, zones)):  # it shows what is not charged, so it must be public
+                if any(map(file.is_relative_to, zones)):  # it shows uncharged values, so it must be public
                     yield (
-                        f"{named_by} must not lie in {key}, which is private: what is learned from it would "
+                        f"{named_by} must not lie in {key}, which is private: anything learned from it would "
                         "leak, and no ledger would see it; name a file that is public"
                     )
         except _NO_PATH_ERRORS:

@@ -224,7 +224,7 @@ class Mechanism(Section):
 
     @property
     def kind(self) -> Any:
-        """The mechanism's class, which says what is true of it (`optstream.mechanisms.base`); loads it."""
+        """The mechanism's class, with its facts (`optstream.mechanisms.base`); loads it."""
         return getattr(mechanisms, self.name)
 
     @property
@@ -241,7 +241,7 @@ class Mechanism(Section):
 class OptStream(Mechanism):
     tables: ClassVar[tuple[str, ...]] = ("sampling", "features")
     fixed: ClassVar[Mapping[str, Any]] = {"weights": "variance"}
-    is_checked: ClassVar[bool] = False  # what it is made with stands in other tables
+    is_checked: ClassVar[bool] = False  # its parameters stand in other tables
 
     noise: Noise = None
 
@@ -733,7 +733,7 @@ class Contracts(Section):
     folder: Folder
 
 
-# [watch], [release] and [schedule]: what follows by itself, and when. A configuration need not have them.
+# [watch], [release] and [schedule]: automatic work and its times. All are optional.
 
 
 class Watch(Section):

@@ -194,7 +194,7 @@ class Settings(Section):
         return self.staging_folder / self.stream.name / f"{day}-r{revision}"
 
     def inputs_of(self, day: date, revision: int) -> Path:
-        """Return the folder of the keyed hashes of what a release was drawn from, which may be missing."""
+        """Return the folder of the keyed hashes of a draw's inputs, which may be missing."""
         return self.inputs_folder / self.stream.name / f"{day}-r{revision}"
 
     # When things are: the periods of the calendar, and what clock times mean.
@@ -215,7 +215,7 @@ class Settings(Section):
         return None if not_before is None else self.clock_after(period, not_before)
 
     def clock_after(self, period: date, clock: str) -> datetime:
-        """Return what a time such as "06:00" means: on the day after a day, or so long after an hour."""
+        """Return the instant of a time such as "06:00": on the day after a day, or so long after an hour."""
         after = time.fromisoformat(clock)
         if isinstance(period, Hour):
             ends = self.calendar.ends_at(period).astimezone(UTC)
@@ -237,7 +237,7 @@ class Settings(Section):
 
     @property
     def scheduling(self) -> schema.Schedule:
-        """When nights run, with the defaults of what the configuration leaves out."""
+        """When nights run, with the defaults of omitted keys."""
         own = self.schedule or schema.Schedule()
         if self.stream.period == "day" or "cron" in own.model_fields_set:
             return own
@@ -392,4 +392,4 @@ SECTIONS: dict[str, Any] = {
     else (*get_args(field.annotation), field.annotation)[0]
     for name, field in takewhile(lambda item: item[0] != "parents", Settings.model_fields.items())
 }
-"""The tables' types by what the file calls them."""
+"""The tables' types by their names in the file."""

@@ -93,7 +93,7 @@ EVERY = ""
 
 
 def parts_of(settings: Settings, day: date) -> tuple[str, ...]:
-    """Return what a day's dump is made of: each leaf, in the tree's order, or `EVERY` alone."""
+    """Return the parts of a day's dump: each leaf, in the tree's order, or `EVERY` alone."""
     return settings.tree_of(day).leaves if settings.input.region is None else (EVERY,)
 
 
@@ -194,7 +194,7 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 
 def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
-    """Return what has arrived of each day's dumps, None if a store does not tell; raises OSError."""
+    """Return the arrivals of each day, None if a store cannot list them; raises OSError."""
     top = settings.input_folder
     found, root = names_in(top), Path(os.path.realpath(top)) if isinstance(top, Path) else top
     regions = [name for name in found if name.startswith(PREFIX)]
@@ -205,7 +205,7 @@ def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival 
 def _strays(
     settings: Settings, names: Sequence[str], regions: Sequence[str], days: Sequence[date]
 ) -> Iterator[str]:
-    """Yield what lies above the folders of these days, and is neither hidden nor a folder of the layout."""
+    """Yield names above the folders of these days that are neither hidden nor a folder of the layout."""
     top = settings.input_folder
     yield from map(_table, _tables_around(top))
     yield from _odd_names("", names, "region" if settings.input.region is None else "date")
@@ -303,7 +303,7 @@ def _arrival(
         except DumpError as error:
             broken[part] = str(error)
         except OSError:
-            broken[part] = f"the folder {place} cannot be looked into; mend its permissions"
+            broken[part] = f"the folder {place} cannot be looked into; fix its permissions"
     broken |= _shared(files, day)
     files = {part: own for part, own in files.items() if part not in broken}
     if sum(sizes.values()) > LARGEST_DAY:

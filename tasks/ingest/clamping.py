@@ -109,5 +109,5 @@ def _integers(
 
 
 def _each(value: pl.Expr, count: Callable[[pl.Series], pl.Series]) -> pl.Expr:
-    # All of the arithmetic is inside: polars may evaluate what stands around it on rows of its choice.
+    # All of the arithmetic is inside: polars may evaluate surrounding expressions on rows of its choice.
     return value.map_batches(count, return_dtype=pl.Int64, is_elementwise=True)

@@ -77,7 +77,7 @@ def _keys(file: SourceFile) -> pl.LazyFrame:
 
 
 def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> pl.DataFrame:
-    """Return the rows that the public rule drops, by which rows exist at one step, never by a reading:
+    """Return the rows that the public rule drops, given the rows of one step, never a reading:
     what a customer has at a step changes that step alone (Lemma 2b, docs/privacy.md).
     """
     found = [pl.DataFrame(schema=DROPPED)]
@@ -101,7 +101,7 @@ def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
 
 
 def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:
-    """Their rows of one file, with what they count: nobody else's reading is counted again."""
+    """Their rows of one file, with their amounts: nobody else's reading is counted again."""
     numbered = scan_file(file.path).select(file.layout.columns).with_row_index(ROW)
     own = numbered.join(suspects, left_on=_hash(customer_of(file)), right_on="hash", how="semi")
     rows = rows_of(file, settings, own, numbered=True).filter(pl.col("step") >= 0)

@@ -57,7 +57,7 @@ def facts_of(file: Location) -> FileFacts:
 
 def identity_of(file: Location) -> Identity:
     """What differs for another file, or once this one was written to; None where there is none. An object's
-    tag may be a plain hash of what is in it: it is compared, and goes nowhere.
+    tag may be a plain hash of the readings: it is compared, and never stored.
     """
     try:
         if isinstance(file, StoreUrl):

@@ -121,7 +121,7 @@ def answered(messages: Iterable[bytes], settings: Settings, dumps: Sequence[Dump
         raise  # it is gone
     except (ValueError, KeyError, TypeError, StopIteration, *UNREADABLE):
         raise OptStreamError(
-            f"{dumps[0].day}: the process that reads dumps gave no answer to what it was asked; run again"
+            f"{dumps[0].day}: the process that reads dumps gave no answer; run again"
         ) from None
 
 
@@ -355,7 +355,7 @@ def _serve_until_alone(end: End) -> None:
 
 
 def _largest(dumps: Sequence[Dump]) -> int:
-    """Bytes that reading may map: as many as the machine has memory, beyond what is mapped now, and files."""
+    """Bytes that reading may map: as many as the machine has memory, plus the present mappings, and files."""
     page, mapped = os.sysconf("SC_PAGE_SIZE"), 0
     with suppress(OSError):  # where the system does not say, no kernel limits it
         mapped = int(Path("/proc/self/statm").read_text().split()[0]) * page

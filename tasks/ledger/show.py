@@ -377,7 +377,7 @@ class Book(Printed):
 
 
 def read_horizons(settings: Settings, ledger: Ledger) -> tuple[Horizon, ...]:
-    """Return what the last 30 and 365 days lost, up to the newest release; () before the first."""
+    """Return the loss of the last 30 and 365 days, up to the newest release; () before the first."""
     try:
         return tuple(
             read_horizon(settings, ledger, n_days, compose=kept_composition(settings.composed_file))
@@ -395,7 +395,7 @@ def read_horizon(
     last: date | None = None,
     compose: Compose = composed,
 ) -> Horizon:
-    """Compose what the privacy budget was charged on `n_days` days up to `last`; reserves nothing."""
+    """Compose the charges of the privacy budget on `n_days` days up to `last`; reserves nothing."""
     terms = ledger.terms(settings.stream.name)
     calendar = None if terms is None else calendar_of(terms)
     if terms is None or calendar is None:

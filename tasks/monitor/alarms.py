@@ -125,7 +125,7 @@ Said = tuple[Kind, str] | tuple[Kind, str, str | None] | tuple[Kind, str, str | 
 
 
 def alarms_of(settings: Settings, facts: Facts, days: Sequence[DayState], now: datetime) -> tuple[Alarm, ...]:
-    """Every alarm, by day; those that are about no day come first. Accepted days raise none."""
+    """Every alarm, by day, first those without a day. Accepted days raise none."""
     stream = settings.stream.name
     found = [
         alarm(kind, stream, words, None, *node) for kind, words, *node in _stream_alarms(settings, facts)

@@ -191,7 +191,7 @@ class Verdicts(NamedTuple):
 
 
 def read_verdicts(settings: Settings, days: set[date]) -> Verdicts:
-    """Return what the newest readable validation results say of each day."""
+    """Return each day's verdict in the newest readable validation results."""
     refused, suspect = set[date](), dict[date, dict[str, Suspect]]()
     of_users: defaultdict[date, tuple[str, ...]] = defaultdict(tuple)
     for day, suite, document in newest_results(settings, days):

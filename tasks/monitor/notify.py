@@ -204,7 +204,7 @@ def _events_since(ledger: Ledger | None, stream: str, known: Path) -> tuple[tupl
 
 
 def append_lines(file: Path, lines: Sequence[str]) -> None:
-    """Append lines in one write, on a line of their own after what a crash left. Raises OSError."""
+    """Append lines in one write, after the end of a line that a crash cut off. Raises OSError."""
     if lines:
         make_private_folder(file.parent)
         with open(file, "a+b", opener=private_opener) as log:

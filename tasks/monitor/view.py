@@ -28,7 +28,7 @@ from tasks.release.outcomes import Budget as Spent
 
 @dataclass(frozen=True)
 class StreamView:
-    """A stream's days, rising, what a person should act on, and the facts that they were judged from."""
+    """A stream's days, rising, its alarms, and the facts behind them."""
 
     stream: str
     at: datetime

@@ -122,7 +122,7 @@ def writable_public(case: Case) -> Lines:
         (stat.S_IWGRP, "its group", WARNING, unless),
     ):
         for place, mode, remedy in writable(case.settings, bit):
-            rule = f"{who} may write here, and replace what is published; its mode is {mode:04o}"
+            rule = f"{who} may write here, and replace releases; its mode is {mode:04o}"
             yield severity, place, rule, remedy + more
 
 
@@ -257,7 +257,7 @@ def record(case: Case) -> Lines:
         if catalogue is None:
             yield NOTE, database, "there is no ledger yet", "the first run makes it"
         else:
-            rule = "days are published and the ledger is gone: what was spent would be forgotten"
+            rule = "days are published and the ledger is gone: the spent budget would be forgotten"
             yield WRONG, database, rule, "restore it from a backup before the next run, or correct ledger.url"
         yield from _refused(case, set())
         return
@@ -444,7 +444,7 @@ def named_server(case: Case) -> Lines:
         yield WRONG, name, rule, "name a server of your own, or none"
         return
     if not near and url.scheme != "https":
-        yield WRONG, name, f"what is said to {host} goes over the network in clear", "use https"
+        yield WRONG, name, f"messages to {host} go over the network in clear", "use https"
     answer = ask_server(url.geturl())
     if answer is None:
         return

@@ -52,7 +52,7 @@ def exposed(settings: Settings) -> Iterator[tuple[Path, int, str]]:
 
 
 def writable(settings: Settings, who: int) -> Iterator[tuple[Path, int, str]]:
-    """Return what others (`who`: S_IWOTH or S_IWGRP) may write and so replace of the published folder."""
+    """Return paths of the published folder that others (`who`: S_IWOTH or S_IWGRP) may write and replace."""
     root = settings.published_folder
     if not isinstance(root, Path):
         return

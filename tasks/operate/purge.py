@@ -39,7 +39,7 @@ class Purged(Printed):
 def purge(
     settings: Settings, ledger: Ledger, now: datetime, *, raw_state: bool = False, dry_run: bool = False
 ) -> Purged:
-    """Remove what is past the retentions of `[trusted]`; never measurements, the ledger, or what belongs
+    """Remove files past the retentions of `[trusted]`; never measurements, the ledger, or what belongs
     to a release RESERVED or DRAWN. Staged bytes go only if the published folder really has them.
     """
     stream = _Stream(settings, ledger, now)

@@ -1,4 +1,4 @@
-"""The page of a day: its curve, what happened in order, its cost, its lineage, and what can be done now."""
+"""The page of a day: its curve, its events, its cost, its lineage, and possible actions."""
 
 import json
 import shlex
@@ -106,7 +106,7 @@ def _facts(files: Iterable[Location]) -> list[FileFacts]:
 def day_page(
     snapshot: Snapshot, facts: DayFacts, day: date, runs: Sequence[StreamRun] = ()
 ) -> dict[str, Any]:
-    """Return the template's values of a day of the calendar. runs: those that had it."""
+    """Return the template's values of a day of the calendar. runs: the day's runs."""
     view, settings = snapshot.view, snapshot.settings
     assert view is not None and settings is not None  # noqa: PT018 - it has a calendar
     days = {one.day: one for one in view.days}

@@ -108,7 +108,7 @@ def node_page(settings: Settings, node: str, span: Span) -> dict[str, Any]:
 
 
 def node_chart(settings: Settings, node: str, span: Span, children: Sequence[str] = ()) -> Chart:
-    """Return a node's published curve, and what there is of `LINES`. Raises as `read_nodes`."""
+    """Return a node's published curve, and those of `LINES` that exist. Raises as `read_nodes`."""
     called, stacked = settings.called, children[:MOST_CHILDREN]
     rows = read_nodes(settings, {node, *stacked}, days_from(span.first - timedelta(days=7), span.last))
     begin = datetime.combine(span.first, time(), ZoneInfo(settings.stream.time_zone)).timestamp()

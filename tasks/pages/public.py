@@ -263,7 +263,7 @@ def published_chart(facts: PublicFacts) -> render.Chart | None:
 def deployment_of(
     settings: Settings, ledger: Ledger, terms: tuple[metadata.StatedTerms, ...]
 ) -> metadata.Deployment:
-    """Return what the ledger, or the configuration of a new stream, adds to a stream's card."""
+    """Return the part of a stream's card from the ledger, or from the configuration of a new stream."""
     name = settings.stream.name
     guarantees = ledger.guarantees(name) or {0: settings.model}
     sharing = tuple(sorted(one.stream for one in ledger.siblings(name)))

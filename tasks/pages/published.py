@@ -97,7 +97,7 @@ def _mean_rows(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.
     """Return the standard error of each node's daily mean, and whether it is of the whole error."""
     found = None
     if not isinstance(entry, DayEntry):  # no file has the covariance of a day's hours' errors
-        with suppress(PublicationError):  # `check_files` names what is lost, and there is a bound without it
+        with suppress(PublicationError):  # `check_files` names lost files, and there is a bound without it
             found = read_replicates(place, entry, statement)
     if not isinstance(found, Replicates):
         return pl.DataFrame(schema=_MEANS)
@@ -258,7 +258,7 @@ def _drawn(newest: PublicFacts, listed: Sequence[Entry]) -> list[str]:
 
 
 def _newest(catalogue: Catalogue, statement: ReleaseStatement, rows: pl.DataFrame) -> PublicFacts:
-    """Return what the newest release that is there says."""
+    """Return the statement of the newest release that is there."""
     value = catalogue.value_column
     first = rows.filter(pl.col("step") == rows["step"].min()).sort("level", "node")
     nodes = tuple(Node(*row) for row in first.select("node", "parent", "level").iter_rows())

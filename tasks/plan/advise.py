@@ -353,7 +353,7 @@ def total_of(streams: Sequence[Settings]) -> Fraction:
 
 
 class StreamAdvice(Comparison):
-    """Advice for one stream: keys of the configuration, by table, and by which part the error would fall."""
+    """Advice for one stream: keys of the configuration, by table, and the relative gain."""
 
     stream: str
     stream_share: Exact

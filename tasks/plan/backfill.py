@@ -1,4 +1,4 @@
-"""Which days of a span are missing and what they would cost; which days a night takes up, and when."""
+"""The missing days of a span and their cost; the days that a night takes up, and when."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ from tasks.release.run import Ended, Requested, Run, Status, enrol, look_up, ter
 
 
 class Span(Printed):
-    """A span and what a backfill leaves out: days that are over, by their state, and days without a dump."""
+    """A span and the days that a backfill skips: finished days, by their state, and days without a dump."""
 
     first: Period = Field(serialization_alias="from")
     last: Period = Field(serialization_alias="to")
@@ -170,7 +170,7 @@ class BackfillDocument(RunDocument, Span):
     format: Literal["optstream.backfill/1"] = "optstream.backfill/1"
 
 
-# What a run that was stopped leaves: the days that it holds, until when, and those that it never began.
+# The rest of a stopped run: days that it holds, until when, and days that it never began.
 
 MOST_LISTED = 10
 

@@ -96,7 +96,7 @@ class Level(Printed):
 
 
 class Period(Printed):
-    """Days whose plans are the same, and what one of them alone costs the worst window."""
+    """Days with the same plan, and the cost of one alone for the worst window."""
 
     days: tuple[Day, ...] = Field(serialization_alias="dates")
     n_steps: int
@@ -283,7 +283,7 @@ def warnings_of(
         least = "the least sum of a leaf" if settings.metered else f'"{low}"'
         found.append(
             f"privacy.lower_bound is left out, so nothing below 0 is published, and readings may be {low}: "
-            f'write {least} to keep what is negative, or "0" where that is meant'
+            f'write {least} to keep negative values, or "0" where that is meant'
         )
     for level, one in enumerate(expected):
         if one is None:
@@ -292,7 +292,7 @@ def warnings_of(
         if one.unmeasured is not None and one.error >= AS_GOOD_AS_NOTHING * one.unmeasured:
             found.append(
                 f"{called}: error {one.error:.3g} at a typical {one.size:.3g}: as good as nothing; "
-                "give it a larger share of epsilon, a larger epsilon, or leave it out of what is used"
+                "give it a larger share of epsilon, a larger epsilon, or leave it out"
             )
         # where rows are customers', bounds say nothing of a leaf
         elif level in with_leaves and not settings.metered and one.error > high - low:

@@ -109,7 +109,7 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> Durable:
     raw = take_raw(memory.folder, memory.digest)
     goes_on = bool(raw and mechanism.adaptive and not memory.closed)
     state = with_raw(memory.state, raw) if raw and goes_on else memory.state
-    # what a mechanism learns before it draws may fail, and then nothing was drawn
+    # learning before the draw may fail, and then nothing was drawn
     state = informed.prepared(state, day.period.first_step)
     # bytes that surely hold the measurements, their spends, and the memory before and after them
     memory_bytes = len(json.dumps(public_part(state)))

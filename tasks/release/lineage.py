@@ -1,5 +1,5 @@
 """Where a release came from: keyed hashes of its input files (HMAC-SHA256 under a key of the trusted folder,
-since a plain hash of readings can be guessed), what is kept of its draw, and an OpenLineage event a day.
+since a plain hash of readings can be guessed), the record of its draw, and an OpenLineage event a day.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ UNKNOWN = "unknown"  # in place of a hash that nobody could take
 Inputs = Mapping[str, str]  # the keyed hash of each input file, by its name below the input folder
 INPUTS, STATED = "inputs", "stated"
 """Keys of the record of a draw; older records have the inputs alone."""
-FOLDER = "input_folder"  # key of what is stated: the folder that the inputs lay in
+FOLDER = "input_folder"  # a stated key: the folder of the inputs
 
 
 def input_key(settings: Settings) -> bytes:
@@ -233,7 +233,7 @@ def emit_lineage(run: Run, published: Staged, file: str) -> None:
         reason = error.strerror if isinstance(error, OSError) else type(error).__name__
         raise PublishedError(
             f"it is published and recorded, and its lineage event could not be written to {folder} "
-            f"({reason}): mend that folder or its disk",
+            f"({reason}): repair that folder or its disk",
             file,
         ) from error
 

@@ -187,7 +187,7 @@ def estimate_of(
 
 
 def _totals(settings: Settings, number: int, path: str, day: date) -> tuple[dict[str, str], dict[str, float]]:
-    """Return the hash of a file of totals, and those of a day; no error shows what is in the file."""
+    """Return the hash of a file of totals, and those of a day; no error shows the file's content."""
     named, place = f"{CONSTRAINTS} {number}: totals {path!r:.80}", settings.folder / path
     most = float(MOST_UNITS * settings.privacy.resolution)
     try:

@@ -146,7 +146,7 @@ def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
     try:
         return release.renewed(run, day)
     except LedgerError:
-        # an earlier attempt at this step may have published it; what is published has no lease
+        # an earlier attempt at this step may have published it; a published day has no lease
         record = run.record(day.day, day.revision)
         if record is not None and record.state is ReleaseState.PUBLISHED:
             return day

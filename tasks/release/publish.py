@@ -55,7 +55,7 @@ def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
 
 
 def _check_unlisted(run: Run, day: Staged, cause: OSError) -> None:
-    """Raise PublishedError if readers have the day all the same: what failed was to make it durable."""
+    """Raise PublishedError if readers have the day all the same: only making it durable failed."""
     catalogue = find_catalogue(run.settings.published_folder)
     entry = catalogue.entry(day.day) if catalogue else None
     if entry is not None and not entry.withdrawn and entry.file_hash == day.staged.file_hash:
@@ -111,7 +111,7 @@ StagedStatement = tuple[StagedRelease, ReleaseStatement]
 
 
 def publish_again(run: Run, asked: Requested, days: Collection[date] = ()) -> Ended:
-    """Write what the ledger has as published of a day into the folder, where it is not there whole."""
+    """Write the release that the ledger has as published into the folder, where it is not whole."""
     refuse_older(run.settings, run.ledger)  # it may have forgotten that the day was withdrawn
     staged = _staged(run, *_recorded(run, asked.day))
     publication = _published(run, asked.day, staged, {asked.day, *days})

@@ -182,7 +182,7 @@ def measurements_of(run: Run) -> Stored:
 
 
 def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ended:
-    """Hold the day and estimate it again, or take up what was staged before. Draws and costs nothing."""
+    """Hold the day and estimate it again, or take up a staged estimate. Draws and costs nothing."""
     day, revision, now = due.day, due.revision, run.clock()
     try:
         held = run.ledger.revise(run.key(day, revision), run.owner, now, run.lease)
@@ -249,7 +249,7 @@ def _new_estimate(
         later[-1] = stored(*due.later[len(later) - 1], True)
     for one in (own, *later[-1:]):
         if rests_on_known_noise(settings, run.ledger, one.state, one.first_step):
-            return "what is remembered rests on noise that others know"
+            return "its memory rests on noise that others know"
     days = tuple(day for day, _ in due.later[: len(later)])
 
     def estimated(vintage: int) -> Estimate:
@@ -260,7 +260,7 @@ def _new_estimate(
 
 
 def estimated_again(run: Run, record: ReleaseRecord, number: int) -> Estimate:
-    """Return a published vintage; LedgerError where what it was made of is gone, taken back or restated."""
+    """Return a published vintage; LedgerError where a day behind it is gone, taken back or restated."""
     (basis,) = (one.basis for one in run.ledger.vintages_of(record.key) if one.number == number)
     day, calendar = period_from(record.period), run.settings.calendar
     reach = calendar.steps_over(day_of(day), day_of(day) + LONGEST + MARGIN)

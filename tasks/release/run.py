@@ -135,7 +135,7 @@ class Charged(Held):
 
 @dataclass(frozen=True)
 class Reserved(Charged):
-    """A day that may be drawn, once. memory: what it goes on from."""
+    """A day that may be drawn, once. memory: the state of earlier days."""
 
     period: PrivatePeriod
     inputs: Mapping[str, str] = field(repr=False)
@@ -189,7 +189,7 @@ Result = TypeVar("Result")
 
 
 class PublishedError(OptStreamError):
-    """What failed came after readers had the day. file: what they have, in the published folder."""
+    """A failure after readers had the day. file: their file, in the published folder."""
 
     def __init__(self, message: str, file: str) -> None:
         super().__init__(message)
@@ -226,7 +226,7 @@ def _results(
 ) -> list[Result | BaseException]:
     try:
         return [result for _, result in zip(days, step(days) if days else (), strict=True)]
-    except BaseException as error:  # what a library says may hold a reading: it is not passed on
+    except BaseException as error:  # a library's text may hold a reading: it is not passed on
         if not is_failure(error):
             raise
         if len(days) == 1:
@@ -318,7 +318,7 @@ class Run:
 
 
 def asking(settings: Settings, ledger: Ledger) -> Run:
-    """A run that only looks what there is to do; it holds no day."""
+    """A run that only lists the work to do; it holds no day."""
     return Run(settings, ledger, secure_noise(), "nobody: nothing is held", lambda: datetime.now(UTC))
 
 
@@ -344,7 +344,7 @@ def enrol(run: Run) -> None:
 
 
 def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
-    """Return what the ledger knows: nothing to do, a draw to finish, or a new release or restatement."""
+    """Return the next stage by the ledger: nothing to do, a draw to finish, a new release or restatement."""
     run.settings.calendar.check_period(asked.day)
     found = run.ledger.latest(run.stream, asked.day.isoformat())
     if found is None:

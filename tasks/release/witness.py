@@ -102,7 +102,7 @@ def _check(place: Location, known: Heads, ledger: Ledger) -> None:
 
 
 def _change(place: Location, work: Callable[[Grants], Grants]) -> None:
-    """Replace what a place knows by what `work` makes of it, one caller at a time."""
+    """Replace the heads that a place knows by `work` of them, one caller at a time."""
     if isinstance(place, StoreUrl):
         store = open_store(place)
         check_conditions(store)

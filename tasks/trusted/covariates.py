@@ -36,7 +36,7 @@ from tasks.config.schema import PATH, PublicSeries
 from tasks.config.settings import SECTIONS
 from tasks.trusted.files import is_failure
 
-# A value a day for each node. Who may deliver a file may deliver any file: what is read is bounded.
+# A value a day for each node. Files are untrusted: reads are bounded.
 
 LARGEST_FILE = 2**26
 """Bytes."""
@@ -57,7 +57,7 @@ class Asked(Section):
 
 
 def covariate_of(asked: Asked) -> Covariate:
-    """Return a row for each node or one for all. Raises DumpError, and what a library raises over a file."""
+    """Return a row for each node or one for all. Raises DumpError, and errors of libraries on a file."""
     given = asked.given
     if asked.place.is_dir() and (asked.place / CATALOGUE).is_file():
         table = _published_rows(asked)
@@ -134,7 +134,7 @@ def _check_public(real: Path, named: str, asked: Asked) -> None:
     for key, zone in asked.private.items():
         if real.is_relative_to(zone.resolve()):
             raise DumpError(
-                f"{named} leads into {key}.folder, which is private: what is learned from it would leak, "
+                f"{named} leads into {key}.folder, which is private: anything learned from it would leak, "
                 "and no ledger would see it; deliver a file that is public"
             )
 
@@ -220,14 +220,14 @@ def _of_nodes(
     return values
 
 
-# Folders that may hold no covariate: what is learned from readings would leak, and no ledger would see it.
+# Folders that may hold no covariate: facts learned from readings would leak, unseen by any ledger.
 #
 # The stream's own are known. Of other streams only what files on this machine tell: it is a guard against
 # mistakes, and no proof that a file is public.
 
 CONFIGURATION = "optstream.toml"
 MOST_ABOVE = 64
-"""Folders above a place: what was delivered may be a link into thousands, each with a long file to read."""
+"""Most folders above a place: a delivered file may be a link into thousands, each with a long file."""
 UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, TypeError)
 """Errors of a file that is none or names no folder, and of a link to itself."""
 
@@ -297,7 +297,7 @@ def read_covariates(
 
 
 def _read_apart(asked: Asked) -> Covariate:
-    """Return what a process of its own reads. Raises DumpError in its words, or where it gave no answer."""
+    """Read in a process of its own. Raises DumpError in its words, or where it gave no answer."""
     given = asked.given
     try:
         answer = json.loads(_answer_of_process(asked))
@@ -332,7 +332,7 @@ def _answer_of_process(asked: Asked) -> bytes:
 
 
 def _checked(first: Any, values: NDArray[np.float64], asked: Asked) -> Covariate:
-    """Return what a process that decoded files of others answered. Raises ValueError for no answer."""
+    """Return the answer of a process that decoded untrusted files. Raises ValueError for none."""
     if type(first) is not int:  # columns are counted from it
         raise ValueError
     past = asked.until - ORIGIN - timedelta(days=first + values.shape[1] - 1)

@@ -36,7 +36,7 @@ def unexpected(error: BaseException) -> str:
     """An error that nobody planned, by type and place only: its own text could hold a raw value."""
     if isinstance(error, OSError) and error.strerror:
         # The system's own words and a path hold no reading.
-        return f"{error.strerror}: {error.filename or 'a file'}; mend it and run again"
+        return f"{error.strerror}: {error.filename or 'a file'}; fix it and run again"
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in last)
     return f"unexpected {type(error).__name__}{where}; its text is withheld, for it may hold readings"
@@ -321,7 +321,7 @@ MOST_KEPT = 16
 
 
 def kept(file: Path, facts: Sequence[object], make: Callable[[], Any]) -> Any:
-    """Return what these programs made of these public facts before, or make and keep it."""
+    """Return the kept result of these programs for these public facts, or make and keep it."""
     programs = (optstream.__version__, version("dp-accounting"))
     key = hashlib.sha256(json.dumps([facts, programs]).encode()).hexdigest()
     known: dict[str, Any] = {}

@@ -47,7 +47,7 @@ def folder_of(settings: Settings) -> Path:
 
 
 def result_files(settings: Settings, ending: str = "") -> list[ResultFile]:
-    """Return results, pages and what a crash left of them, the newest first; none without a folder.
+    """Return results, pages and leftovers of crashes, the newest first; none without a folder.
 
     ending: whole files of this ending alone.
     """

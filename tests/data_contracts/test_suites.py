@@ -128,7 +128,7 @@ def test_standard_errors_are_finite_and_above_0_or_null(name):
 
 @pytest.mark.parametrize("off", ["FR", "N", "x", "N-x"])
 def test_beside_a_margin_nodes_must_add_up_both_ways(off):
-    """The root, a region, a sector and a cell: what is off is found in each way that it is summed."""
+    """The root, a region, a sector and a cell: a wrong sum is found in each way of summing."""
     lattice = Margin("sector", ("x", "y")).on(
         AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})
     )

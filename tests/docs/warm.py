@@ -75,7 +75,7 @@ def _serve(address: str) -> None:
     for name in WARM:
         import_module(name)
     warm_libraries()
-    gc.freeze()  # what is here stays; no child looks through it again
+    gc.freeze()  # present objects stay; no child scans them again
     server = socket.socket(socket.AF_UNIX)
     server.bind(address)
     server.listen()

@@ -64,7 +64,7 @@ class Bench:
         return said
 
     def rerun(self, judges: Sequence[Judge], days: Sequence[date] = DAYS[:1], **more: object) -> list[str]:
-        """What is broken now, and after the one run that is to complete the days of each world."""
+        """Broken guarantees, now and after the one run that is to complete the days of each world."""
         broken = [line for judge in judges for line in judge.look()]
         later = {"hours": AFTER_THE_LEASE, **more}
         said = self.run_all([self.night(judge.world, days, **later) for judge in judges])

@@ -1,4 +1,4 @@
-"""What the ledger of a world says, read without touching it: opening one would mend what a crash left."""
+"""What the ledger of a world says, read without touching it: opening one would repair what a crash left."""
 
 import json
 import shutil

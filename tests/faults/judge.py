@@ -45,7 +45,7 @@ class Judge:
     releases_checked: int = 0
 
     def look(self) -> list[str]:
-        """What is broken now, whatever is under way: empty if every guarantee holds."""
+        """Guarantees broken now, whatever is under way: empty if every one holds."""
         return self._always(read_books(self.world))
 
     def at_the_end(

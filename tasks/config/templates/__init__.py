@@ -13,7 +13,7 @@ def example_of(
     """Return a configuration in TOML, which runs with what `optstream simulate` makes for it.
 
     counts, metered: of whole numbers of visits, or of a row a customer and step, in place of a load. hourly:
-    with a release an hour. Raises ParameterError for what there is no example of.
+    with a release an hour. Raises ParameterError where there is no example.
     """
     if mechanism not in MECHANISMS:
         raise ParameterError(f"mechanism of the example must be {NAMES}; got {mechanism!r:.80}")

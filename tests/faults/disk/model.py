@@ -1,4 +1,4 @@
-"""What a disk holds, as the operations that made it; and what is left of it after a power cut."""
+"""The contents of a disk, as operations; and its remains after a power cut."""
 
 import os
 import stat

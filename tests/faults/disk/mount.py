@@ -43,7 +43,7 @@ def why_not() -> str | None:
 
 @contextmanager
 def mounted(folder: Path, log: Path) -> Iterator[None]:
-    """An empty file system at this folder while the block runs; what is done in it goes to the log."""
+    """An empty file system at this folder while the block runs; operations in it go to the log."""
     folder.mkdir(exist_ok=True)
     log.touch()
     server = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""SIGKILL, and a system that refuses, at every named point: what is left is safe, a rerun completes it."""
+"""SIGKILL, and a system that refuses, at every named point: the remains are safe, a rerun completes them."""
 
 import pytest
 

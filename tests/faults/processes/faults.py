@@ -1,4 +1,4 @@
-"""The faults: when each comes, what it does, and what is done about it before the world is judged."""
+"""The faults: when each comes, its effect, and its repair before the world is judged."""
 
 import random
 import signal

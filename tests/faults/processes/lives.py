@@ -120,7 +120,7 @@ class Life:
             self.tried[fault.kind] = self.tried.get(fault.kind, 0) + 1
 
     def _commands(self) -> list[tuple[str, ...]]:
-        """What is asked for next: mostly a new day, sometimes several commands at once."""
+        """The next request: mostly a new day, sometimes several commands at once."""
         chance = self.chance
         day = DAYS[self.next_day % TOUCHED].isoformat()
         other = DAYS[(self.next_day + 1) % TOUCHED].isoformat()

@@ -1,4 +1,4 @@
-"""Judged from outside, beyond `tests.faults.judge`: what readers saw, and what is left behind."""
+"""Judged from outside, beyond `tests.faults.judge`: what readers saw, and leftovers."""
 
 import json
 import re

@@ -56,7 +56,7 @@ def look(folder: str, note: Note, public_key: str | None = None) -> None:
 
 
 def glance(folder: str) -> Hashable:
-    """What is there by name, size and time."""
+    """The files by name, size and time."""
     return frozenset(_entries(folder))
 
 

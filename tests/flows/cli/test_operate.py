@@ -1,4 +1,4 @@
-"""`doctor`, the check that a run begins with, and `publish`: what is left is an exit code of 1."""
+"""`doctor`, the check that a run begins with, and `publish`: remaining problems give exit code 1."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Filling in a span by the real flow: months as subflows; what is left is said, and nothing done twice."""
+"""Filling in a span by the real flow: months as subflows; remaining days reported, nothing done twice."""
 
 import json
 import logging

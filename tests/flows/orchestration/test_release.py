@@ -1,4 +1,4 @@
-"""The release flow's graph: what may be repeated, what is kept, and the same steps without a server."""
+"""The release flow's graph: repeatable steps, kept results, and the same steps without a server."""
 
 import gc
 from collections import Counter

@@ -287,7 +287,7 @@ def test_what_is_not_there_or_not_what_it_was_is_refused(folder, mechanism):
     data = file.read_bytes()
     file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     refused(DAYS[0], "differs from its hash")
-    assert any("is not what its name says" in line for line in check_files(folder))
+    assert any("differs from the hash in its name" in line for line in check_files(folder))
     file.rename(folder / "away")
     refused(DAYS[0], "is missing")
     if mechanism.adaptive:  # a later day's state cannot be known

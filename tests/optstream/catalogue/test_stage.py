@@ -1,4 +1,4 @@
-"""A staged release: the same rows and statement give the same bytes, and what is no whole day is refused."""
+"""A staged release: the same rows and statement give the same bytes, and an incomplete day is refused."""
 
 import hashlib
 import itertools

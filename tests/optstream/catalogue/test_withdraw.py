@@ -54,7 +54,7 @@ def test_a_superseded_file_is_what_its_name_says(tmp_path, put):
     (path,) = (tmp_path / "superseded").rglob("*.parquet")
     path.write_bytes(path.read_bytes()[:-1])
     (problem,) = check_files(tmp_path)
-    assert f"{path.name}' is not what its name says; restore" in problem
+    assert f"{path.name}' differs from the hash in its name; restore" in problem
 
 
 def test_a_store_without_a_catalogue_asks_for_the_column_before_the_ledger_is_changed(in_store):

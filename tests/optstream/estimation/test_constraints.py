@@ -1,4 +1,4 @@
-"""Estimates that keep public facts: another solver's answer, what is left as it was, and what clashes."""
+"""Estimates that keep public facts: another solver's answer, unchanged values, and clashes."""
 
 import subprocess
 import sys

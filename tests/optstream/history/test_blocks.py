@@ -1,4 +1,4 @@
-"""Histories of blocks: their documents, joint noise, what is kept and what is chosen of them."""
+"""Histories of blocks: their documents, joint noise, selection and retention."""
 
 import json
 from dataclasses import replace

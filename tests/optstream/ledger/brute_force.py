@@ -77,13 +77,13 @@ def windows_of(guarantee, charged):
         yield range(start, start + guarantee.window_length), spends
 
 
-def most_charged(guarantees, charged, beside):
+def most_charged(guarantees, charged, newest):
     """What the guarantee in force charges the worst window with a step of one of the releases."""
     number = len(guarantees) - 1
     return max(
         sum((inf if known and amount else amount for known, amount in lost), Fraction(0))
         for window, spends in windows_of(guarantees[number], charged)
-        if beside.steps.intersection(window)
+        if newest.steps.intersection(window)
         for lost in [_lost(guarantees, number, window, spends)]
     )
 
@@ -97,18 +97,18 @@ def _lost(guarantees, number, window, spends):
     ]
 
 
-def broken(guarantees, charged, beside=None):
+def broken(guarantees, charged, newest=None):
     """Each window that loses more than a guarantee gives it, among those the guarantee answers for."""
     for number in sorted({one.guarantee for one in charged}):
         model = guarantees[number]
         answers = {step for one in charged if one.guarantee == number for step in one.steps}
         near = charged
-        if beside is not None:
-            lead, own = model.window_length - 1, sorted(beside.steps)
+        if newest is not None:
+            lead, own = model.window_length - 1, sorted(newest.steps)
             reach = range(own[0] - lead, own[-1] + lead + 1)
             near = [one for one in charged if any(step in reach for step in one.steps)]
         for window, spends in windows_of(model, near):
-            if not answers.intersection(window) or (beside and not beside.steps.intersection(window)):
+            if not answers.intersection(window) or (newest and not newest.steps.intersection(window)):
                 continue
             lost = _lost(guarantees, number, window, spends)
             total = sum((amount for _, amount in lost), Fraction(0))

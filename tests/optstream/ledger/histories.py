@@ -84,7 +84,7 @@ MECHANISMS = {
 }
 JOINT = ("JointLaplace", "JointBlocks")
 BY_CURRENCY = {"epsilon": ("0", MECHANISMS), "rho": ("1/1000000", {"Gaussian": Gaussian})}
-"""The delta of every guarantee, and what is released under it."""
+"""The delta of every guarantee, and the releases under it."""
 FATES = ("published", "published", "published", "redrawn", "died thrice", "raised", "given up", "reserved")
 GUARANTEE = {
     "epsilon": ("1/4", "1", "3"),

@@ -356,7 +356,7 @@ WEAKER = {
         {"alpha": "10", "window_length": 8}, {"alpha": "1", "window_length": 4, "epsilon": "3"}
     ),
 }  # fmt: skip
-"""What was promised first, and what is promised after an amendment, which asks for less noise."""
+"""The first guarantee, and the one after an amendment, which asks for less noise."""
 
 
 @pytest.fixture

@@ -386,11 +386,11 @@ def test_what_is_not_drawn_after_amendments_is_as_brute_force_finds(ledger, publ
         known = random.choice(places[:-1])
         ledger.compromise(Key(stream, f"day {known}"), "stolen", kit.now)
         charged[known] = replace(charged[known], known=True)
-        models, beside = [one.model for one in guarantees], charged[places[-1]]
+        models, newest = [one.model for one in guarantees], charged[places[-1]]
         try:
             ledger.begin_draw(held, kit.now)
             refused.append(False)
         except BudgetError:
             refused.append(True)
-        assert refused[-1] == any(broken(models, list(charged.values()), beside)), number
+        assert refused[-1] == any(broken(models, list(charged.values()), newest)), number
     assert sum(refused) in range(10, 30)

@@ -1,4 +1,4 @@
-"""The block plan: no window holds more than its blocks; and what is drawn is what is priced."""
+"""The block plan: no window holds more than its blocks; and draws are as priced."""
 
 import itertools
 from fractions import Fraction

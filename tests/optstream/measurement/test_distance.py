@@ -1,4 +1,4 @@
-"""Publishing by distance: exact comparisons, the order of draws, and what is refused."""
+"""Publishing by distance: exact comparisons, the order of draws, and refusals."""
 
 from fractions import Fraction
 

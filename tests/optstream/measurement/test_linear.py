@@ -1,4 +1,4 @@
-"""What is drawn is what is priced, and the price is right."""
+"""Draws are as priced, and the price is right."""
 
 from collections import Counter
 from dataclasses import replace

@@ -208,13 +208,13 @@ def cells_load(lattice, n_days, seed=0):
     return of_cells * own * rng.uniform(0.6, 1.4, (len(of_cells), 1))
 
 
-def beside(lattice, shares=QUARTERS, **given):
+def laplace_with_margin(lattice, shares=QUARTERS, **given):
     return HistoryInformedTree(informed(**given), lattice, shares)
 
 
 def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
     lattice = cells_of(3, 2)
-    release = run(beside(lattice), cells_load(lattice, 3))[-1]
+    release = run(laplace_with_margin(lattice), cells_load(lattice, 3))[-1]
     node, cells = "s1", [f"{region}-s1" for region in range(3)]
     day = 2 * SLOTS
     for first in (day, day + 7):

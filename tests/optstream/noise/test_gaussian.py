@@ -67,7 +67,7 @@ def test_floats_are_as_near_to_the_chances_as_the_lemma_says(sigma):
     assert gaussian.UNSURE > 2.0**-36
 
 
-class Told:
+class FixedSource:
     """A source whose uniform digits are given; its Laplace integers are a given distance."""
 
     simulated = True
@@ -88,7 +88,7 @@ def test_a_tie_is_decided_by_the_digits_that_follow(offset, kept):
     sigma, distance = 2.5, 4
     exact = leading_bytes(exponent_of(sigma, distance), 0, 14)
     first, second = (int.from_bytes(part, "big") for part in (exact[:7], exact[7:]))
-    source = Told(distance, [first, second + offset])
+    source = FixedSource(distance, [first, second + offset])
     assert gaussian._kept(source, sigma, np.array([distance])).tolist() == [kept]
     assert list(source.digits) == []
 
@@ -98,7 +98,7 @@ def test_near_a_tie_floats_do_not_decide():
     sigma, distance = 31.4, 50
     exact = int.from_bytes(leading_bytes(exponent_of(sigma, distance), 0, 7), "big")
     for digits, kept in ((exact - 1, True), (exact + 1, False), (0, True), (2**56 - 1, False)):
-        assert gaussian._kept(Told(distance, [digits]), sigma, np.array([distance])).tolist() == [kept]
+        assert gaussian._kept(FixedSource(distance, [digits]), sigma, np.array([distance])).tolist() == [kept]
 
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0, math.inf, math.nan, 2.0**-11, 2.0**45, 1])

@@ -116,9 +116,9 @@ def test_points_under_a_cap_count_once_for_each_old_window_in_a_new_one():
     assert worst_window([wide], 7).epsilon >= most * POINTS.unit_charge
     # the control: the cap alone is not enough
     assert worst_window([POINTS], 7).epsilon < most * POINTS.unit_charge
-    beside = CappedSpend(0, "points", 6, 6, 2, (1, 2), Fraction(4), 2)
-    assert worst_window([beside], 7).epsilon == 2 * POINTS.unit_charge
-    assert worst_window([repriced(beside, model(window_length=3), model(window_length=7))], 7).epsilon == (
+    neighbour = CappedSpend(0, "points", 6, 6, 2, (1, 2), Fraction(4), 2)
+    assert worst_window([neighbour], 7).epsilon == 2 * POINTS.unit_charge
+    assert worst_window([repriced(neighbour, model(window_length=3), model(window_length=7))], 7).epsilon == (
         6 * POINTS.unit_charge
     )
 
@@ -136,9 +136,9 @@ def test_a_larger_alpha_and_longer_windows_multiply(windows):
     now, in_a_row = model("4", window_length=windows), -(-windows // 3)
     charges = repriced(JOINT, model(), now).charges
     assert charges == tuple(2 * in_a_row * charge for charge in JOINT.charges)
-    beside = replace(POINTS, taken=(-1,))
-    found, most = repriced(beside, model(), now), min(6, windows, 2 * in_a_row)
-    assert (found.level, found.stage) == (beside.level, beside.stage)
+    neighbour = replace(POINTS, taken=(-1,))
+    found, most = repriced(neighbour, model(), now), min(6, windows, 2 * in_a_row)
+    assert (found.level, found.stage) == (neighbour.level, neighbour.stage)
     assert worst_window([found], windows).epsilon == 2 * most * POINTS.unit_charge
 
 

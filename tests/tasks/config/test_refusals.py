@@ -120,7 +120,7 @@ CASES = {
         ('published.folder = "s3://a/../b"', "published.folder must be a path, or a plain URL"),
         ('input.folder = "file://dumps"', "a file:// URL has three slashes"),
         ('ledger.url = "sqlite:///published/l.sqlite"', "the file of ledger.url must not lie in published.f"),
-        ('ledger.url = "sqlite://"', "a ledger in memory would forget what was spent"),
+        ('ledger.url = "sqlite://"', "a ledger in memory would forget the spent budget"),
         *((f'ledger.url = "{url}"', "ledger.url (or OPTSTREAM_LEDGER_URL) must be an SQLAlchemy URL")
           for url in ("sqlite:///x.sqlite?mode=memory&uri=true", "sqlite:///file:x?uri=true",
                       "sqlite://trusted/x.sqlite", "sqlite:///~/x.sqlite", "sqlite:///:memory:",

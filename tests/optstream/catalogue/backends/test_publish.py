@@ -1,4 +1,4 @@
-"""What is published is read, whole, from every kind of place: local, file://, memory:// and S3."""
+"""Releases are read, whole, from every kind of place: local, file://, memory:// and S3."""
 
 import fcntl
 import json
