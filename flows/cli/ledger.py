@@ -2,7 +2,6 @@
 
 from datetime import UTC, date, datetime
 from fractions import Fraction
-from math import floor
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +9,10 @@ import typer
 
 from flows.cli import options as cli
 from flows.cli.activity import work
-from flows.cli.output import Terminal
+from flows.cli.output import Terminal, rounded_down
 from optstream.errors import ParameterError
 from optstream.privacy.exact import exact
 from optstream.privacy.horizon import HorizonLoss
-from optstream.privacy.model import Currency
 from tasks.config import Settings, load_settings
 from tasks.ledger.export import export as write
 from tasks.ledger.open import find_ledger, need_ledger
@@ -124,14 +122,6 @@ def _when(step: int, begin: datetime | None) -> str:
         return f"step {step}"
     twice = begin.tzinfo and begin.replace(fold=0).utcoffset() != begin.replace(fold=1).utcoffset()
     return begin.strftime("%Y-%m-%d %H:%M%z" if twice else "%Y-%m-%d %H:%M")
-
-
-def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> str:
-    """Six decimals, nine of rho, which is small; rounded down, so that no remainder is overstated."""
-    if isinstance(amount, float):
-        return "nothing: noise was compromised"
-    n = 9 if currency == "rho" else 6
-    return f"{floor(amount * 10**n) / 10**n:.{n}f}".rstrip("0").rstrip(".")
 
 
 def plain_sum(loss: HorizonLoss) -> str:

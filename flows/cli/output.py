@@ -5,7 +5,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from fractions import Fraction
 from functools import partial
+from math import floor
 from textwrap import fill
 from typing import Any
 
@@ -17,6 +19,7 @@ from rich.text import Text
 
 from flows.cli.activity import spoken, work
 from optstream.ledger import Ledger
+from optstream.privacy.model import Currency
 from tasks.config import Settings
 from tasks.ingest.clock import clock_ahead
 from tasks.release.outcomes import Budget, Printed
@@ -31,6 +34,14 @@ def listed(days: Sequence[date]) -> str:
     """Return days with commas between, the first ones where there are many."""
     more = f" and {len(days) - MOST_LISTED} more" if len(days) > MOST_LISTED else ""
     return ", ".join(map(str, days[:MOST_LISTED])) + more
+
+
+def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> str:
+    """Six decimals, nine of rho, which is small; rounded down: what is left is never overstated."""
+    if isinstance(amount, float):
+        return "nothing: noise was compromised"
+    n = 9 if currency == "rho" else 6
+    return f"{floor(amount * 10**n) / 10**n:.{n}f}".rstrip("0").rstrip(".")
 
 
 class Terminal:

@@ -132,7 +132,7 @@ class Catalogue(Document):
         """Every head that some publication carried; the ledger that wrote them contains them all."""
         return frozenset({self.ledger_head, *(entry.ledger_head for entry in self.entries)})
 
-    @property
+    @cached_property
     def listed(self) -> tuple[Entry, ...]:
         """The entries of what readers find, rising: no tombstones."""
         return tuple(entry for entry in self.entries if not entry.withdrawn)

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -81,6 +82,7 @@ ESTIMATE, REPLICATE = "estimate", "replicate_"
 """Columns of a file of replicates: the value before bound and rounding; the start of a replicate's name."""
 
 
+@cache
 def columns_of_replicates(n: int) -> tuple[Column, ...]:
     """Return the columns of a file of n replicates."""
     estimate = Column(ESTIMATE, pl.Float64(), "The value before the lower bound and before rounding.")

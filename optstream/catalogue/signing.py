@@ -12,7 +12,6 @@ from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
 from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder
 from optstream.catalogue.index import LARGEST_SEQUENCE, SIGNED, Catalogue, Entry
@@ -122,10 +121,12 @@ def put_fact(
 
 def key_name(key: Ed25519PublicKey) -> str:
     """Return a key's identifier: the first 16 digits of the SHA-256 of its 32 bytes."""
-    return hashlib.sha256(key.public_bytes(Encoding.Raw, PublicFormat.Raw)).hexdigest()[:16]
+    return hashlib.sha256(key.public_bytes_raw()).hexdigest()[:16]
 
 
 def public_pem(key: Ed25519PublicKey) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # half of cryptography
+
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
 
 
@@ -139,6 +140,8 @@ def read_public_keys(given: GivenKeys) -> Keys:
 
 
 def _keys_of(given: Path | str) -> Iterable[Ed25519PublicKey]:
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
     text, what = str(given), "a public key"
     if isinstance(given, Path) or "-----BEGIN" not in given:
         what = f"the public key {given}"

@@ -122,7 +122,7 @@ def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame
     wanted = schema(
         statement.value_column, statement.standard_errors is not None, statement.bands is not None
     )
-    rows = inner.with_columns(pl.lit(day_of(statement.period), dtype=pl.Date()).alias("date"))
-    if dict(rows.schema) != wanted or rows.width != inner.width + 1:
+    if "date" in inner.columns or {"date": pl.Date(), **inner.schema} != wanted:
         raise PublicationError(f"the release of {statement.period} has other columns than a release has")
-    return rows.select(wanted.keys())
+    date = pl.Series("date", [day_of(statement.period)], pl.Date()).new_from_index(0, inner.height)
+    return inner.hstack([date])[list(wanted)]

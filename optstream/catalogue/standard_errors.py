@@ -104,9 +104,8 @@ def decode_replicates(data: bytes) -> Replicates:
             wanted = {name: pl.Float64() if kind == pl.Float32 else kind for name, kind in wanted.items()}
         if footer["format"] != FORMAT or footer["of"] not in get_args(ErrorsOf) or rows.schema != wanted:
             raise ValueError
-        # a null is nan to numpy, which is faster for hundreds of columns
-        figures = (rows[name].to_numpy() for name in (ESTIMATE, *replicate_columns(rows)))
-        if rows.width < 4 or not all(np.isfinite(one).all() for one in figures):
+        parts = rows[rows.columns[2:]].iter_slices(2**16)  # arrays of numpy are copies of them
+        if not (replicate_columns(rows) and all(np.isfinite(part.to_numpy()).all() for part in parts)):
             raise ValueError
         return Replicates(period_from(footer["period"]), footer["of"], rows)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
@@ -219,7 +218,7 @@ def read_replicates(
         raise PublicationError(f"{name} is of another release; restore it")
     if rows is not None and not (
         # sums would lack the nodes and steps that are missing
-        found.rows.select("step", "node").equals(rows.select("step", "node"))
+        all(found.rows[name].equals(rows[name]) for name in ("step", "node"))
         if isinstance(found, Replicates)
         else (found.nodes, found.n_steps) == (frozenset(rows["node"]), rows["step"].n_unique())
     ):
@@ -249,8 +248,8 @@ def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bo
     rows, footer = read_release(storage, catalogue, entry, verify)
     found = read_replicates(storage, entry, footer.stated, rows)
     noise, _ = error_columns(catalogue.value_column)
-    noise_is_all = noise in rows.columns and bool(rows[noise].is_not_null().any())
-    rows = rows.rename({catalogue.value_column: "value"})
+    noise_is_all = noise in rows.columns and rows[noise].null_count() < rows.height
+    rows.columns = ["value" if name == catalogue.value_column else name for name in rows.columns]
     if found is None:
         return Day(entry.period, rows, has_whole=False, has_noise=False)
     known = found.of == "whole", found.of == "noise" or noise_is_all
@@ -260,7 +259,7 @@ def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bo
         rows = rows.join(added, on=["node", "step"], how="left", maintain_order="left")
         estimate = (pl.col("value") - pl.col("added").fill_null(0.0)).alias(ESTIMATE)
         return Day(entry.period, rows.select(pl.exclude("added"), estimate), *known, found)
-    return Day(entry.period, rows.hstack(found.rows.drop("step", "node")), *known)
+    return Day(entry.period, rows.hstack(found.rows[found.rows.columns[2:]]), *known)
 
 
 def read_figure(

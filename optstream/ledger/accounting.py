@@ -366,16 +366,25 @@ class History:
 
     def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        self._latest: dict[tuple[int, int], tuple[str, str, list[int]]] = {}
 
-    def add(self, document: str, amendment: int = 0) -> None:
-        """Charge one more spend, planned under guarantee `amendment`."""
-        before, named, after = document.partition('"first_step":')
-        first_step, _, rest = after.partition(",")
+    def add(self, position: int, first_step: int, document: str, amendment: int = 0) -> None:
+        """Charge one more spend of a plan, planned under guarantee `amendment`.
+
+        Plans recur: to compare a text with that at its position before takes a third of the time of a search.
+        """
+        before, after, first_steps = self._latest.get((position, amendment), ("", "", []))
+        if before and document == f"{before}{first_step}{after}":
+            first_steps.append(first_step)
+            return
+        before, named, after = document.partition(f'"first_step":{first_step},')
         # a capped one names steps of other periods; another may be written as no spend is
-        if named and first_step.removeprefix("-").isdecimal() and '"kind":"capped"' not in document:
-            self._first_steps[f"{before}{named}0,{rest}", amendment].append(int(first_step))
-        else:
+        if not named or '"kind":"capped"' in document:
             self._first_steps[document, amendment].append(0)
+            return
+        first_steps = self._first_steps[f'{before}"first_step":0,{after}', amendment]
+        first_steps.append(first_step)
+        self._latest[position, amendment] = f'{before}"first_step":', f",{after}", first_steps
 
     @property
     def amendments(self) -> set[int]:
@@ -431,12 +440,11 @@ class History:
 def worst(connection: Connection, grant: str) -> WindowLoss:
     """Return the loss of the worst window of the whole history, by the privacy guarantee in force."""
     history, row = History(), find_grant(connection, grant)
-    query = CHARGED.add_columns(SpendRow.first_step).where(SpendRow.grant_id == row.id)
-    for document, amendment, compromised, first_step in plain_rows(connection, query):
-        lost = () if compromised is None else (spend_from_document(json.loads(document)),)
-        if worst_window(lost, 1).epsilon > 0:
+    query = CHARGED.add_columns(SpendRow.first_step, SpendRow.position).where(SpendRow.grant_id == row.id)
+    for document, amendment, compromised, first_step, position in plain_rows(connection, query):
+        if compromised is not None and worst_window([spend_from_document(json.loads(document))], 1).epsilon:
             return WindowLoss(math.inf, first_step)
-        history.add(document, amendment)
+        history.add(position, first_step, document, amendment)
     cost = history.cost(guarantees_of(connection, row))
     return WindowLoss(cost.epsilon, cost.first_step)
 

@@ -105,7 +105,7 @@ class StreamCheck:
             EventRow.stream_id == self.stream.id
         )
         for event in plain_rows(self.connection, events.order_by(EventRow.number)):
-            previous, number, *_, found = event
+            previous, number, found = event[0], event[1], event[-1]
             if number != expected:
                 missing = f"event {expected} should be here; events are missing or out of order"
                 yield f"stream {name!r}, event {number}: {missing}"
@@ -154,9 +154,12 @@ class StreamCheck:
         elif "vintage" in body:
             self.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
         else:
-            # events from before there were amendments do not say it
-            stated = self.releases.setdefault((period, revision), {"amendment": 0})
-            stated |= body
+            stated = self.releases.get((period, revision))
+            if stated is None:
+                # events from before there were amendments do not say it
+                self.releases[period, revision] = {"amendment": 0, **body}
+            else:
+                stated |= body
             if "n_steps" in body:
                 self.reserved_until = max(self.reserved_until, body["first_step"] + body["n_steps"])
             if "spends_hash" in body:
@@ -183,29 +186,31 @@ class StreamCheck:
 
     def _spends(self) -> Iterator[str]:
         """Compare every generation of spends with its recorded hash; charge the one in force if it agrees."""
-        of_release = (ReleaseRow.period, ReleaseRow.revision, ReleaseRow.generation, ReleaseRow.amendment)
+        of_release = ("id", "period", "revision", "generation", "amendment")
+        own = ReleaseRow.stream_id == self.stream.id
+        releases = plain_rows(self.connection, select(*columns_named(ReleaseRow, of_release)).where(own))
+        known = {number: facts for number, *facts in releases}
         query = (
-            select(SpendRow.release_id, SpendRow.generation, SpendRow.grant_id, *of_release)
+            select(ReleaseRow.id, SpendRow.generation, SpendRow.grant_id)
             .add_columns(*columns_named(SpendRow, COLUMNS))
             .join(ReleaseRow, SpendRow.release_id == ReleaseRow.id)
-            .where(ReleaseRow.stream_id == self.stream.id)
+            .where(own)
             # in the order of indexes, so that SQLite sorts nothing
             .order_by(ReleaseRow.first_step, ReleaseRow.id, SpendRow.generation, SpendRow.position)
         )
         by_plan = groupby(plain_rows(self.connection, query), key=itemgetter(0, 1, 2))
-        for (_, generation, grant_id), group in by_plan:
-            rows = list(group)
-            *place, in_force, amendment = rows[0][3:7]
-            plan = [row[7:] for row in rows]
+        for (release_id, generation, grant_id), group in by_plan:
+            *place, in_force, amendment = known[release_id]
+            plan = [row[3:] for row in group]
             self.account.n_spends += len(plan)
             digest = self.spends.pop((*place, generation), None)
             if digest != rows_hash(grant_id, plan) or not _are_numbered(plan):
                 yield f"{self._named(place)}: its spends are not those of its events"
                 continue
-            self.account.longest = max(self.account.longest, *(n_steps for _, _, n_steps, _ in plan))
+            self.account.longest = max(self.account.longest, *[n_steps for _, _, n_steps, _ in plan])
             if generation == in_force:
-                for *_, document in plan:
-                    self.account.history.add(document, amendment)
+                for position, first_step, _, document in plan:
+                    self.account.history.add(position, first_step, document, amendment)
         nothing = rows_hash(self.stream.grant_id, [])
         for place, digest in self.spends.items():
             if digest != nothing:

@@ -1,7 +1,7 @@
 """The accountant: the worst loss of any window over a history of spends, exact."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -68,33 +68,43 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
     # what always comes together is added up once
     charges = [(_charge(spends, window_length), Counter(shifts)) for shifts, spends in alike.items()]
     denominator = math.lcm(*(charged.denominator for charged, _ in charges))
-    placed: list[tuple[int, NDArray[np.object_]]] = []
+    placed: defaultdict[int, list[NDArray[np.object_]]] = defaultdict(list)
     for charged, counts in charges:
         factor = denominator // charged.denominator
         times = {count: charged.numerators * (factor * count) for count in set(counts.values())}
-        placed += [(charged.first_start + shift, times[count]) for shift, count in counts.items()]
+        for shift, count in counts.items():
+            placed[charged.first_start + shift].append(times[count])
+    # what often comes together is added up once, too
+    sums = dict[tuple[int, ...], NDArray[np.object_]]()
     worst, stretch, stop = NO_COST, list[tuple[int, NDArray[np.object_]]](), 0
-    for start, numerators in sorted(placed, key=lambda one: one[0]):
+    for start in sorted(placed):
+        of = tuple(map(id, placed[start]))
+        if of not in sums:
+            sums[of] = _overlaid([(0, one) for one in placed[start]])
         if stretch and start > stop:
-            worst = max(worst, _worst_of_sum(stretch, stop, denominator), key=lambda cost: cost.epsilon)
+            worst = max(worst, _worst_of_sum(stretch, denominator), key=lambda cost: cost.epsilon)
             stretch = []
-        stop = max(stop, start + numerators.size) if stretch else start + numerators.size
-        stretch.append((start, numerators))
+        stop = max(stop, start + sums[of].size) if stretch else start + sums[of].size
+        stretch.append((start, sums[of]))
     if not stretch:
         return NO_COST
-    return max(worst, _worst_of_sum(stretch, stop, denominator), key=lambda cost: cost.epsilon)
+    return max(worst, _worst_of_sum(stretch, denominator), key=lambda cost: cost.epsilon)
 
 
-def _worst_of_sum(
-    stretch: Sequence[tuple[int, NDArray[np.object_]]], stop: int, denominator: int
-) -> WindowCost:
-    """Return the worst window of overlaid charges (first window, numerators), given by first window."""
-    first = stretch[0][0]
+def _overlaid(charges: Sequence[tuple[int, NDArray[np.object_]]]) -> NDArray[np.object_]:
+    """Return the sum of charges (first window, numerators) from the first window of the first of them on."""
+    first, stop = charges[0][0], max(start + numerators.size for start, numerators in charges)
     total = np.zeros(stop - first, dtype=object)
-    for start, numerators in stretch:
+    for start, numerators in charges:
         total[start - first : start - first + numerators.size] += numerators
+    return total
+
+
+def _worst_of_sum(stretch: Sequence[tuple[int, NDArray[np.object_]]], denominator: int) -> WindowCost:
+    """Return the worst window of overlaid charges (first window, numerators), given by first window."""
+    total = _overlaid(stretch)
     most = int(np.argmax(total))
-    return WindowCost(Fraction(int(total[most]), denominator), first + most)
+    return WindowCost(Fraction(int(total[most]), denominator), stretch[0][0] + most)
 
 
 def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: range) -> list[Fraction]:

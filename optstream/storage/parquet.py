@@ -47,6 +47,7 @@ class Claims(Limits):
     """What a footer states. is_flat: no column holds lists, whose lengths no count of rows bounds."""
 
     is_flat: bool = field(kw_only=True)
+    footer: pq.FileMetaData = field(kw_only=True, repr=False, compare=False)
 
     def within(self, limits: Limits) -> bool:
         return all(getattr(self, one.name) <= getattr(limits, one.name) for one in fields(Limits))
@@ -58,10 +59,7 @@ def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
         with suppress(OSError), source.open("rb") as opened:
             return claims_of(opened)
         return None
-    return (_footer_of(pa.BufferReader(source) if isinstance(source, bytes) else source) or (None,))[0]
-
-
-def _footer_of(file: Any) -> tuple[Claims, pq.FileMetaData] | None:
+    file: Any = pa.BufferReader(source) if isinstance(source, bytes) else source
     try:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
         if int.from_bytes(file.read(_TAIL)[:4], "little") > LARGEST_FOOTER:
@@ -76,15 +74,15 @@ def _footer_of(file: Any) -> tuple[Claims, pq.FileMetaData] | None:
         return None
     if min([found.num_rows, *rows, *sizes]) < 0 or sum(rows) != found.num_rows:
         return None
-    claims = Claims(
+    return Claims(
         rows=found.num_rows,
         columns=found.num_columns,
         row_groups=len(groups),
         group_rows=max(rows, default=0),
         group_bytes=max(sizes, default=0),
         is_flat=is_flat,
+        footer=found,
     )
-    return claims, found
 
 
 _ARROW = {
@@ -96,12 +94,12 @@ _ARROW = {
     pl.Boolean(): pa.bool_(),
     pl.Datetime("us", "UTC"): pa.timestamp("us", tz="UTC"),
 }
+MANY_ROWS = 2**16
+"""A table of more rows is read by several threads, which cost more than they save on others."""
 GROUP_ROWS = 2**20
 """Rows of a row group; readers skip groups that cannot hold a wanted value."""
 FEW_TEXTS, TEXT_A_ROW = 2**28, 128
 """Bytes: of all texts of a table together, where that is more than so many for each of its rows."""
-MANY_BYTES = 2**22
-"""Of a row group, from which on several threads take less time than one."""
 _UNREADABLE = (
     pa.ArrowException,
     pl.exceptions.PolarsError,
@@ -109,6 +107,7 @@ _UNREADABLE = (
     OSError,
     ValueError,
     TypeError,
+    LookupError,
     MemoryError,
 )
 
@@ -149,17 +148,17 @@ def decode_table(
     which names the file by `what`, if the bytes are not Parquet, hold lists or columns in columns, claim more
     than `limits` or repeat a long text: no count of rows bounds that.
     """
-    found = _footer_of(pa.BufferReader(data))
-    if found is None or not found[0].is_flat:
+    claims = claims_of(data)
+    if claims is None or not claims.is_flat:
         raise PublicationError(f"{what} is not whole Parquet")
-    claims, footer = found
     if not claims.within(limits):
         raise PublicationError(f"{what} may claim {limits.words}")
     try:
-        leaves = [footer.schema.column(number) for number in range(claims.columns)]
-        # each text once, whatever repeats it, until it is known how long they are together
+        leaves = [claims.footer.schema.column(number) for number in range(claims.columns)]
         paths = [leaf.path for leaf in leaves]
-        file = pq.ParquetFile(pa.BufferReader(data), metadata=footer, read_dictionary=paths)
+        # each text once, whatever repeats it, until it is known how long they are together
+        in_texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        file = pq.ParquetFile(pa.BufferReader(data), metadata=claims.footer, read_dictionary=in_texts)
         if file.schema_arrow.names != paths or any(
             leaf.physical_type == "BYTE_ARRAY" and not pa.types.is_dictionary(field.type)
             for leaf, field in zip(leaves, file.schema_arrow, strict=True)
@@ -168,41 +167,43 @@ def decode_table(
         most = max(FEW_TEXTS, TEXT_A_ROW * claims.rows)
         fixed = (leaf.length for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY")
         texts, parts = claims.rows * sum(fixed), []
-        held = None if columns is None else [name for name in paths if name in columns]
+        held = [name for name in paths if columns is None or name in columns]
+        in_texts = [name for name in in_texts if name in held]
+        use_threads = columns is None and claims.rows > MANY_ROWS
         # a group after another, for each has its own texts, which may be those of the one before
         for groups in [[number] for number in range(claims.row_groups)] or [[]]:
-            is_large = held is None and claims.group_bytes > MANY_BYTES
-            parts.append(file.read_row_groups(groups, columns=held, use_threads=is_large))
-            texts += _text_bytes(parts[-1])
+            parts.append(file.read_row_groups(groups, columns=held, use_threads=use_threads))
+            texts += _text_bytes(parts[-1].select(in_texts))
             if texts > most:
                 raise PublicationError(
                     f"{what} may hold {most:,} bytes of texts; it holds more, by repeating some"
                 )
         table = pa.concat_tables(parts)
-        frame = pl.from_arrow(table.cast(pa.schema(map(_written_out, table.schema))))
+        for name in in_texts:
+            number = table.schema.get_field_index(name)
+            written = _written_out(table.field(number))
+            table = table.set_column(number, written, table.column(number).cast(written.type))
+        frame = pl.from_arrow(table, rechunk=len(parts) > 1)
     except _UNREADABLE as error:
         raise PublicationError(f"{what} is not whole Parquet") from error
     if not isinstance(frame, pl.DataFrame):
         raise PublicationError(f"{what} is not a table")
-    return frame, footer.metadata or {}
+    return frame, claims.footer.metadata or {}
 
 
 def _text_bytes(table: pa.Table) -> int:
-    """Return the bytes of the texts of all rows together. Raises ArrowInvalid where one is no UTF-8,
+    """Return the bytes of all rows' texts, dictionaries, together. Raises ArrowInvalid where one is no UTF-8,
     at which polars panics.
     """
     total = 0
     for chunk in itertools.chain.from_iterable(column.chunks for column in table.columns):
-        if pa.types.is_dictionary(chunk.type):
-            chunk.dictionary.validate(full=True)
-            lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
-            total += pc.sum(lengths.cast(pa.int64())).as_py() or 0
+        chunk.dictionary.validate(full=True)
+        lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
+        total += pc.sum(lengths.cast(pa.int64())).as_py() or 0
     return total
 
 
 def _written_out(field: pa.Field) -> pa.Field:
-    """Return the field with a text in each row."""
-    if not pa.types.is_dictionary(field.type):
-        return field
+    """Return the field of a dictionary with a text in each row."""
     is_binary = pa.types.is_binary(field.type.value_type) or pa.types.is_large_binary(field.type.value_type)
     return field.with_type(pa.large_binary() if is_binary else pa.large_string())

@@ -72,10 +72,8 @@ def entries_of(folder: Location, most: int = sys.maxsize - 1) -> dict[str, Found
 
 def names_in(folder: Location) -> list[str]:
     """The names in it, sorted. Raises OSError where it is missing or cannot be listed."""
-    if isinstance(folder, Path):
-        return sorted(os.listdir(folder))  # noqa: PTH208 - names of years of days, no path
-    names = sorted(entries_of(folder))
-    if not names:
+    names = sorted(entries_of(folder) if isinstance(folder, StoreUrl) else os.listdir(folder))  # noqa: PTH208
+    if isinstance(folder, StoreUrl) and not names:
         raise FileNotFoundError(str(folder))
     return names
 
@@ -160,19 +158,32 @@ class Arrival:
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
     """Return the days for which some region has a folder, whole or not; an unlistable one is empty."""
-    return frozenset(period for period, _ in dated_folders(settings))
+    return frozenset(_periods_of({name for _, names in _dated_names(settings) for name in names}))
 
 
 def dated_folders(settings: Settings) -> Iterator[tuple[date, Location]]:
     """Yield the periods that a region has a folder of, each with it, region by region, rising."""
+    for top, names in _dated_names(settings):
+        yield from ((period, top / name) for period, name in _periods_of(names).items())
+
+
+def _dated_names(settings: Settings) -> Iterator[tuple[Location, list[str]]]:
+    """Yield each region's folder with the names in it, rising."""
     for part in settings.dated_hierarchy.leaves() if settings.input.region is None else (EVERY,):
         top = settings.input_folder / top_of(part) if part else settings.input_folder
         names = _names_if_any(top)
         if settings.stream.period == "hour":
             names = [f"{name}/{hour}" for name in names for hour in _names_if_any(top / name)]
-        for name in names:
-            with suppress(ValueError):
-                yield period_from_partition(name), top / name
+        yield top, names
+
+
+def _periods_of(names: Iterable[str]) -> dict[date, str]:
+    """Return the periods that some of these are folders of, each with its folder's name."""
+    found = {}
+    for name in names:
+        with suppress(ValueError):
+            found[period_from_partition(name)] = name
+    return found
 
 
 def _names_if_any(folder: Location) -> list[str]:

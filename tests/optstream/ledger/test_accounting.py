@@ -48,17 +48,19 @@ def guarantee_of(window_length, **more):
 
 def history_of(*plans):
     history = History()
-    for *_, document in (row for plan in plans for row in plan):
-        history.add(document)
+    for position, first_step, _, document in (row for plan in plans for row in plan):
+        history.add(position, first_step, document)
     return history
 
 
 def test_a_history_goes_by_the_documents(kit):
-    """Also where one is written in another way."""
-    day, later = spend_rows([*kit.plan(0, "1/4"), *kit.plan(2, "1/4")])
-    spaced = (*later[:3], later[3].replace('"first_step":2,', '"first_step" : 2,'))
-    for second in (later, spaced):
+    """A row's own step may be wrong, or the document written in another way."""
+    day, later = ((0, 0, 4, row[3]) for row in spend_rows([*kit.plan(0, "1/4"), *kit.plan(2, "1/4")]))
+    spaced = later[3].replace('"first_step":2,', '"first_step" : 2,')
+    for second in ((0, 2, 4, spaced), (0, 400, *later[2:])):
         assert history_of([day, second]).cost(guarantee_of(4)).epsilon == Fraction(3, 2)
+    moved = [(0, 400, *day[2:]), (0, 2, *later[2:])]
+    assert history_of(moved).cost(guarantee_of(4)).epsilon == Fraction(3, 2)
 
 
 def test_plans_that_recur_cost_what_their_spends_do():

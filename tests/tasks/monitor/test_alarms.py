@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.cli.output import Terminal
-from flows.cli.read import show_view
+from flows.cli.status import show_view
 from optstream.catalogue import Entry
 from optstream.stream import AggregationTree
 from optstream.stream.lattice import Margin
