@@ -5,7 +5,7 @@ from pathlib import Path
 HEAD = """\
 # Decisions
 
-What was chosen, what was not, and what was measured before. Each page is as it was when the choice was made.
+What was chosen, and what was measured before. Each page is as it was when the choice was made.
 """
 
 
