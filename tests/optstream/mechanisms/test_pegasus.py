@@ -206,6 +206,8 @@ def test_a_property_of_k_steps_is_kept_at_k_epsilon(length):
     found = worst_window(history, length).epsilon
     assert found <= min(length, 100) * Fraction(1, 10)
     assert float(found) == pytest.approx(0.1 * min(length, 100), rel=1e-12)
+    apart = sum(one.unit_charge * one.weights[step] for one in mechanism.plan(999) for step in range(length))
+    assert float(apart) == pytest.approx(0.1 * length, rel=1e-12)  # of steps anywhere in an endless stream
 
 
 def laplace(scale):
