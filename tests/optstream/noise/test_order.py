@@ -185,13 +185,21 @@ def test_nights_of_any_lengths_have_the_same_law(nights):
 
 
 @pytest.mark.parametrize("scale", [0.1, 0.4, 3.0])
+def test_digits_that_are_added_are_those_of_an_exponential(scale):
+    """Digits 1 and 2 after the point, each 1 with chance 1 / (1 + exp(2^-digit / scale)), independent."""
+    points = order._Points(simulated_noise(4), scale, Order(digits=2), [0] * 12_000, 0)
+    found = np.bincount(points.gaps, minlength=4)
+    first, second = 1 / (1 + np.exp(0.5 / scale)), 1 / (1 + np.exp(0.25 / scale))
+    expected = found.sum() * np.outer([1 - first, first], [1 - second, second]).ravel()
+    assert stats.chi2.sf(((found - expected) ** 2 / expected).sum(), 3) > FALSE_ALARM
+
+
 @pytest.mark.parametrize("grid", [48, 1])
-def test_digits_are_drawn_until_the_rounding_is_known(grid, scale, monkeypatch):
-    """One block a window: Laplace noise, rounded; on a coarse grid nearly every size needs more digits."""
+def test_one_block_a_window_has_laplace_noise_rounded(grid, monkeypatch):
     monkeypatch.setattr(order, "GRID", grid)
-    units = np.rint(sizes_of(1, [4] * 2, simulated_noise(9), scale=scale, n_series=2000) * scale).astype(int)
+    units = np.rint(sizes_of(1, [4] * 2, simulated_noise(9), scale=3.0, n_series=1000) * 3.0).astype(int)
     found = np.bincount(np.minimum(np.abs(units).ravel(), 12), minlength=13)
-    ends = np.exp(-np.maximum(np.arange(14) - 0.5, 0) / scale)
+    ends = np.exp(-np.maximum(np.arange(14) - 0.5, 0) / 3.0)
     ends[13] = 0.0
     expected = found.sum() * -np.diff(ends)
     assert stats.chi2.sf(((found - expected) ** 2 / expected).sum(), 12) > FALSE_ALARM
