@@ -72,8 +72,8 @@ SCHEDULED: dict[str, Any] = {**FLOW, "on_completion": [tell_over], "on_failure":
 
 @flow(name="optstream-nightly", flow_run_name=run_name, **SCHEDULED)
 def nightly(config: str) -> Any:
-    """Look once: release the complete ones of the newest days. Ends as a state whose message says what was
-    done; raises UnreleasedError if a day failed, or is late.
+    """Release the newest complete days. Ends as a state whose message lists them; raises UnreleasedError if
+    a day failed, or is late.
     """
     settings = load_settings(Path(config))
     try:
@@ -153,8 +153,7 @@ def night_document(
     looks = {(cron, one.stream.time_zone): None for one in streams for cron in looks_of(one)}
     return {
         "name": name,
-        "description": f"Stream{'' if alone else 's'} {', '.join(names)}: "
-        "release the complete ones of the newest days.",
+        "description": f"Stream{'' if alone else 's'} {', '.join(names)}: release the newest complete days.",
         "tags": list(dict.fromkeys(tag for one in names for tag in tags_of(one))),
         "entrypoint": f"flows.orchestration.nightly.{'nightly' if alone else 'nights'}",
         "parameters": {"config": config or files[0]} if alone else {"configs": files},

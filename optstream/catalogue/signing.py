@@ -125,6 +125,7 @@ def key_name(key: Ed25519PublicKey) -> str:
 
 
 def public_pem(key: Ed25519PublicKey) -> str:
+    """Return a public key as PEM text, for files and `read_public_keys`."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # half of cryptography
 
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")

@@ -183,7 +183,7 @@ def _nearest(
     if change.value is None:
         return Kept(start, tuple(facts), NO_ANSWER, converged=False)
     values = start + tree.add_up(change.value.reshape(-1, n_steps) * unit)
-    return Kept(values, tuple(facts), gap, is_exact and program.status == cvxpy.OPTIMAL)
+    return Kept(values, tuple(facts), gap, program.status == cvxpy.OPTIMAL)
 
 
 def _leaves_below(tree: AggregationTree) -> Any:

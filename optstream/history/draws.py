@@ -92,12 +92,13 @@ class Frequencies:
         """Return cosines and sines summed over blocks, weights included, (n_replicates, 2 n, n_blocks)."""
         period = PERIODS.get(self.component.kernel, 1.0)
         a_step = (2.0 * np.pi * self.harmonics / period + self.rest)[:, :, None] / steps_per_day
-        half, lengths = np.sin(0.5 * a_step), blocks.lengths
+        half, (lengths, place) = np.sin(0.5 * a_step), np.unique(blocks.lengths, return_inverse=True)
         flat = np.abs(half) < 1e-7  # a sum of equal terms, to their last digits
         sums = np.sin(0.5 * a_step * lengths) / np.where(flat, 1.0, half)
         if flat.any():
             sums = np.where(flat, lengths * np.cos(0.5 * a_step * (lengths - 1)), sums)
-        phase = a_step * (blocks.clock + 0.5 * (lengths - 1))
+        sums = sums[:, :, place]
+        phase = a_step * (blocks.clock + 0.5 * (blocks.lengths - 1))
         return np.concatenate([sums * np.cos(phase), sums * np.sin(phase)], axis=1) * blocks.weight
 
 

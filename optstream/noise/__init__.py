@@ -2,14 +2,17 @@
 
 from optstream.noise.gaussian import discrete_gaussian
 from optstream.noise.joint import joint_noise, joint_variance
+from optstream.noise.order import Order, order_noise
 from optstream.noise.secure import secure_noise, simulated_noise
 from optstream.noise.source import NoiseSource
 
 __all__ = [
     "NoiseSource",
+    "Order",
     "discrete_gaussian",
     "joint_noise",
     "joint_variance",
+    "order_noise",
     "secure_noise",
     "simulated_noise",
 ]

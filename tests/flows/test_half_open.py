@@ -19,6 +19,8 @@ from tests.flows.served import CHECKOUT, until, without_prefect
 from tests.prefect_server import free_port
 from tests.tasks.two_regions import CONFIGURATION
 
+pytestmark = pytest.mark.server
+
 MANY = 300
 SOON = listening.HEAD_SECONDS / 2
 """Seconds for an answer: before the first of them has had its time."""

@@ -83,8 +83,20 @@ EDITS = [
         "windows) SELECT id, 7, '9', window_length, alpha, unit, leaves_per_step, windows FROM grants",
         "its privacy guarantees are not those",
     ),
+    (
+        f"INSERT INTO spends ({SPENDS}) SELECT grant_id, release_id, generation, 7, first_step, n_steps, "
+        "replace(document, '1/8', '1') FROM spends",
+        "day 0.*spends are not those.*day 1.*spends are not those",
+    ),
+    # two events swapped
+    (
+        "UPDATE events SET number = -1 WHERE number = 2; UPDATE events SET number = 2 WHERE number = 3; "
+        "UPDATE events SET number = 3 WHERE number = -1",
+        "does not follow",
+    ),
 ]
 OFTEN_ON_POSTGRESQL = ("UPDATE events SET at", "DELETE FROM spends", "UPDATE streams SET head", "INSERT INTO")
+OFTEN_ON_POSTGRESQL += ("UPDATE events SET number = -1",)
 
 
 def edits():
@@ -98,33 +110,8 @@ def edits():
 @pytest.mark.parametrize(("url", "statement", "finding"), [*edits()], indirect=["url"])
 @pytest.mark.slow
 def test_an_edit_is_found(tamper, statement, finding):
-    found = tamper(statement)
+    found = tamper(*statement.split("; "))
     assert re.search(finding, found), found
-
-
-@pytest.mark.parametrize(
-    ("statements", "finding"),
-    [
-        (
-            (
-                "UPDATE events SET number = -1 WHERE number = 2",
-                "UPDATE events SET number = 2 WHERE number = 3",
-                "UPDATE events SET number = 3 WHERE number = -1",
-            ),
-            "does not follow",
-        ),
-        (
-            (
-                f"INSERT INTO spends ({SPENDS}) SELECT grant_id, release_id, generation, 7, "
-                "first_step, n_steps, replace(document, '1/8', '1') FROM spends",
-            ),
-            "day 0.*spends are not those.*day 1.*spends are not those",
-        ),
-    ],
-    ids=["events swapped", "spends added"],
-)
-def test_a_forgery_is_found(tamper, statements, finding):
-    assert re.search(finding, tamper(*statements))
 
 
 def test_an_overspend_that_was_let_through_is_found(publish, ledger, kit, let_through):
@@ -239,17 +226,17 @@ def refused(ledger, publish, round_the_library):
     return call
 
 
-@pytest.mark.parametrize("table", ["spends", "events"])
-@pytest.mark.parametrize("statement", ["UPDATE {} SET id = id + 1000", "DELETE FROM {}"])
+CHANGES = [f"{do} {table}" for do in ("UPDATE", "DELETE FROM") for table in ("spends", "events")]
+EMPTY = ("TRUNCATE spends", "TRUNCATE events", "TRUNCATE streams CASCADE")
+
+
+@pytest.mark.parametrize(
+    ("url", "statements"), [("sqlite", CHANGES), ("postgresql", [*CHANGES, *EMPTY])], indirect=["url"]
+)
 @pytest.mark.slow
-def test_the_database_itself_refuses_to_change_spends_and_events(refused, table, statement):
-    refused(statement.format(table))
-
-
-@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-@pytest.mark.parametrize("statement", ["TRUNCATE spends", "TRUNCATE events", "TRUNCATE streams CASCADE"])
-def test_the_database_itself_refuses_to_empty_them(refused, statement):
-    refused(statement)
+def test_the_database_itself_refuses_to_change_or_empty_spends_and_events(refused, statements):
+    for statement in statements:
+        refused(f"{statement} SET id = id + 1000" if statement.startswith("UPDATE") else statement)
 
 
 def collect(ledger, n_rows):

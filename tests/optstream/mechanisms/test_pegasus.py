@@ -69,28 +69,33 @@ def closed_at(mechanism, values, cut, keep):
 def test_lost_raw_state_closes_every_group_and_nothing_is_smoothed_on():
     values, mechanism = np.full((3, 40), 100), PeGaSus(MODEL, threshold=10**6)
     other = PeGaSus(replace(MODEL, epsilon=Fraction(2)), threshold=10**6)
-    assert not closed_at(mechanism, values, 20, lambda state: state)  # as a control: one group, all along
-    assert closed_at(mechanism, values, 20, public_part)
-    assert closed_at(mechanism, values, 20, lambda state: None)
-    assert closed_at(mechanism, values, 20, lambda state: {**state, "next_step": 19})
-    assert closed_at(mechanism, values, 20, lambda state: {**state, "noisy": [[1]] * 3})
-    assert closed_at(mechanism, values, 20, lambda state: mechanism.recall([], {"mechanism": "Sample"}))
     later = mechanism.measure(values[:, :20], noise=simulated_noise(2), first_step=100)
-    assert closed_at(mechanism, values, 20, lambda state: {**state, "raw": later.state["raw"]})
     (elsewhere,) = released(other, values[:, :20], [])
-    assert closed_at(mechanism, values, 20, lambda state: elsewhere.state)  # other terms
+    assert not closed_at(mechanism, values, 20, lambda state: state)  # as a control: one group, all along
+    for keep in (
+        public_part,
+        lambda state: None,
+        lambda state: {**state, "next_step": 19},
+        lambda state: {**state, "noisy": [[1]] * 3},
+        lambda state: mechanism.recall([], {"mechanism": "Sample"}),
+        lambda state: {**state, "raw": later.state["raw"]},
+        lambda state: elsewhere.state,  # other terms
+    ):
+        assert closed_at(mechanism, values, 20, keep)
 
 
 def test_raw_state_that_has_served_does_not_serve_again():
-    """A second revision of a period: its first one's spends are known, and its groups begin afresh."""
-    mechanism, values = PeGaSus(MODEL, threshold=10**6), np.full((2, 10), 5)
-    first, second = released(mechanism, np.tile(values, 2), [10])
-    again = with_raw(mechanism.recall(second.spends, public_part(first.state)), raw_bytes(first.state))
-    redrawn = mechanism.measure(values, noise=simulated_noise(3), first_step=10, state=again)
-    assert np.all(np.array(redrawn.choices["groups"]) == 10)
-    unused = with_raw(mechanism.recall(first.spends, public_part(first.state)), raw_bytes(first.state))
-    drawn = mechanism.measure(values, noise=simulated_noise(3), first_step=10, state=unused)
-    assert np.all(np.array(drawn.choices["groups"]) == 0)
+    """A second revision of a period: its first one's spends are known, and its groups begin again, on a tree
+    those of every level. Control: raw state that was not used.
+    """
+    values = np.full((2, 10), 500)
+    for mechanism in (PeGaSus(MODEL, threshold=10**6), on_tree(threshold=10**6)):
+        first, second = released(mechanism, np.tile(values, 2), [10])
+        for known, begin in ((second, 10), (first, 0)):
+            state = with_raw(mechanism.recall(known.spends, public_part(first.state)), raw_bytes(first.state))
+            drawn = mechanism.measure(values, noise=simulated_noise(3), first_step=10, state=state)
+            for part in drawn.parts or (drawn,):
+                assert np.all(np.array(part.choices["groups"]) == begin)
 
 
 def test_raw_values_are_in_no_bytes_and_no_text():
@@ -201,14 +206,8 @@ def test_a_property_of_k_steps_is_kept_at_k_epsilon(length):
     found = worst_window(history, length).epsilon
     assert found <= min(length, 100) * Fraction(1, 10)
     assert float(found) == pytest.approx(0.1 * min(length, 100), rel=1e-12)
-
-
-def test_a_user_with_few_tuples_in_an_endless_stream_loses_epsilon_for_each_of_them():
-    """ℓ tuples, wherever they lie: each spend's charges of those steps add up, whatever the window."""
-    spends = a_step("0.1").plan(1000)
-    tuples = [0, 17, 18, 400, 999]
-    lost = sum(spend.unit_charge * spend.weights[step] for spend in spends for step in tuples)
-    assert float(lost) == pytest.approx(0.1 * len(tuples), rel=1e-12)
+    apart = sum(one.unit_charge * one.weights[step] for one in mechanism.plan(999) for step in range(length))
+    assert float(apart) == pytest.approx(0.1 * length, rel=1e-12)  # of steps anywhere in an endless stream
 
 
 def laplace(scale):
@@ -238,33 +237,24 @@ def exact_loss(scales, moved, n_states):
     return n_states * (perturbed + groups)
 
 
-def scales_of(mechanism):
-    """Those at which noise is drawn: of the perturber, the threshold and the comparisons."""
+def scales_for(n_states, part=1):
+    """Of a user who counts so much in each of several states: perturber, threshold and comparisons."""
     noise = SilentNoise()
+    mechanism = a_step("1", part, part, unit="roaming", leaves_per_step=n_states)
+    assert mechanism.model.alpha_units == 1
     mechanism.release(np.zeros((3, 4)), noise=noise)
     return noise.scales
 
 
 @pytest.mark.parametrize("n_states", [1, 2, 3])
 def test_m_times_the_noise_covers_a_user_in_m_states(n_states):
-    mechanism = a_step("1", unit="roaming", leaves_per_step=n_states)
-    assert scales_of(mechanism)[0] == pytest.approx(n_states / 0.8)
-    assert exact_loss(scales_of(mechanism), 1, n_states) <= 1 + 1e-9
-    alone = exact_loss(scales_of(a_step("1", unit="roaming", leaves_per_step=1)), 1, n_states)
-    assert alone > 0.8 * n_states  # control: with one state's noise the perturber's part alone is m times 0.8
-
-
-@pytest.mark.parametrize("n_states", [1, 2, 3])
-def test_weights_of_one_mth_cover_a_user_in_m_states_too(n_states):
-    """Counted in m-ths, each of m counts moves by one unit: as many units of noise, an m-th a user."""
-    mechanism = a_step(
-        "1", Fraction(1, n_states), Fraction(1, n_states), unit="roaming", leaves_per_step=n_states
-    )
-    assert mechanism.model.alpha_units == 1
-    scale = scales_of(mechanism)[0]
-    assert exact_loss(scales_of(mechanism), 1, n_states) <= 1 + 1e-9
-    # in users, the noise is that of one state: what weighting gains, and what it counts wrong it does not say
-    assert scale / n_states == pytest.approx(1 / 0.8)
+    """Counted whole or in m-ths, by as many units of noise: a user's is then that of one state."""
+    for part in (1, Fraction(1, n_states)):
+        scales = scales_for(n_states, part)
+        assert scales[0] == pytest.approx(n_states / 0.8)
+        assert exact_loss(scales, 1, n_states) <= 1 + 1e-9
+    # control: with one state's noise the perturber's part alone is m times 0.8
+    assert exact_loss(scales_for(1), 1, n_states) > 0.8 * n_states
 
 
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
@@ -364,12 +354,12 @@ def test_lost_state_closes_groups_and_nothing_is_smoothed_on():
     assert root_begins_anew(lambda state: state) == (False, True)
     assert root_begins_anew(public_part) == (True, True)  # lost raw state below
     assert root_begins_anew(lambda state: None) == (True, True)
-    assert root_begins_anew(lambda state: with_root(state, next_step=9)) == (True, False)
     assert root_begins_anew(lambda state: with_root(state, terms=["8", "1"])) == (False, True)
-    assert root_begins_anew(lambda state: with_root(state, terms=["9", "1"])) == (True, False)
-    assert root_begins_anew(lambda state: with_root(state, terms=["8", "1/10"])) == (True, False)
-    assert root_begins_anew(lambda state: with_root(state, noisy=[[1, 2]])) == (True, False)
-    assert root_begins_anew(lambda state: with_root(state, noisy=[[1] * 10, [2] * 10])) == (True, False)
+    for lost in (
+        *({"next_step": 9}, {"terms": ["9", "1"]}, {"terms": ["8", "1/10"]}),
+        *({"noisy": [[1, 2]]}, {"noisy": [[1] * 10, [2] * 10]}),
+    ):
+        assert root_begins_anew(lambda state, lost=lost: with_root(state, **lost)) == (True, False)
 
     def forgotten(state):
         """As after a change from `Hierarchical`: another mechanism's state at the root."""
@@ -409,14 +399,6 @@ def test_it_pays_where_the_children_move_together_and_not_where_they_move_apart(
     ]
     assert 0.7 < ratios[0] < 0.9
     assert ratios[1] > 2
-
-
-def test_a_period_that_is_measured_again_begins_anew_on_every_level():
-    mechanism, values = on_tree(threshold=10**6), np.full((2, 10), 500)
-    first, second = released(mechanism, np.tile(values, 2), [10])
-    again = with_raw(mechanism.recall(second.spends, public_part(first.state)), raw_bytes(first.state))
-    redrawn = mechanism.measure(values, noise=simulated_noise(3), first_step=10, state=again)
-    assert all(np.all(np.array(part.choices["groups"]) == 10) for part in redrawn.parts)
 
 
 def test_another_pattern_and_another_state_are_refused():

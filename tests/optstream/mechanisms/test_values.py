@@ -36,6 +36,7 @@ FRAMES = {
     "pandas by index": pd.DataFrame(READINGS).T.loc[ORDER],
     "pandas by index, times in the columns": pd.DataFrame(READINGS, index=STEPS).T.loc[ORDER],
     "pandas integers that may be missing": pd.DataFrame(READINGS).astype("Int64")[ORDER],
+    **{one: pl.DataFrame(READINGS).cast(getattr(pl, one)) for one in ("Float32", "Int32", "UInt64")},
 }
 
 
@@ -60,22 +61,9 @@ def test_what_is_missing_counts_as_nothing(missing):
     readings = {**READINGS, "south": [10.0, missing, 30.0, 40.0]}
     wanted = ARRAY.copy()
     wanted[1, 1] = 0
-    whole = pd.DataFrame(readings).astype("Int64")
-    for frame in (pl.DataFrame(readings), pd.DataFrame(readings), whole):
-        assert np.array_equal(released(frame), released(wanted))
-
-
-def test_what_is_masked_is_missing():
-    masked = np.ma.masked_equal(ARRAY, 200)
-    assert masked.mask.any()
-    assert np.array_equal(masked.data, ARRAY)
-    assert np.array_equal(released(masked), released(np.where(ARRAY == 200, 0, ARRAY)))
-
-
-@pytest.mark.parametrize("type_name", ["Float32", "Int32", "UInt64"])
-def test_a_frames_types_are_those_of_its_columns(type_name):
-    frame = pl.DataFrame(READINGS).cast(getattr(pl, type_name))
-    assert np.array_equal(released(frame), released(ARRAY))
+    frame = pd.DataFrame(readings)
+    for values in (pl.DataFrame(readings), frame, frame.astype("Int64"), np.ma.masked_equal(ARRAY, 20)):
+        assert np.array_equal(released(values), released(wanted))
 
 
 WRONG = {
@@ -143,9 +131,6 @@ def test_a_frame_has_a_row_for_each_node_and_step(release):
     assert frame["parent"].to_list() == [None] * 4 + ["all"] * 8
     assert frame["level"].to_list() == [0] * 4 + [1] * 8
     assert frame["value"].to_numpy().reshape(3, 4).tolist() == release.values.tolist()
-
-
-def test_total_errors_and_bands_of_counts_are_columns(release):
     errors = np.full((3, 4), 2.0)
     frame = replace(release, standard_errors=errors, bands=(errors, errors + 1)).to_frame()
     assert frame.select("standard_error", "lowest", "highest").row(0) == (2, 2, 3)

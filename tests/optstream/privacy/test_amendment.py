@@ -124,8 +124,10 @@ def test_points_under_a_cap_count_once_for_each_old_window_in_a_new_one():
 
 
 def test_one_who_may_now_change_leaves_pays_a_joint_measurement_step_by_step():
-    roaming = model(unit="roaming")
+    """And for a larger alpha too."""
+    roaming, twice = model(unit="roaming"), model("4", unit="roaming")
     assert repriced(JOINT, model(), roaming).charges == tuple(Fraction(n, 4) for n in range(4))
+    assert repriced(JOINT, model(), twice).charges == tuple(Fraction(n, 2) for n in range(4))
     assert repriced(JOINT, roaming, roaming) == JOINT
     assert repriced(STEPS, model(), roaming) == STEPS
 
@@ -140,11 +142,6 @@ def test_a_larger_alpha_and_longer_windows_multiply(windows):
     found, most = repriced(neighbour, model(), now), min(6, windows, 2 * in_a_row)
     assert (found.level, found.stage) == (neighbour.level, neighbour.stage)
     assert worst_window([found], windows).epsilon == 2 * most * POINTS.unit_charge
-
-
-def test_one_who_may_now_change_leaves_pays_for_a_larger_alpha_too():
-    roaming = model("4", unit="roaming")
-    assert repriced(JOINT, model(), roaming).charges == tuple(Fraction(n, 2) for n in range(4))
 
 
 def test_one_who_may_now_change_leaves_pays_joint_noise_step_by_step():
@@ -198,16 +195,15 @@ def test_the_charge_is_the_most_that_one_customer_can_do_in_whatever_leaves(leav
 
 def test_currencies_are_never_added_up():
     gaussian = GaussianSpend(0, "samples", 0, 2, (range(0, 1),), Fraction(3), 1)
-    for mixed in ([POINT, gaussian], [gaussian, POINT]):
-        with pytest.raises(ParameterError, match="never added up"):
-            worst_window(mixed, 2)
-        with pytest.raises(ParameterError, match="never added up"):
-            charged_to_windows(mixed, 2, range(3))
-        with pytest.raises(ParameterError, match="never added up"):
-            worst_of_repeated([(spend, [0]) for spend in mixed], 2)
-    # also where no window sees both
-    with pytest.raises(ParameterError, match="never added up"):
-        worst_window([POINT, replace(gaussian, first_step=1000)], 2)
+    far = replace(gaussian, first_step=1000)  # no window sees both
+    for mixed in ([POINT, gaussian], [gaussian, POINT], [POINT, far]):
+        for add in (
+            lambda: worst_window(mixed, 2),  # noqa: B023 - called at once
+            lambda: charged_to_windows(mixed, 2, range(3)),  # noqa: B023
+            lambda: worst_of_repeated([(spend, [0]) for spend in mixed], 2),  # noqa: B023
+        ):
+            with pytest.raises(ParameterError, match="never added up"):
+                add()
     with pytest.raises(ParameterError, match="never added up"):
         check_currency([POINT], "rho")
     check_currency([gaussian], "rho")

@@ -1,7 +1,6 @@
 """What contracts and the suites of users judge, by the layout of each day."""
 
 import json
-import shutil
 import traceback
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -218,24 +217,26 @@ UNUSABLE = [
 
 @pytest.mark.parametrize("folders", ["", 'region = "zone"'], ids=["a folder for each leaf", "one folder"])
 @pytest.mark.parametrize("alone", [True, False], ids=["alone in a leaf", "among others"])
-def test_rows_of_a_customer_never_stop_a_metered_day(small, folders, alone):
+def test_rows_of_a_customer_never_stop_a_metered_day(small, days, folders, alone):
     """Whatever one customer's rows are, the day appears, and each sum moves by what it can use of them."""
     stream = small(schema="metered", marker=folders)
-    for metric, spoil in UNUSABLE:
-        if metric == "unknown_region" and not folders:
-            continue
-        shutil.rmtree(stream.settings.input_folder, ignore_errors=True)
-        rows = {"84": [stream.metered("a", 1.0)], "11": [] if alone else [stream.metered("b", 2.0)]}
-        one = spoil(stream.metered("one", 4.0).with_columns(zone=pl.lit("11")))
-        for number, (leaf, own) in enumerate(rows.items()):
-            folder = EVERY if folders else leaf
-            for other in own:
-                stream.write(folder, other.with_columns(zone=pl.lit(leaf)), name=f"{number}.parquet")
-        stream.write(EVERY if folders else "11", one, name="one.parquet")
-        (judged,) = stream.judge()
+    cases = [case for case in UNUSABLE if folders or case[0] != "unknown_region"]
+    made = dict(zip(days(len(cases)), cases, strict=True))
+    for day, (_, spoil) in made.items():
+        rows = {"84": stream.metered("a", 1.0, day)} | (
+            {} if alone else {"11": stream.metered("b", 2.0, day)}
+        )
+        for leaf, own in rows.items():
+            stream.write(
+                EVERY if folders else leaf, own.with_columns(zone=pl.lit(leaf)), day, f"{leaf}.parquet"
+            )
+        one = spoil(stream.metered("one", 4.0, day).with_columns(zone=pl.lit("11")))
+        stream.write(EVERY if folders else "11", one, day, "one.parquet")
+    for judged in stream.judge(*made):
+        metric, spoil = made[judged.day]
         assert judged.error is None, (metric, judged.error)
         sums = open_private_period(judged.period)
-        left = {"steps_found": len(one)}.get(metric, 0)
+        left = len(spoil(stream.metered("one", 4.0))) if metric == "steps_found" else 0
         assert sums.sum(axis=1).tolist() == [48_000, (0 if alone else 96_000) + 4000 * left], metric
         assert judged.alarms or (metric == "steps_found" and not alone)
 

@@ -575,21 +575,21 @@ ABSURD = {
 }
 
 
-@pytest.mark.parametrize("change", ABSURD.values(), ids=list(ABSURD))
-def test_a_page_names_a_forged_file_as_damaged(installation, change):
+def test_a_page_names_a_forged_file_as_damaged(installation):
     """A consistent file of other rows lies in the place of the day's, under its own statement."""
     installation.released(DAY)
     folder, entry = installation.folder / "published", installation.entry(DAY)
     data = (folder / entry.file).read_bytes()
     footer = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
-    sink = pa.BufferOutputStream()
-    pq.write_table(change(decode(data)[0]).to_arrow().replace_schema_metadata(footer), sink)
-    made = sink.getvalue().to_pybytes()
-    entry = entry.changed(file_hash=hashlib.sha256(made).hexdigest())
-    (folder / entry.file).write_bytes(made)
-    (folder / "catalogue.json").write_bytes(read_catalogue(folder).changed(periods=(entry,)).to_bytes())
-    written = installation.write_pages()
-    assert (written.problem, written.lost) == (None, (DAY,))
+    for name, change in {"control": lambda rows: rows, **ABSURD}.items():
+        sink = pa.BufferOutputStream()
+        pq.write_table(change(decode(data)[0]).to_arrow().replace_schema_metadata(footer), sink)
+        made = sink.getvalue().to_pybytes()
+        entry = entry.changed(file_hash=hashlib.sha256(made).hexdigest())
+        (folder / entry.file).write_bytes(made)
+        (folder / "catalogue.json").write_bytes(read_catalogue(folder).changed(periods=(entry,)).to_bytes())
+        written = installation.write_pages()
+        assert (written.problem, written.lost) == (None, () if name == "control" else (DAY,)), name
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe{", b"[" * 200_000, b'{"statement": ' + b"1" * 5000 + b"}"])

@@ -72,12 +72,16 @@ def two_nights(installation):
     night(installation, SECOND)
 
 
-def test_each_listed_release_has_one_and_replaced_ones_lie_with_their_release(nights):
+def test_each_listed_release_has_one_and_a_withdrawn_day_takes_all_along(nights):
     assert files(nights) == {str(FIRST): [(0, 1)], str(SECOND): [(0, 0)]}
     assert files(nights, "superseded_errors") == {str(FIRST): [(0, 0)]}
     nights.assert_sound()
     assert nights.statement(FIRST)["errors"]["of"] == "whole"
     assert fits_its_schema(nights, FIRST)
+    nights.withdraw(FIRST)
+    assert (files(nights), files(nights, "superseded_errors")) == ({str(SECOND): [(0, 0)]}, {})
+    with pytest.raises(ParameterError, match="must be published; 1 of them are"):
+        read_sum(nights.settings.published_folder, ["11"], FIRST, SECOND)
 
 
 def test_single_values_have_the_standard_errors_of_the_rows(nights):
@@ -113,6 +117,9 @@ def left_by_a_crash(installation, day, rank, digest=None):
 
 
 def test_what_a_crash_left_is_named_and_leaves_with_the_next_release_or_its_day(nights):
+    left_by_a_crash(nights, FIRST, (0, 1), "0" * 64)
+    assert nights.publish_again(FIRST)[0].status is Status.PUBLISHED
+    nights.assert_sound()
     for day, rank, digest in (
         (SECOND, (0, 7), None),
         (FIRST, (1, 0), None),
@@ -125,14 +132,6 @@ def test_what_a_crash_left_is_named_and_leaves_with_the_next_release_or_its_day(
     assert files(nights)[str(SECOND)] == [(0, 1)]
     nights.withdraw(FIRST)
     assert str(FIRST) not in files(nights)
-    nights.assert_sound()
-
-
-def test_publishing_again_clears_up_next_to_a_whole_release(nights):
-    left_by_a_crash(nights, FIRST, (0, 1), "0" * 64)
-    (problem,) = check_files(nights.folder / "published")
-    assert "is of no listed release" in problem
-    assert nights.publish_again(FIRST)[0].status is Status.PUBLISHED
     nights.assert_sound()
 
 
@@ -166,14 +165,6 @@ def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch, nodes, n
     monkeypatch.setattr("optstream.catalogue.standard_errors.read_attachment", lambda *_: data)
     with pytest.raises(PublicationError, match=r"other nodes or steps than .*parquet; restore it"):
         read_sum(nights.settings.published_folder, ["11", "84"], SECOND, SECOND)
-
-
-def test_a_withdrawn_day_takes_all_of_them_along(nights):
-    nights.withdraw(FIRST)
-    assert files(nights) == {str(SECOND): [(0, 0)]}
-    assert files(nights, "superseded_errors") == {}
-    with pytest.raises(ParameterError, match="must be published; 1 of them are"):
-        read_sum(nights.settings.published_folder, ["11"], FIRST, SECOND)
 
 
 def test_a_day_does_not_wait_for_errors_that_cannot_be_drawn(installation, monkeypatch):

@@ -138,20 +138,13 @@ def synced(monkeypatch):
     return held
 
 
-def test_a_power_cut_does_not_bring_destroyed_raw_state_back(tmp_path, synced):
+def test_a_power_cut_brings_neither_destroyed_raw_state_nor_a_discarded_draw_back(tmp_path, synced):
     file = DrawingFile(tmp_path / "day", 1)
     file.preallocate(100, 100)
     file.fill(b"measured", b"raw state")
     synced.clear()
     destroy_raw(tmp_path / "day")
     assert [name for name in synced[-1] if name.endswith(".raw")] == []
-
-
-def test_a_power_cut_does_not_bring_a_discarded_draw_back(tmp_path, synced):
-    file = DrawingFile(tmp_path / "day", 1)
-    file.preallocate(100, 100)
-    file.fill(b"measured", b"raw state")
-    synced.clear()
     file.discard()
     assert synced[-1] == ["1.intact"]
 

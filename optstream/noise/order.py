@@ -1,0 +1,218 @@
+"""Noise for a whole stream: the points of a Poisson process, given to blocks in a random order.
+
+A window holds at most `window` of a stream's blocks 0, 1, 2, …, in a row. Block i precedes block j if
+j - i >= window, so that no window holds both. Blocks get the points of a Poisson process of rate 1 / scale,
+each after all blocks that precede it. A block's noise is the distance from its point back to the last point
+of the blocks that precede it, with a fair sign.
+
+Source: the K-norm mechanism (Hardt and Talwar 2010) for changes within any one window. Lemma 15a.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from math import frexp
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import NoiseError
+from optstream.noise.source import NoiseSource, check_scale
+
+Integers = NDArray[np.int64]
+
+LARGEST_WINDOW = 16
+"""Blocks; a table has 2^15 rows then."""
+LARGEST_ORDER_SCALE = 2.0**44
+WEIGHT = 2**58
+"""Of the likeliest set of blocks ahead; a sum of 17 fits in int64."""
+GRID = 48
+"""Gaps are drawn on a grid of the scale times 2^-48, so that sums of hundreds fit in int64."""
+MOST_BLOCKS = 2**20
+"""Of one order, within which weights that are rounded cost at most `DEFECT`."""
+DEFECT = Fraction(1, 2**24)
+"""Epsilon: what the rounded weights of one order cost, once (Lemma 15a)."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the noise of one series needs to go on: secret. The default begins a new order.
+
+    places: the blocks, counted from the next one to be drawn, that have points after the last point of all
+    blocks that precede the next one, in the order of their points; so those at 0 or above are placed ahead.
+    gaps: from each point back to the point before it, rounded down, in units of 2^-digits.
+    """
+
+    places: tuple[int, ...] = ()
+    gaps: tuple[int, ...] = ()
+    digits: int = 0
+
+
+def order_noise(
+    source: NoiseSource, scale: float, window: int, count: int, orders: Sequence[Order]
+) -> tuple[Integers, tuple[Order, ...]]:
+    """Draw the noise of the next blocks of series that are independent of each other.
+
+    Args:
+        source: Randomness.
+        scale: Of the noise, in units: the most by which a block's answer may move, over epsilon.
+        window: Blocks in a row that a window may hold, in 1 .. 16.
+        count: Blocks to draw.
+        orders: The state of each series after the blocks before.
+
+    Returns:
+        Integers, (n_series, count), and the states after them. A state must serve once.
+
+    Raises:
+        NoiseError: For another scale or window.
+
+    Privacy: Lemma 15a (docs/privacy.md): if each block moves by at most D in one window, and not at all
+    outside, all blocks of the stream together lose at most D / scale + `DEFECT`.
+
+    Example:
+        >>> from optstream.noise import simulated_noise
+        >>> first, orders = order_noise(simulated_noise(1), 50.0, 4, 6, [Order()])
+        >>> second, orders = order_noise(simulated_noise(2), 50.0, 4, 6, orders)
+        >>> first.shape, second.shape
+        ((1, 6), (1, 6))
+    """
+    check_order(scale, window)
+    placed = _placed(source, window, count, orders)
+    digits = max(GRID - frexp(scale)[1], 0)
+    new = [len(places) - len(order.places) for places, order in zip(placed, orders, strict=True)]
+    drawn = source.discrete_laplace(scale * 2.0**digits, (sum(new),))
+    # the negative ones stand for the same geometric integers
+    gaps = iter(np.where(drawn < 0, -drawn - 1, drawn).tolist())
+    noise, after = np.empty((len(orders), count), dtype=np.int64), list[Order]()
+    for row, (places, order, n) in enumerate(zip(placed, orders, new, strict=True)):
+        points = _Points(source, scale, order, [next(gaps) for _ in range(n)], digits)
+        noise[row], state = _sizes(points, places, window, count)
+        after.append(state)
+    signs = source.uniform_below(np.full(noise.shape, 2)) * 2 - 1
+    return noise * signs, tuple(after)
+
+
+def check_order(scale: float, window: int) -> None:
+    """Raise NoiseError unless the window is in 1 .. 16 and the scale at most 2^44."""
+    check_scale(scale)
+    if not 1 <= window <= LARGEST_WINDOW:
+        raise NoiseError(f"a window of one order has 1 .. {LARGEST_WINDOW} blocks; got {window}")
+    if scale > LARGEST_ORDER_SCALE:
+        raise NoiseError(
+            "the scale of a stream's noise must be at most 2^44, or draws would leave the 64-bit integers; "
+            f"got {scale!r}; choose a larger epsilon or a coarser resolution"
+        )
+
+
+@lru_cache(maxsize=LARGEST_WINDOW)
+def order_table(window: int) -> tuple[Integers, Integers, Integers]:
+    """Return the steps of an order: sets of blocks ahead, their weights, and what each next block leads to.
+
+    A set of blocks ahead is an integer: bit j - 1 says whether block f + j has its place, f being the first
+    block without one. Returns the weights, (n_sets,); the set after each choice, (window, n_sets), block f
+    first, -1 where the block has its place; and by how much f rises when it gets its own, (n_sets,).
+
+    The weights are those under which every order is as likely as another, in the limit (the eigenvector of
+    Parry's measure), rounded: from set to set they grow by the same factor to within 2^-48.
+    """
+    ahead = np.arange(2 ** (window - 1), dtype=np.int64)
+    passed: Integers = np.ones_like(ahead)
+    for n in range(1, window):
+        passed += (ahead + 1) % 2**n == 0
+    after = [ahead >> passed]
+    after += [np.where(ahead >> (j - 1) & 1, -1, ahead | 1 << (j - 1)) for j in range(1, window)]
+    moves: Integers = np.stack(after)
+    weights, spread = np.ones(ahead.size), np.inf
+    while True:
+        grown = np.where(moves >= 0, weights[moves], 0.0).sum(axis=0)
+        growth = grown / weights
+        weights, before, spread = grown / grown.max(), spread, float(growth.max() / growth.min() - 1.0)
+        if spread < 2.0**-40 and spread >= before:  # floats have no better
+            return np.rint(weights * WEIGHT).astype(np.int64), moves, passed
+
+
+def _placed(source: NoiseSource, window: int, count: int, orders: Sequence[Order]) -> list[list[int]]:
+    """Return each order's blocks by their points, until all of the next `count` have theirs."""
+    weights, moves, passed = order_table(window)
+    chances = np.where(moves >= 0, weights[moves], 0).cumsum(axis=0)
+    placed = [list(order.places) for order in orders]
+    known = [{place for place in places if place >= 0} for places in placed]
+    first, ahead = np.zeros(len(orders), dtype=np.int64), np.zeros(len(orders), dtype=np.int64)
+    for number, one in enumerate(known):
+        first[number] = start = next(block for block in range(len(one) + 1) if block not in one)
+        ahead[number] = sum(1 << (block - start - 1) for block in one if block > start)
+    while (waiting := np.flatnonzero(first < count)).size:
+        row = chances[:, ahead[waiting]]
+        chosen = (source.uniform_below(row[-1]) >= row).sum(axis=0)
+        for number, block in zip(waiting.tolist(), (first[waiting] + chosen).tolist(), strict=True):
+            placed[number].append(block)
+        first[waiting] += np.where(chosen == 0, passed[ahead[waiting]], 0)
+        ahead[waiting] = moves[chosen, ahead[waiting]]
+    return placed
+
+
+class _Points:
+    """The gaps between points, whose digits are drawn as far as they are asked for."""
+
+    def __init__(self, source: NoiseSource, scale: float, order: Order, new: list[int], digits: int) -> None:
+        self._source, self._scale = source, Fraction(scale)
+        self.digits = max(digits, order.digits)
+        self.gaps = [*order.gaps, *self._finer(new, digits)]
+        self._sums = [0, *accumulate(self.gaps)]
+
+    def rounded(self, first: int, last: int) -> int:
+        """Return the distance from point `first` to point `last`, rounded to whole units."""
+        while True:
+            least, half = self._sums[last] - self._sums[first], (1 << self.digits) >> 1
+            down, up = (least + half) >> self.digits, (least + last - first - 1 + half) >> self.digits
+            if self.digits and down == up:
+                return down
+            self.digits += 1
+            self.gaps = self._finer(self.gaps, self.digits - 1)
+            self._sums = [0, *accumulate(self.gaps)]
+
+    def _finer(self, gaps: list[int], digits: int) -> list[int]:
+        """Add digits to gaps: each is 1 with chance 1 / (1 + exp(2^-digit / scale)), Lemma 3a."""
+        for digit in range(digits + 1, self.digits + 1):
+            gaps = [2 * gap + self._digit(1 / (self._scale * 2**digit)) for gap in gaps]
+        return gaps
+
+    def _digit(self, exponent: Fraction) -> int:
+        """Return 1 with chance 1 / (1 + exp(exponent)), exactly."""
+        while self._chance(Fraction(1, 2)):
+            if self._is_kept(exponent):
+                return 1
+        return 0
+
+    def _is_kept(self, exponent: Fraction) -> bool:
+        """Return True with chance exp(-exponent); Canonne, Kamath, Steinke (2020), Algorithm 1."""
+        while exponent > 1:
+            if not self._is_kept(Fraction(1)):
+                return False
+            exponent -= 1
+        k = 1
+        while self._chance(exponent / k):
+            k += 1
+        return k % 2 == 1
+
+    def _chance(self, chance: Fraction) -> bool:
+        """Return True with a rational chance: a uniform real is compared with it, 32 bits after 32."""
+        while True:
+            digit, chance = divmod(chance * 2**32, 1)
+            drawn = int(self._source.uniform_below(np.array([2**32]))[0])
+            if drawn != digit or not chance:
+                return drawn < digit
+
+
+def _sizes(points: _Points, places: list[int], window: int, count: int) -> tuple[list[int], Order]:
+    """Return the sizes of the next blocks' noise, and the state after them."""
+    rank = {block: number for number, block in enumerate(places, 1)}
+    last, sizes = 0, list[int]()
+    for block in range(count):
+        last = max(last, rank.get(block - window, 0))
+        sizes.append(points.rounded(last, rank[block]))
+    last = max(last, rank.get(count - window, 0))
+    left = tuple(block - count for block in places[last:])
+    return sizes, Order(left, tuple(points.gaps[last:]), points.digits)

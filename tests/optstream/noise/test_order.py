@@ -1,0 +1,219 @@
+"""Noise for a whole stream: orders by counting, its law by two other ways, its loss, its state over nights.
+
+Each statistical test rejects a right sampler with probability 1e-9 at most; the file holds 40 of them: below
+1e-7 a run. The controls are drawn wrongly, and the same tests must reject them.
+"""
+
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from optstream.errors import NoiseError
+from optstream.noise import order, secure_noise, simulated_noise
+from optstream.noise.order import DEFECT, MOST_BLOCKS, Order, order_noise, order_table
+
+FALSE_ALARM = 1e-9
+
+
+def sizes_of(window, nights, source, scale=1000.0, n_series=4000, forget=False, drawn_as=None):
+    """Return the noise of nights of so many blocks each, (n_series, blocks), in scales."""
+    orders, found = (Order(),) * n_series, []
+    for count in nights:
+        noise, orders = order_noise(source, scale, drawn_as or window, count, orders)
+        found.append(noise / scale)
+        if forget:
+            orders = (Order(),) * n_series
+    return np.concatenate(found, axis=1)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 4])
+def test_the_steps_of_an_order_are_those_of_all_linear_extensions(window):
+    _, moves, passed = order_table(window)
+    n = 7
+    paths = Counter({(0, 0): 1})
+    for _ in range(n):
+        after = Counter()
+        for (first, ahead), count in paths.items():
+            for block in range(window):
+                if (to := int(moves[block, ahead])) >= 0:
+                    after[first + (int(passed[ahead]) if block == 0 else 0), to] += count
+        paths = after
+    # those that place the first n blocks, and no other
+    counted = sum(
+        all(places.index(i) < places.index(j) for i in range(n) for j in range(i + window, n))
+        for places in permutations(range(n))
+    )
+    assert paths[n, 0] == counted
+
+
+@pytest.mark.parametrize("window", range(1, 17))
+def test_rounded_weights_cost_less_than_is_charged(window):
+    weights, moves, _ = order_table(window)
+    assert weights.min() > 0
+    grown = np.where(moves >= 0, weights[moves], 0).sum(axis=0)
+    growth = grown.astype(np.longdouble) / weights
+    low, high = int(growth.argmin()), int(growth.argmax())
+    spread = Fraction(int(grown[high]), int(weights[high])) / Fraction(int(grown[low]), int(weights[low])) - 1
+    assert 2 * (spread + Fraction(1, 2**60)) * (MOST_BLOCKS + window) < DEFECT
+
+
+def test_each_next_block_has_exactly_its_weight():
+    """Of window 2: block 0 first for every number below its weight, block 1 for every other."""
+
+    class Chosen:
+        def __init__(self, number):
+            self.numbers = [number]
+
+        def uniform_below(self, bounds):
+            return np.array([self.numbers.pop() if self.numbers else 0] * len(bounds))
+
+    weights, moves, _ = order_table(2)
+    first, both = int(weights[moves[0, 0]]), int(weights[moves[:, 0]].sum())
+    for number, block in [(0, 0), (first - 1, 0), (first, 1), (both - 1, 1)]:
+        assert order._placed(Chosen(number), 2, 1, [Order()])[0][0] == block
+
+
+def eigenvector(window):
+    """Return the powers and coefficients of h, and its growth, by the transfer operator over sizes.
+
+    h is a polynomial of the increments g of the largest chain at the last window - 1 blocks: a block's size
+    below S, their sum, adds none, one of S + x adds x at weight e^-x. No linear extension is in it.
+    """
+    powers = [
+        e for e in product(range(window), repeat=window - 1) if all(sum(e[:k]) <= k for k in range(window))
+    ]
+    at = {e: number for number, e in enumerate(powers)}
+    matrix = np.zeros((len(powers), len(powers)))
+    for e in powers:  # T h (g1, ...) = S h(g2, ..., 0) + integral of e^-x h(g2, ..., x)
+        shifted = (0, *e[:-1])
+        matrix[at[shifted], at[e]] += math.factorial(e[-1]) if e else 1
+        for place in range(window - 1) if e and e[-1] == 0 else ():
+            more = tuple(power + (place == n) for n, power in enumerate(shifted))
+            matrix[at[more], at[e]] += 1.0
+    values, vectors = np.linalg.eig(matrix)
+    largest = int(values.real.argmax())
+    found = vectors[:, largest].real
+    return np.array(powers), found / found[at[(0,) * (window - 1)]], float(values[largest].real)
+
+
+def chains(sizes, window):
+    """Return the largest sum of a chain that ends at or before each block, with a 0 in front."""
+    found = [0.0]
+    for number, size in enumerate(np.abs(sizes)):
+        found.append(max(found[-1], size + (found[number + 1 - window] if number >= window else 0.0)))
+    return np.array(found)
+
+
+def log_density(sizes, window, known):
+    powers, coefficients, growth = known
+    largest = chains(sizes, window)
+    rises = np.concatenate([np.zeros(window - 1), np.diff(largest)])[len(sizes) :]
+    h = float(coefficients @ np.prod(rises**powers, axis=1))
+    return -largest[-1] + math.log(h) - len(sizes) * math.log(2 * growth)
+
+
+@pytest.mark.parametrize("window", [2, 3, 4, 5])
+def test_no_window_loses_more_than_epsilon_and_two_windows_do(window):
+    known, rng, worst, worst_of_two = eigenvector(window), np.random.default_rng(window), 0.0, 0.0
+    for trial in range(1200):
+        sizes = rng.laplace(size=int(rng.integers(window, 5 * window))) * window
+        start = int(rng.integers(0, len(sizes)))
+        change = np.zeros(len(sizes))
+        moved = change[start : start + window]
+        # away from the noise, or anywhere
+        moved[:] = np.sign(sizes[start : start + window]) if trial % 2 else rng.uniform(-1, 1, moved.size)
+        loss = log_density(sizes, window, known) - log_density(sizes + change, window, known)
+        worst = max(worst, abs(loss))
+        change[start : start + window + 1] = np.sign(sizes[start : start + window + 1])
+        worst_of_two = max(
+            worst_of_two, log_density(sizes, window, known) - log_density(sizes + change, window, known)
+        )
+    assert 0.99 < worst < 1 + 1e-9
+    assert worst_of_two > 1.5
+
+
+@pytest.mark.parametrize("source", [secure_noise(), simulated_noise(5)], ids=["secure", "simulated"])
+@pytest.mark.parametrize(
+    ("wrong", "grid"),
+    [({}, 48), ({}, 1), ({"drawn_as": 1}, 48), ({"forget": True}, 48)],
+    ids=["right", "few digits", "spacing", "lost"],
+)
+def test_two_blocks_over_midnight_have_the_density_of_the_norm(source, wrong, grid, monkeypatch):
+    """Of window 2, h = 1 + g / phi: blocks 2 and 3 of two nights, given blocks 0 and 1, cell by cell."""
+    monkeypatch.setattr(order, "GRID", grid)
+    cells = 6
+    noise = np.abs(sizes_of(2, [1, 1], source, scale=2.0, n_series=12_000, **wrong)) * 2.0
+    found = np.zeros((cells, cells))
+    np.add.at(found, tuple(np.minimum(np.rint(noise).astype(int), cells - 1).T), 1)
+    phi = (1 + 5**0.5) / 2
+    at = (np.arange(0, 80, 0.05) + 0.025) / 2.0  # in scales
+    first, second = np.meshgrid(at, at, indexing="ij")
+    largest = np.maximum(first, second)
+    density = np.exp(-largest) * (1 + (largest - first) / phi) / phi**2
+    place = np.minimum(np.floor(at * 2.0 + 0.5).astype(int), cells - 1)
+    expected = np.zeros((cells, cells))
+    np.add.at(expected, (place[:, None], place[None, :]), density)
+    expected *= found.sum() / expected.sum()
+    chance = stats.chi2.sf(((found - expected) ** 2 / expected).sum(), cells**2 - 1)
+    assert bool(chance > FALSE_ALARM) is (not wrong)
+
+
+@pytest.mark.parametrize(("window", "variance"), [(4, 15.0), (6, 28.6), (8, 45.7), (12, 91.7)])
+def test_variances_are_those_of_the_transfer_operator(window, variance):
+    """By simulation elsewhere, to 2 %; Laplace noise of the same loss has 2 * window^2."""
+    noise = sizes_of(window, [3 * window, window], simulated_noise(window), n_series=6000)
+    squares = (noise[:, 3 * window :] ** 2).mean(axis=1)
+    assert abs(squares.mean() / variance - 1) < 0.02 + 6.2 * squares.std() / variance / 6000**0.5
+    # uncorrelated: each sign is its own
+    products = noise[:, -1] * noise[:, -2]
+    assert abs(products.mean()) < 6.2 * products.std() / 6000**0.5
+
+
+@pytest.mark.parametrize("nights", [[12], [5, 7], [1] * 12, [3, 4, 5]])
+def test_nights_of_any_lengths_have_the_same_law(nights):
+    whole = sizes_of(3, [12], simulated_noise(1), n_series=5_000)
+    parts = sizes_of(3, nights, simulated_noise(2), n_series=5_000)
+    for block in (0, 4, 5, 11):
+        assert stats.ks_2samp(np.abs(whole[:, block]), np.abs(parts[:, block])).pvalue > FALSE_ALARM
+    sums = [np.abs(one[:, 3:9]).max(axis=1) for one in (whole, parts)]
+    assert stats.ks_2samp(*sums).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.4, 3.0])
+def test_digits_that_are_added_are_those_of_an_exponential(scale):
+    """Digits 1 and 2 after the point, each 1 with chance 1 / (1 + exp(2^-digit / scale)), independent."""
+    points = order._Points(simulated_noise(4), scale, Order(digits=2), [0] * 12_000, 0)
+    found = np.bincount(points.gaps, minlength=4)
+    first, second = 1 / (1 + np.exp(0.5 / scale)), 1 / (1 + np.exp(0.25 / scale))
+    expected = found.sum() * np.outer([1 - first, first], [1 - second, second]).ravel()
+    assert stats.chi2.sf(((found - expected) ** 2 / expected).sum(), 3) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("grid", [48, 1])
+def test_one_block_a_window_has_laplace_noise_rounded(grid, monkeypatch):
+    monkeypatch.setattr(order, "GRID", grid)
+    units = np.rint(sizes_of(1, [4] * 2, simulated_noise(9), scale=3.0, n_series=1000) * 3.0).astype(int)
+    found = np.bincount(np.minimum(np.abs(units).ravel(), 12), minlength=13)
+    ends = np.exp(-np.maximum(np.arange(14) - 0.5, 0) / 3.0)
+    ends[13] = 0.0
+    expected = found.sum() * -np.diff(ends)
+    assert stats.chi2.sf(((found - expected) ** 2 / expected).sum(), 12) > FALSE_ALARM
+
+
+def test_a_state_is_small_and_says_who_is_placed_ahead():
+    noise, (state,) = order_noise(simulated_noise(3), 1e6, 8, 48, [Order()])
+    assert noise.shape == (1, 48)
+    assert len(state.places) == len(state.gaps) < 16
+    assert all(-8 < place < 7 for place in state.places)
+    assert order_noise(simulated_noise(3), 1e6, 8, 0, [state])[1] == (state,)
+
+
+@pytest.mark.parametrize(("scale", "window"), [(1.0, 0), (1.0, 17), (2.0**45, 4), (0.0, 4), (math.nan, 4)])
+def test_what_cannot_be_drawn_is_refused(scale, window):
+    with pytest.raises(NoiseError):
+        order_noise(simulated_noise(1), scale, window, 3, [Order()])
