@@ -9,11 +9,11 @@ Source: the K-norm mechanism (Hardt and Talwar 2010) for changes within any one 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from math import frexp
+from math import frexp, ldexp
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ LARGEST_ORDER_SCALE = 2.0**44
 WEIGHT = 2**58
 """Of the likeliest set of blocks ahead; a sum of 17 fits in int64."""
 GRID = 48
-"""Gaps are drawn on a grid of the scale times 2^-48, so that sums of hundreds fit in int64."""
+"""Gaps are drawn on a grid of the scale times 2^-48 at first."""
 MOST_BLOCKS = 2**20
 """Of one order, within which weights that are rounded cost at most `DEFECT`."""
 DEFECT = Fraction(1, 2**24)
@@ -38,72 +38,87 @@ DEFECT = Fraction(1, 2**24)
 
 @dataclass(frozen=True)
 class Order:
-    """What the noise of one series needs to go on: secret. The default begins a new order.
+    """What the noise of one series needs to go on; with its fields of before the first block, a new order.
 
-    places: the blocks, counted from the next one to be drawn, that have points after the last point of all
-    blocks that precede the next one, in the order of their points; so those at 0 or above are placed ahead.
-    gaps: from each point back to the point before it, rounded down, in units of 2^-digits.
+    Secret, and so is its size: how many blocks are placed ahead tells which of two sizes is the larger.
+
+    scale: of the noise, in units, at most 2^44: the most by which a block may move, over epsilon. window:
+    blocks in a row that a window may hold, in 1 .. 16. drawn: blocks before the next one, at most 2^20.
+    places: the blocks, counted from the next one, that have points after the last point of all blocks that
+    precede it, in the order of their points; so those at 0 or above are placed ahead. gaps: from each point
+    back to the point before it, rounded down, in units of 2^-digits. Another scale, window or number raises
+    NoiseError.
     """
 
+    scale: float
+    window: int
+    drawn: int = 0
     places: tuple[int, ...] = ()
     gaps: tuple[int, ...] = ()
     digits: int = 0
 
+    def __post_init__(self) -> None:
+        check_scale(self.scale)
+        if not 1 <= self.window <= LARGEST_WINDOW:
+            raise NoiseError(f"a window of one order has 1 .. {LARGEST_WINDOW} blocks; got {self.window}")
+        if self.scale > LARGEST_ORDER_SCALE:
+            raise NoiseError(
+                "the scale of a stream's noise must be at most 2^44, or draws would leave the 64-bit "
+                f"integers; got {self.scale!r}; choose a larger epsilon or a coarser resolution"
+            )
+        if not 0 <= self.drawn <= MOST_BLOCKS:
+            raise NoiseError(
+                f"an order has at most {MOST_BLOCKS:,} blocks: begin a new one, at its own charge"
+            )
+
 
 def order_noise(
-    source: NoiseSource, scale: float, window: int, count: int, orders: Sequence[Order]
+    source: NoiseSource, count: int, orders: Sequence[Order]
 ) -> tuple[Integers, tuple[Order, ...]]:
     """Draw the noise of the next blocks of series that are independent of each other.
 
     Args:
         source: Randomness.
-        scale: Of the noise, in units: the most by which a block's answer may move, over epsilon.
-        window: Blocks in a row that a window may hold, in 1 .. 16.
-        count: Blocks to draw.
-        orders: The state of each series after the blocks before.
+        count: Blocks to draw of each series, at least 0.
+        orders: The state of each series after the blocks before, all of one scale and window.
 
     Returns:
-        Integers, (n_series, count), and the states after them. A state must serve once.
+        Integers, (n_series, count), and the states after them. A state must serve once: used twice, or for
+        two series, it gives noise that is not independent.
 
     Raises:
-        NoiseError: For another scale or window.
+        NoiseError: For states of several scales or windows, or more than 2^20 blocks of an order.
 
     Privacy: Lemma 15a (docs/privacy.md): if each block moves by at most D in one window, and not at all
-    outside, all blocks of the stream together lose at most D / scale + `DEFECT`.
+    outside, all blocks of an order together lose at most D / scale + `DEFECT`.
 
     Example:
         >>> from optstream.noise import simulated_noise
-        >>> first, orders = order_noise(simulated_noise(1), 50.0, 4, 6, [Order()])
-        >>> second, orders = order_noise(simulated_noise(2), 50.0, 4, 6, orders)
+        >>> first, orders = order_noise(simulated_noise(1), 6, [Order(scale=50.0, window=4)])
+        >>> second, orders = order_noise(simulated_noise(2), 6, orders)
         >>> first.shape, second.shape
         ((1, 6), (1, 6))
     """
-    check_order(scale, window)
+    if len({(order.scale, order.window) for order in orders}) > 1:
+        raise NoiseError("states that are drawn together must have one scale and one window")
+    if not orders:
+        return np.empty((0, count), dtype=np.int64), ()
+    for order in orders:
+        replace(order, drawn=order.drawn + count)  # refused before anything is drawn
+    scale, window = orders[0].scale, orders[0].window
     placed = _placed(source, window, count, orders)
     digits = max(GRID - frexp(scale)[1], 0)
     new = [len(places) - len(order.places) for places, order in zip(placed, orders, strict=True)]
-    drawn = source.discrete_laplace(scale * 2.0**digits, (sum(new),))
+    drawn = source.discrete_laplace(ldexp(scale, digits), (sum(new),))
     # the negative ones stand for the same geometric integers
     gaps = iter(np.where(drawn < 0, -drawn - 1, drawn).tolist())
     noise, after = np.empty((len(orders), count), dtype=np.int64), list[Order]()
     for row, (places, order, n) in enumerate(zip(placed, orders, new, strict=True)):
-        points = _Points(source, scale, order, [next(gaps) for _ in range(n)], digits)
-        noise[row], state = _sizes(points, places, window, count)
+        points = _Points(source, order, [next(gaps) for _ in range(n)], digits)
+        noise[row], state = _sizes(points, places, order, count)
         after.append(state)
     signs = source.uniform_below(np.full(noise.shape, 2)) * 2 - 1
     return noise * signs, tuple(after)
-
-
-def check_order(scale: float, window: int) -> None:
-    """Raise NoiseError unless the window is in 1 .. 16 and the scale at most 2^44."""
-    check_scale(scale)
-    if not 1 <= window <= LARGEST_WINDOW:
-        raise NoiseError(f"a window of one order has 1 .. {LARGEST_WINDOW} blocks; got {window}")
-    if scale > LARGEST_ORDER_SCALE:
-        raise NoiseError(
-            "the scale of a stream's noise must be at most 2^44, or draws would leave the 64-bit integers; "
-            f"got {scale!r}; choose a larger epsilon or a coarser resolution"
-        )
 
 
 @lru_cache(maxsize=LARGEST_WINDOW)
@@ -115,7 +130,7 @@ def order_table(window: int) -> tuple[Integers, Integers, Integers]:
     first, -1 where the block has its place; and by how much f rises when it gets its own, (n_sets,).
 
     The weights are those under which every order is as likely as another, in the limit (the eigenvector of
-    Parry's measure), rounded: from set to set they grow by the same factor to within 2^-48.
+    Parry's measure), rounded: from set to set they grow by the same factor to within 2^-47.
     """
     ahead = np.arange(2 ** (window - 1), dtype=np.int64)
     passed: Integers = np.ones_like(ahead)
@@ -156,8 +171,8 @@ def _placed(source: NoiseSource, window: int, count: int, orders: Sequence[Order
 class _Points:
     """The gaps between points, whose digits are drawn as far as they are asked for."""
 
-    def __init__(self, source: NoiseSource, scale: float, order: Order, new: list[int], digits: int) -> None:
-        self._source, self._scale = source, Fraction(scale)
+    def __init__(self, source: NoiseSource, order: Order, new: list[int], digits: int) -> None:
+        self._source, self._scale = source, Fraction(order.scale)
         self.digits = max(digits, order.digits)
         self.gaps = [*order.gaps, *self._finer(new, digits)]
         self._sums = [0, *accumulate(self.gaps)]
@@ -206,13 +221,14 @@ class _Points:
                 return drawn < digit
 
 
-def _sizes(points: _Points, places: list[int], window: int, count: int) -> tuple[list[int], Order]:
+def _sizes(points: _Points, places: list[int], order: Order, count: int) -> tuple[list[int], Order]:
     """Return the sizes of the next blocks' noise, and the state after them."""
     rank = {block: number for number, block in enumerate(places, 1)}
     last, sizes = 0, list[int]()
     for block in range(count):
-        last = max(last, rank.get(block - window, 0))
+        last = max(last, rank.get(block - order.window, 0))
         sizes.append(points.rounded(last, rank[block]))
-    last = max(last, rank.get(count - window, 0))
-    left = tuple(block - count for block in places[last:])
-    return sizes, Order(left, tuple(points.gaps[last:]), points.digits)
+    last = max(last, rank.get(count - order.window, 0))
+    left, gaps = tuple(block - count for block in places[last:]), tuple(points.gaps[last:])
+    drawn = order.drawn + count
+    return sizes, replace(order, drawn=drawn, places=left, gaps=gaps, digits=points.digits)

@@ -22,12 +22,12 @@ FALSE_ALARM = 1e-9
 
 def sizes_of(window, nights, source, scale=1000.0, n_series=4000, forget=False, drawn_as=None):
     """Return the noise of nights of so many blocks each, (n_series, blocks), in scales."""
-    orders, found = (Order(),) * n_series, []
+    orders, found = (Order(scale, drawn_as or window),) * n_series, []
     for count in nights:
-        noise, orders = order_noise(source, scale, drawn_as or window, count, orders)
+        noise, orders = order_noise(source, count, orders)
         found.append(noise / scale)
         if forget:
-            orders = (Order(),) * n_series
+            orders = (Order(scale, window),) * n_series
     return np.concatenate(found, axis=1)
 
 
@@ -75,7 +75,7 @@ def test_each_next_block_has_exactly_its_weight():
     weights, moves, _ = order_table(2)
     first, both = int(weights[moves[0, 0]]), int(weights[moves[:, 0]].sum())
     for number, block in [(0, 0), (first - 1, 0), (first, 1), (both - 1, 1)]:
-        assert order._placed(Chosen(number), 2, 1, [Order()])[0][0] == block
+        assert order._placed(Chosen(number), 2, 1, [Order(1.0, 2)])[0][0] == block
 
 
 def eigenvector(window):
@@ -187,7 +187,7 @@ def test_nights_of_any_lengths_have_the_same_law(nights):
 @pytest.mark.parametrize("scale", [0.1, 0.4, 3.0])
 def test_digits_that_are_added_are_those_of_an_exponential(scale):
     """Digits 1 and 2 after the point, each 1 with chance 1 / (1 + exp(2^-digit / scale)), independent."""
-    points = order._Points(simulated_noise(4), scale, Order(digits=2), [0] * 12_000, 0)
+    points = order._Points(simulated_noise(4), Order(scale, 1, digits=2), [0] * 12_000, 0)
     found = np.bincount(points.gaps, minlength=4)
     first, second = 1 / (1 + np.exp(0.5 / scale)), 1 / (1 + np.exp(0.25 / scale))
     expected = found.sum() * np.outer([1 - first, first], [1 - second, second]).ravel()
@@ -206,14 +206,26 @@ def test_one_block_a_window_has_laplace_noise_rounded(grid, monkeypatch):
 
 
 def test_a_state_is_small_and_says_who_is_placed_ahead():
-    noise, (state,) = order_noise(simulated_noise(3), 1e6, 8, 48, [Order()])
+    noise, (state,) = order_noise(simulated_noise(3), 48, [Order(1e6, 8)])
     assert noise.shape == (1, 48)
     assert len(state.places) == len(state.gaps) < 16
     assert all(-8 < place < 7 for place in state.places)
-    assert order_noise(simulated_noise(3), 1e6, 8, 0, [state])[1] == (state,)
+    assert state.drawn == 48
+    assert order_noise(simulated_noise(3), 0, [state])[1] == (state,)
 
 
 @pytest.mark.parametrize(("scale", "window"), [(1.0, 0), (1.0, 17), (2.0**45, 4), (0.0, 4), (math.nan, 4)])
-def test_what_cannot_be_drawn_is_refused(scale, window):
+def test_a_scale_or_window_that_cannot_be_drawn_is_refused(scale, window):
     with pytest.raises(NoiseError):
-        order_noise(simulated_noise(1), scale, window, 3, [Order()])
+        Order(scale, window)
+
+
+def test_states_of_another_scale_or_window_and_too_many_blocks_are_refused():
+    source, state = simulated_noise(1), Order(50.0, 4)
+    for other in (Order(50.0, 3), Order(51.0, 4)):
+        with pytest.raises(NoiseError, match="one scale and one window"):
+            order_noise(source, 3, [state, other])
+    with pytest.raises(NoiseError, match="begin a new one"):
+        order_noise(source, 3, [Order(50.0, 4, drawn=MOST_BLOCKS - 2)])
+    assert order_noise(source, 2, [Order(1e-300, 4, drawn=MOST_BLOCKS - 2)])[1][0].drawn == MOST_BLOCKS
+    assert order_noise(source, 2, [])[0].shape == (0, 2)
