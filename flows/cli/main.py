@@ -115,7 +115,7 @@ def check_packages() -> None:
 
 def main() -> None:
     """Run the console script: an expected error is one line on standard error and exit code 2."""
-    gc.set_threshold(200_000, 50, 50)  # else a sixth of a night looks for cycles among what imports leave
+    gc.set_threshold(200_000, 50, 50)  # at Python's own, collections take a sixth of a night's time
     try:
         check_packages()
         with reported(sys.argv[1:]):

@@ -40,7 +40,7 @@ from optstream.catalogue.documents import (
 from optstream.catalogue.layout import errors_file, measurements_file
 from optstream.catalogue.rows import band_columns, check_value_column, error_columns
 from optstream.errors import PublicationError
-from optstream.estimation.constraints import Kept
+from optstream.estimation.constraints import NO_ANSWER, Kept
 from optstream.estimation.estimate import Optimality
 from optstream.mechanisms import mechanism_named
 from optstream.privacy import GaussianSpend, JointSpend
@@ -114,7 +114,8 @@ class Constraints(Document):
         return cls(facts=facts, gap=gap, residual=residual, converged=kept.converged)
 
     def _derived(self) -> Mapping[str, Any]:
-        return {"in_words": in_words("constraints", self)}
+        facts = {**dict(self), "has_answer": self.gap < NO_ANSWER}
+        return {"in_words": in_words("constraints", facts)}
 
 
 def _below_one(amount: Fraction) -> Fraction:

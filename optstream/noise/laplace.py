@@ -62,6 +62,7 @@ def chances(scale: float, n_bytes: int) -> Bytes:
     return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(n_digits + 1, n_bytes)
 
 
+@lru_cache(maxsize=256)
 def leading_bytes(exponent: Fraction, plus: int, n_bytes: int) -> bytes:
     """Return the first bytes after the point, in base 256, of 1 / (plus + e^exponent), exponent > 0.
 

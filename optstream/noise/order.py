@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import NoiseError
+from optstream.noise.laplace import leading_bytes
 from optstream.noise.source import NoiseSource, check_scale
 
 Integers = NDArray[np.int64]
@@ -195,30 +196,14 @@ class _Points:
         return gaps
 
     def _digit(self, exponent: Fraction) -> int:
-        """Return 1 with chance 1 / (1 + exp(exponent)), exactly."""
-        while self._chance(Fraction(1, 2)):
-            if self._is_kept(exponent):
-                return 1
-        return 0
-
-    def _is_kept(self, exponent: Fraction) -> bool:
-        """Return True with chance exp(-exponent); Canonne, Kamath, Steinke (2020), Algorithm 1."""
-        while exponent > 1:
-            if not self._is_kept(Fraction(1)):
-                return False
-            exponent -= 1
-        k = 1
-        while self._chance(exponent / k):
-            k += 1
-        return k % 2 == 1
-
-    def _chance(self, chance: Fraction) -> bool:
-        """Return True with a rational chance: a uniform real is compared with it, 32 bits after 32."""
+        """Return 1 with chance 1 / (1 + exp(exponent)): whether a uniform real is below it, by 4 bytes."""
+        drawn = n_bytes = 0
         while True:
-            digit, chance = divmod(chance * 2**32, 1)
-            drawn = int(self._source.uniform_below(np.array([2**32]))[0])
-            if drawn != digit or not chance:
-                return drawn < digit
+            n_bytes += 4
+            drawn = drawn * 2**32 + int(self._source.uniform_below(np.array([2**32]))[0])
+            chance = int.from_bytes(leading_bytes(exponent, 1, n_bytes), "big")
+            if drawn != chance:
+                return int(drawn < chance)
 
 
 def _sizes(points: _Points, places: list[int], order: Order, count: int) -> tuple[list[int], Order]:

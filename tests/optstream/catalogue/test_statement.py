@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -18,8 +19,9 @@ from optstream.catalogue import (
     read_staged,
     stage,
 )
-from optstream.catalogue.statement import Consistency
+from optstream.catalogue.statement import Consistency, Constraints
 from optstream.errors import ParameterError, PublicationError
+from optstream.estimation.constraints import NO_ANSWER, Kept
 from optstream.estimation.estimate import Optimality
 from optstream.privacy import PrivacyModel
 from tests.optstream.catalogue.conftest import make_statement
@@ -270,3 +272,10 @@ def test_a_stream_that_became_one_of_counts_is_read_as_one_frame(tmp_path, rows)
     assert read.columns[6:11] == columns
     assert read.filter(pl.col("date") == DAY)["load_mw_low"].null_count() == 12
     assert read.filter(pl.col("date") == NEXT)["load_mw_high"].drop_nulls().to_list() == [7.0] * 9
+
+
+@pytest.mark.parametrize(("gap", "keeps"), [(0.01, True), (NO_ANSWER, False)])
+def test_facts_are_called_kept_only_where_the_solver_found_values(gap, keeps):
+    kept = Kept(np.zeros((1, 2)), (), gap, converged=keeps)
+    words = Constraints.rounded(({"at_most": "5"},), kept, 2.0).in_words
+    assert ("nearest to the estimate that keep" in words, "found no values" in words) == (keeps, not keeps)
