@@ -19,7 +19,16 @@ from flows.cli.output import Terminal
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import Ledger, ReleaseState, open_ledger
 from optstream.privacy import worst_window
-from optstream.privacy.spends import CappedSpend, GaussianSpend, JointSpend, PeriodSpend, Spend, StepSpend
+from optstream.privacy.spends import (
+    ORDER_DEFECT,
+    CappedSpend,
+    GaussianSpend,
+    JointSpend,
+    OrderSpend,
+    PeriodSpend,
+    Spend,
+    StepSpend,
+)
 from optstream.stream import day_of, days_from, period_from
 from studies.leakage import (
     Floats,
@@ -52,6 +61,8 @@ def step_charges(spend: Spend) -> Floats:
             return np.full(spend.n_steps, float(spend.unit_charge) if spend.cap else 0.0)
         case JointSpend():
             return np.array(spend.weights) * float(spend.unit_charge)
+        case OrderSpend():
+            return np.array(spend.weights) * float(spend.moved / spend.scale + ORDER_DEFECT)
     raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}: it is of epsilon alone")
 
 

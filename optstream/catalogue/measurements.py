@@ -37,7 +37,7 @@ from optstream.measurement.sums import feature_stage
 from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.hierarchical import Hierarchical
 from optstream.mechanisms.period_release import Release
-from optstream.privacy import JointSpend, PrivacyModel
+from optstream.privacy import JointSpend, OrderSpend, PrivacyModel
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import spend_from_document
 from optstream.storage.parquet import Limits, decode_table, encode_table
@@ -235,7 +235,7 @@ def rows_of(document: Json, mechanism: Mechanism) -> pl.DataFrame:
             joint = [
                 spend.level
                 for spend in spends
-                if isinstance(spend, JointSpend)
+                if isinstance(spend, JointSpend | OrderSpend)
                 and (spend.stage not in of_sums if stage is None else spend.stage == stage)
             ]
             drawn = {

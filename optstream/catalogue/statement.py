@@ -43,7 +43,7 @@ from optstream.errors import PublicationError
 from optstream.estimation.constraints import NO_ANSWER, Kept
 from optstream.estimation.estimate import Optimality
 from optstream.mechanisms import mechanism_named
-from optstream.privacy import GaussianSpend, JointSpend
+from optstream.privacy import GaussianSpend, JointSpend, OrderSpend
 from optstream.privacy.model import PrivacyModel, Unit, Windows
 from optstream.privacy.spends import Spend, StepSpend
 from optstream.stream.calendar import DayKind
@@ -57,7 +57,7 @@ LEAST = 1e-18
 ONE_DIGIT = Context(prec=1, rounding=ROUND_UP)
 DIGITS = 4
 """Significant ones of a long span's amounts: the same on machines whose floats round differently."""
-GAUSSIAN = "discrete Gaussian"
+GAUSSIAN, ORDER = "discrete Gaussian", "order of a stream"
 JOINT = ("noise", "joint_over", "n_nodes")
 ErrorsOf = Literal["whole", "noise"]
 """The whole errors of the values, or the part made by noise alone."""
@@ -164,11 +164,13 @@ class NoiseScale(Document):
     noise: OrAbsent[str] = absent()
     joint_over: OrAbsent[Count] = absent("how many measurements share joint noise at most")
     n_nodes: OrAbsent[Positive] = absent("of the level")
-    law: OrAbsent[Literal["discrete Gaussian"]] = absent("scale is then its standard deviation")
+    law: OrAbsent[Literal["discrete Gaussian", "order of a stream"]] = absent(
+        "discrete Gaussian: scale is its standard deviation; order of a stream: joint noise of all of it"
+    )
 
     @property
     def needs_one_leaf(self) -> bool:
-        """Whether it is priced for customers whose readings of a period lie in one leaf (Lemma 16)."""
+        """Whether it is priced for customers whose readings lie in one leaf (Lemmas 16 and 16b)."""
         return self.n_nodes is not None and self.n_nodes > 1
 
     def _derived(self) -> Mapping[str, Any]:
@@ -176,7 +178,9 @@ class NoiseScale(Document):
             return {"noise": None, "n_nodes": None}
         if self.n_nodes is None:
             raise ValueError("joint noise has a number of nodes")
-        return {"noise": f"joint over {self.joint_over} {'steps' if self.stage == 'samples' else self.stage}"}
+        of_window = " of any window" if self.law == ORDER else ""
+        what = "steps" if self.stage == "samples" else self.stage
+        return {"noise": f"joint over {self.joint_over} {what}{of_window}"}
 
 
 def noise_scales(spends: Iterable[Spend], resolution: Fraction) -> tuple[NoiseScale, ...]:
@@ -192,6 +196,8 @@ def _noise_of(spend: Spend, resolution: Fraction) -> NoiseScale:
     if isinstance(spend, JointSpend):
         largest = max((len(group) for group in spend.groups), default=0)
         scale, facts = spend.scale, {"joint_over": largest, "n_nodes": spend.n_nodes}
+    elif isinstance(spend, OrderSpend):
+        scale, facts = spend.scale, {"law": ORDER, "joint_over": spend.n_blocks, "n_nodes": spend.n_nodes}
     elif isinstance(spend, GaussianSpend):
         scale, facts = spend.scale, {"law": GAUSSIAN}
     elif isinstance(spend, StepSpend) and all(weight == int(weight) for weight in spend.weights):

@@ -19,23 +19,18 @@ ROUNDS = 2
 
 @dataclass(frozen=True)
 class PlannedNoise:
-    """The noise of a block's mean, relative to a series' size; sizes of groups, their part of the blocks."""
+    """The noise of a block's mean, relative to a series' size: the scale of Laplace noise of its variance."""
 
     scale: float
-    sizes: tuple[tuple[int, float], ...] = ((1, 1.0),)
 
     @property
     def variance(self) -> float:
-        """The mean variance."""
-        return self.scale**2 * sum(part * (size + 1) * (size + 2) / 3.0 for size, part in self.sizes)
+        return 2.0 * self.scale**2
 
     def noise_variance(self, model_variance: float) -> float:
         """Return the variance of normal noise with the same information, at this variance of the model."""
-        information = sum(
-            part * joint_information(model_variance, self.scale, size) for size, part in self.sizes
-        )
-        least = 1.0 / sum(part / (size * self.scale**2) for size, part in self.sizes)
-        return float(np.clip(1.0 / information - model_variance, least, self.variance))
+        information = joint_information(model_variance, self.scale, 1)
+        return float(np.clip(1.0 / information - model_variance, self.scale**2, self.variance))
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,7 @@ from optstream.ledger.schema import (
     require,
     terms_of,
 )
-from optstream.privacy import JointSpend, PeriodSpend, Spend
+from optstream.privacy import JointSpend, OrderSpend, PeriodSpend, Spend
 from optstream.privacy.spends import check_currency
 
 # Reserving: the only place where a release is charged, and where a dead run's release changes hands.
@@ -181,7 +181,7 @@ def _check_guarantee(known: StreamTerms, key: Key, plan: Sequence[Spend], terms:
             continue
         if (spend.alpha_units, spend.leaves_changed) != (model.alpha_units, model.leaves_per_step):
             raise LedgerError(f"the plan of {key} is priced for another alpha or unit than its stream")
-        if isinstance(spend, JointSpend) and spend.n_nodes > 1 and model.unit == "roaming":
+        if isinstance(spend, JointSpend | OrderSpend) and spend.n_nodes > 1 and model.unit == "roaming":
             raise LedgerError(
                 f"the plan of {key} has joint noise for {spend.n_nodes} nodes, which is priced for customers "
                 "who stay in one leaf of a period, and those of its stream may change it"

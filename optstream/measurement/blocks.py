@@ -1,15 +1,14 @@
-"""Measurements of sums over blocks of consecutive steps of plain series, with Laplace or joint noise."""
+"""Measurements of sums over blocks of consecutive steps of plain series."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
 
 import numpy as np
 
+from optstream.measurement.ordered import Ordered
 from optstream.measurement.sums import LinearSpend, answer_variances, check_price, linear_noise, measured_of
 from optstream.noise import NoiseSource
-from optstream.privacy import JointSpend
 from optstream.privacy.exact import whole
 from optstream.stream import BlockSums, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
@@ -19,14 +18,18 @@ BLOCKS = BlockSums.stage
 
 
 def measure_blocks(
-    period: PrivatePeriod, parts: Sequence[range], spend: LinearSpend, noise: NoiseSource
+    period: PrivatePeriod,
+    parts: Sequence[range],
+    spend: LinearSpend,
+    noise: NoiseSource,
+    ordered: Ordered | None = None,
 ) -> Measured:
     """Measure the sum of each part, disjoint and rising, at every series, with the spend's own noise.
 
     Privacy: Lemma 3 (linear queries): a changed step that a part covers loses at most the spend's charge;
-    Lemma 16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho. The parts,
-    and the sizes of their groups, are public choices. A spend that prices another query raises ParameterError
-    before any draw.
+    Lemma 16b (noise of a whole stream) for an order spend; Lemma 20 (Gaussian noise) for a Gaussian one, in
+    rho. The parts are public choices. A spend that prices another query raises ParameterError before any
+    draw.
     """
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     units = open_private_period(period)
@@ -34,10 +37,8 @@ def measure_blocks(
     for column, part in enumerate(parts):
         exact[:, column] = units[:, part.start : part.stop].sum(axis=1)
     variances = np.tile(answer_variances(spend, 1), (len(units), 1))
-    choices: dict[str, Any] = {"blocks": [[part.start, part.stop] for part in parts]}
-    if isinstance(spend, JointSpend):
-        choices["group_sizes"] = [len(group) for group in spend.groups]
-    noisy = exact + linear_noise(spend, exact.shape, noise)
+    choices = {"blocks": [[part.start, part.stop] for part in parts]}
+    noisy = exact + linear_noise(spend, exact.shape, noise, ordered)
     return measured_of(period, noise, (spend,), answers=BlockSums((noisy,), (variances,)), choices=choices)
 
 

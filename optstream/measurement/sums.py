@@ -1,6 +1,6 @@
 """Measurements of linear queries: sums of consecutive steps, at every node of a tree or of plain series.
 
-Noise is drawn by its price: a step, a joint or a Gaussian spend.
+Noise is drawn by its price: a step or a Gaussian spend; or is that of a whole stream, drawn before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.noise import NoiseSource, discrete_gaussian, joint_noise, joint_variance
-from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, Spend, StepSpend
+from optstream.measurement.ordered import Ordered, ordered_variance
+from optstream.noise import NoiseSource, discrete_gaussian
+from optstream.privacy import CappedSpend, GaussianSpend, OrderSpend, Spend, StepSpend
 from optstream.privacy.rules import WindowBudget
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured, PrivatePeriod, State
 from optstream.stream.private_period import open_private_period
 
 SAMPLES = "samples"
-LinearSpend = StepSpend | JointSpend | GaussianSpend
+LinearSpend = StepSpend | OrderSpend | GaussianSpend
 
 
 def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
@@ -38,53 +39,44 @@ def check_price(
     Privacy: none; choices and lengths are public.
     """
     weights = query_weights(parts, n_steps)
-    priced = (spend.first_step, spend.weights) == (first_step, weights)
-    priced = priced and Fraction(float(spend.scale)) == spend.scale
-    if isinstance(spend, JointSpend):
-        priced = priced and (spend.parts, spend.n_nodes) == (tuple(parts), n_series)
+    if isinstance(spend, OrderSpend):
+        # of a spend of orders that are lost some parts are not measured
+        priced = {*parts} <= {*spend.parts} and (spend.first_step, spend.n_steps) == (first_step, n_steps)
+        priced = priced and spend.n_nodes == n_series
+    else:
+        priced = (spend.first_step, spend.weights) == (first_step, weights)
     if isinstance(spend, GaussianSpend):
         priced = priced and spend.parts == tuple(parts)
-    if not priced:
+    if not (priced and Fraction(float(spend.scale)) == spend.scale):
         raise ParameterError(f"the spend of stage {spend.stage!r} does not price the query it is for")
 
 
-def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource) -> NDArray[np.int64]:
-    """Return noise, (n_series, n_answers), of the spend's own scale and groups; series are independent.
+def linear_noise(
+    spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource, ordered: Ordered | None = None
+) -> NDArray[np.int64]:
+    """Return noise, (n_series, n_answers), of the spend's own scale; series are independent.
 
-    Privacy: none; the answers are charged by Lemma 3, by Lemmas 15 and 16 for a joint spend, by Lemmas 20 and
-    20a for a Gaussian one.
+    Privacy: none; the answers are charged by Lemma 3, by Lemmas 20 and 20a for a Gaussian spend, by Lemmas
+    15a and 16b for noise of a whole stream, which must be drawn already.
     """
+    if isinstance(spend, OrderSpend):
+        if ordered is None or ordered.noise.shape != shape:
+            raise ParameterError("noise of a whole stream is drawn before the measurement, for its parts")
+        return ordered.noise
     if isinstance(spend, GaussianSpend):
         return discrete_gaussian(noise, float(spend.scale), shape)
-    if isinstance(spend, StepSpend):
-        return noise.discrete_laplace(float(spend.scale), shape)
-    drawn = np.zeros(shape, dtype=np.int64)
-    size_of = _sizes(spend)
-    # the largest first: it is refused before anything is drawn
-    for size in sorted(set(size_of), reverse=True):
-        columns = np.flatnonzero(size_of == size)
-        groups = joint_noise(noise, float(spend.scale), int(size), shape[0] * columns.size // int(size))
-        drawn[:, columns] = groups.reshape(shape[0], columns.size)
-    return drawn
+    return noise.discrete_laplace(float(spend.scale), shape)
 
 
 def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
     """Return the noise's variance in each answer of a series, in units squared; for Gaussian noise a bound.
 
-    Privacy: none; scales and groups are public.
+    Privacy: none; scales are public.
     """
+    if isinstance(spend, OrderSpend):
+        return np.full(n_answers, ordered_variance(spend))
     scale = float(spend.scale)
-    if isinstance(spend, GaussianSpend):
-        return np.full(n_answers, scale**2)
-    if isinstance(spend, StepSpend):
-        return np.full(n_answers, 2.0 * scale**2)
-    return np.array([joint_variance(scale, int(size)) for size in _sizes(spend)], dtype=np.float64)
-
-
-def _sizes(spend: JointSpend) -> NDArray[np.int64]:
-    """Return the size of each part's group, shape (n_parts,). Privacy: none; groups are public."""
-    sizes = [len(group) for group in spend.groups]
-    return np.repeat(np.array(sizes, dtype=np.int64), sizes)
+    return np.full(n_answers, scale**2 if isinstance(spend, GaussianSpend) else 2.0 * scale**2)
 
 
 # Noisy numbers of a period as its measurements.
@@ -132,27 +124,24 @@ def measure_points_and_sums(
     spends: Sequence[Spend],
     noise: NoiseSource,
     state: Mapping[str, Any] | None = None,
+    ordered: Mapping[int, Ordered] | None = None,
 ) -> Measured:
     """Measure single steps and the features' sums at every node of each level that has a spend.
 
     points: for each level its sampled steps of the period, rising. spends: of each measured level and stage
-    (`SAMPLES`, `feature_stage`) one step spend, or joint spend of samples, with the scale and groups of the
-    drawn noise. A level without one is not measured: zeros with infinite variance. A shape, first step or
+    (`SAMPLES`, `feature_stage`) one step spend, or order spend of samples, whose noise is that of `ordered`
+    for the level. A level without one is not measured: zeros with infinite variance. A shape, first step or
     spend that does not fit raises ParameterError before the draw.
 
     Privacy: Lemma 3 (linear queries) for each step spend: one changed step moves the level by at most
     leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale. Lemma
-    16 for each joint spend.
+    16b for each order spend.
     """
     check_leaves(period, tree)
     positions = tuple(sorted({step for chosen in points.values() for step in chosen}))
     linear = [spend for spend in spends if isinstance(spend, LinearSpend)]
     parts = {feature_stage(feature): feature.parts for feature in features}
     for spend in linear:
-        if spend.stage != SAMPLES and isinstance(spend, JointSpend):
-            raise ParameterError(
-                f"the sums of stage {spend.stage!r} have noise of their own, never joint noise"
-            )
         own = tuple(range(step, step + 1) for step in points[spend.level])
         query = own if spend.stage == SAMPLES else parts[spend.stage]
         check_price(spend, query, len(tree.levels[spend.level]), period.first_step, period.n_steps)
@@ -167,8 +156,8 @@ def measure_points_and_sums(
         if spend.stage == SAMPLES:
             chosen = list(points[spend.level])
             columns = np.searchsorted(positions, chosen)
-            exact = totals[nodes][:, chosen]
-            noisy_points[nodes, columns] = exact + linear_noise(spend, exact.shape, noise)
+            exact, drawn = totals[nodes][:, chosen], (ordered or {}).get(spend.level)
+            noisy_points[nodes, columns] = exact + linear_noise(spend, exact.shape, noise, drawn)
             point_variances[nodes, columns] = answer_variances(spend, len(chosen))
         else:
             exact = exact_sums[spend.stage][nodes]
@@ -189,23 +178,26 @@ def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
         )
 
 
-# Measurements of single steps of plain series, chosen by a public rule, with Laplace, joint or Gaussian
-# noise.
+# Measurements of single steps of plain series, chosen by a public rule.
 
 
 def measure_steps(
-    period: PrivatePeriod, positions: Sequence[int], spend: LinearSpend, noise: NoiseSource
+    period: PrivatePeriod,
+    positions: Sequence[int],
+    spend: LinearSpend,
+    noise: NoiseSource,
+    ordered: Ordered | None = None,
 ) -> Measured:
     """Measure these steps of every series, (n_series, n_positions), with the spend's own noise.
 
     Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the spend's charge; Lemma
-    16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho. A spend that
-    prices other steps raises ParameterError before any draw.
+    16b (noise of a whole stream) for an order spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho. A
+    spend that prices other steps raises ParameterError before any draw.
     """
     parts = [range(step, step + 1) for step in positions]
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     exact = open_private_period(period)[:, list(positions)]
-    noisy = exact + linear_noise(spend, exact.shape, noise)
+    noisy = exact + linear_noise(spend, exact.shape, noise, ordered)
     variances = np.tile(answer_variances(spend, len(parts)), (len(exact), 1))
     return measured_of(period, noise, (spend,), positions=positions, points=noisy, variances=variances)
 

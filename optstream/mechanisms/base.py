@@ -3,7 +3,7 @@
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from numbers import Number, Real
@@ -20,10 +20,10 @@ from optstream.estimation.replicates import noise_replicates
 from optstream.measurement.sums import measure_steps
 from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
-from optstream.privacy import JointSpend, PrivacyModel, Spend, StepSpend
+from optstream.privacy import JointSpend, OrderSpend, PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import Exact, exact, round_up_to_float
 from optstream.privacy.model import Currency
-from optstream.privacy.spends import spend_from_document, spend_to_document
+from optstream.privacy.spends import spend_from_document
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 from optstream.stream.changes import TreeMap
 from optstream.stream.tree import some_of
@@ -469,20 +469,6 @@ def memory_of(before: State | None, mechanism: str) -> dict[str, Any]:
     return own_state(before, mechanism) if before and before.get("mechanism") == mechanism else {}
 
 
-def state_of_foreign(
-    spends: Iterable[Spend], mechanism: str, is_own: Callable[[Spend], bool]
-) -> State | None:
-    """Return other periods' spends as a state; None where each is of this plan, and no period has two.
-
-    Spends of one plan over different periods leave every window within its epsilon.
-    """
-    known = list(spends)
-    once = len({(spend.level, spend.stage, spend.first_step) for spend in known}) == len(known)
-    if once and all(map(is_own, known)):
-        return None
-    return {"mechanism": mechanism, "spends": [spend_to_document(spend) for spend in known]}
-
-
 def known_spends(state: State | None, mechanism: str) -> list[Spend]:
     """Return the spends of a state; none for no state. Raises ParameterError as `own_state`."""
     return [spend_from_document(one) for one in own_state(state, mechanism).get("spends", ())]
@@ -493,7 +479,7 @@ def measured_steps(spends: Iterable[Spend], stage: str) -> list[int]:
     return sorted(
         spend.first_step + step
         for spend in spends
-        if isinstance(spend, StepSpend | JointSpend) and spend.stage == stage
+        if isinstance(spend, StepSpend | JointSpend | OrderSpend) and spend.stage == stage
         for step, weight in enumerate(spend.weights)
         if weight
     )

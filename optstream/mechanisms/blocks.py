@@ -1,11 +1,10 @@
-"""What HistoryInformed measures, from public figures alone: blocks, their groups, levels' shares."""
+"""What HistoryInformed measures, from public figures alone: blocks, and levels' shares."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import permutations
 
 import numpy as np
@@ -16,146 +15,20 @@ from optstream.history.counts import tree_above, typical_above
 from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_level_errors
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.measurement.blocks import DriftingBlocks, drifting_blocks
-from optstream.mechanisms.joint_groups import unplanned_length
-from optstream.noise.joint import LARGEST_GROUP
-from optstream.privacy.rules import Draws, Horizon, cut_evenly, errs_less, worst_of_cycle
-from optstream.privacy.spends import Group
+from optstream.measurement.ordered import OrderTerms
+from optstream.mechanisms.joint import errs_less
+from optstream.privacy.rules import Horizon
 from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]
 
-Lengths = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class BlockGroups:
-    """A period's blocks in groups of joint noise, by the period's first step.
-
-    Only whole blocks are measured: a piece costs its group as much and carries less information. size: blocks
-    to a group, at least, on a period's average. period_lengths: of every period that will ever be released.
-    """
-
-    blocks: DriftingBlocks
-    size: Fraction
-    period_lengths: Lengths
-
-    def of(self, first_step: int, n_steps: int) -> tuple[Group, ...]:
-        """Return a period's groups by a public rule: nearly equal, `size` blocks on average (Lemma 16)."""
-        if n_steps not in self.period_lengths:
-            raise unplanned_length(n_steps, self.period_lengths)
-        return self._cut(first_step, n_steps)
-
-    @cached_property
-    def worst(self) -> int:
-        """Unit charges of the worst window, over such periods in any order and with any gaps (Lemma 16)."""
-        places = range(self.blocks.cycle)
-        layouts = [[(n, self._cut(place, n)) for n in self.period_lengths] for place in places]
-        return worst_of_cycle(layouts, self.blocks.window_length)
-
-    @cached_property
-    def numbers(self) -> tuple[tuple[int, int], ...]:
-        """How many blocks and groups ordinary periods have, wherever they begin."""
-        whole = (_whole_blocks(self.blocks, place, self.ordinary) for place in range(self.blocks.cycle))
-        return tuple((len(parts), self._n_groups(len(parts))) for parts in whole)
-
-    @property
-    def ordinary(self) -> int:
-        return sorted(self.period_lengths)[len(self.period_lengths) // 2]
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """The size of the group of every block of such periods."""
-        groups = ((*divmod(n_blocks, n_groups or 1), n_groups) for n_blocks, n_groups in self.numbers)
-        return tuple(
-            size
-            for least, larger, n_groups in groups
-            for size in [least] * (least * (n_groups - larger)) + [least + 1] * ((least + 1) * larger)
-        )
-
-    @property
-    def error(self) -> float:
-        """A block's noise variance over that of Laplace noise of all of epsilon; omitted blocks count."""
-        return self.worst**2 * self._variance_of_one
-
-    def errs_less(self, epsilon: Fraction, horizon: Horizon | None) -> bool:
-        """Return whether they are expected to err less than Laplace noise in the same blocks."""
-        blocks = self.blocks
-        ratio = math.sqrt(2.0 * (blocks.n_blocks * blocks.length) ** 2 / self.error)
-        n_groups = sum(n_groups for _, n_groups in self.numbers)
-        joint = Draws(
-            epsilon * blocks.length / self.worst, Fraction(n_groups, len(self.numbers) * self.ordinary)
-        )
-        laplace = Draws(epsilon / blocks.n_blocks, Fraction(blocks.n_blocks, blocks.window_length))
-        return errs_less(ratio, joint, laplace, horizon)
-
-    @property
-    def least_error(self) -> float:
-        """A bound of it from below, without a look at windows: one may hold all groups of a period."""
-        fits = self.ordinary <= self.blocks.window_length
-        met = max(n_groups for _, n_groups in self.numbers) if fits else 1
-        return (self.blocks.length * met) ** 2 * self._variance_of_one
-
-    @property
-    def shares_of_sizes(self) -> tuple[tuple[int, float], ...]:
-        """The sizes of groups, and the share of blocks in groups of each size."""
-        counted = Counter(self.sizes)
-        return tuple((size, number / len(self.sizes)) for size, number in sorted(counted.items()))
-
-    @property
-    def left_out(self) -> float:
-        """By how much more blocks the rule has than are measured, at least 1."""
-        return self.blocks.n_blocks * self.ordinary / len(self.sizes) if self.sizes else 1.0
-
-    @cached_property
-    def _variance_of_one(self) -> float:
-        """The variance at scale 1, in proportion to the measured part."""
-        sizes = np.array(self.sizes, dtype=np.float64)
-        return float(((sizes + 1.0) * (sizes + 2.0) / 3.0).mean()) * self.left_out
-
-    def _n_groups(self, n_blocks: int) -> int:
-        return max(int(n_blocks / self.size), 1) if n_blocks else 0
-
-    def _cut(self, first_step: int, n_steps: int) -> tuple[Group, ...]:
-        parts = _whole_blocks(self.blocks, first_step % self.blocks.cycle, n_steps)
-        return cut_evenly(parts, self._n_groups(len(parts)))
-
 
 @lru_cache(maxsize=256)
-def chosen_groups(
-    blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fraction, size: Fraction | None
-) -> BlockGroups | None:
-    """Return the groups of a size, or those with the least noise variance, of equal ones the smaller.
-
-    `unit_scale` is of Laplace noise that loses all of epsilon. None where no group of two blocks can be
-    drawn, or one is too large for its scale.
-    """
-    best: BlockGroups | None = None
-    tried = [] if size is None else [BlockGroups(blocks, size, period_lengths)]
-    if size is None:
-        tried = sorted(candidates(blocks, period_lengths), key=lambda one: one.least_error)
-    for one in tried:
-        if best is not None and one.least_error > best.error:
-            break
-        if best is None or (one.error, one.size) < (best.error, best.size):
-            largest = max(one.sizes, default=1)
-            if 1 < largest <= LARGEST_GROUP and 4 * one.worst * unit_scale >= largest:
-                best = one
-    return best
-
-
-@lru_cache(maxsize=256)
-def candidates(blocks: DriftingBlocks, period_lengths: Lengths) -> tuple[BlockGroups, ...]:
-    """Return groups, the smaller first, for each number of groups of the period with fewest blocks."""
-    ordinary = BlockGroups(blocks, Fraction(1), period_lengths)
-    fewest = min((n_blocks for n_blocks, _ in ordinary.numbers), default=0)
-    sizes = [Fraction(fewest, n_groups) for n_groups in range(1, fewest)]
-    return tuple(BlockGroups(blocks, size, period_lengths) for size in reversed(sizes))
-
-
-@lru_cache(maxsize=2**14)
-def _whole_blocks(blocks: DriftingBlocks, place: int, n_steps: int) -> tuple[range, ...]:
-    """Return the blocks that lie whole in a period, which begins at a place of the cycle."""
-    return tuple(part for part in blocks.parts(place, n_steps) if len(part) == blocks.length)
+def left_out(blocks: DriftingBlocks, n_steps: int) -> float:
+    """Return by how much more blocks the rule has than lie whole in periods of so many steps, at least 1."""
+    places = range(blocks.cycle)
+    whole = sum(len(part) == blocks.length for place in places for part in blocks.parts(place, n_steps))
+    return blocks.n_blocks * n_steps / whole if whole else math.inf
 
 
 Layout = tuple[int, int]
@@ -182,7 +55,7 @@ class Figures:
 
     relative_noise: alpha * leaves / (epsilon * scale), of the only block of a window; None without a scale.
     count: a series' size, where readings are counts. joint, wanted: for each level, root first, whether its
-    noise may or must be joint. epsilon, horizon: for comparing it.
+    noise may or must be joint. ordinary: steps of a period. epsilon, horizon: for comparing it.
     """
 
     window_length: int
@@ -193,40 +66,31 @@ class Figures:
     components: tuple[Component, ...] = COMPONENTS
     count: float | None = None
     joint: tuple[bool, ...] = ()
-    period_lengths: tuple[int, ...] = ()
-    group_size: Fraction | None = None
+    ordinary: int = 1
     wanted: bool = False
     epsilon: Fraction = Fraction(1)
     horizon: Horizon | None = None
 
-    def groups(self, count: int, long: int, shares: Sequence[float] = (1.0,)) -> list[BlockGroups | None]:
-        """Return each level's groups of joint noise, for large scales; None where Laplace noise errs less."""
-        if not any(self.joint):
-            return [None] * len(shares)
-        window = self.window_length
-        blocks = drifting_blocks(window, count, long, self.steps_per_day)
-        found = chosen_groups(blocks, self.period_lengths, COARSE, self.group_size)
-
-        def is_joint(level: int, share: float) -> bool:
-            if found is None or not share or level >= len(self.joint) or not self.joint[level]:
-                return False
-            return self.wanted or found.errs_less(self.epsilon * Fraction(share), self.horizon)
-
-        return [found if is_joint(level, share) else None for level, share in enumerate(shares)]
-
     def noises(self, blocks: Layout, shares: Sequence[float]) -> list[PlannedNoise | None]:
         """Return the noise of the mean of a block at each level, with so much of epsilon; None without."""
         assert self.relative_noise is not None
-        chosen = self.groups(*blocks, shares)
-        # steps that no whole block covers count as more noise, at every level
-        more = math.sqrt(next((groups.left_out for groups in chosen if groups is not None), 1.0))
-        found: list[PlannedNoise | None] = []
-        for groups, share in zip(chosen, shares, strict=True):
-            charges = blocks[0] if groups is None else Fraction(groups.worst, blocks[1])
-            sizes = ((1, 1.0),) if groups is None else groups.shares_of_sizes
-            scale = float(self.relative_noise * charges / share) * more if share else math.inf
-            found.append(PlannedNoise(scale, sizes) if share else None)
-        return found
+        n_blocks = blocks[0]
+
+        def is_joint(level: int, share: float) -> bool:
+            if not share or level >= len(self.joint) or not self.joint[level] or n_blocks < 2:
+                return False
+            epsilon = self.epsilon * Fraction(share)
+            return self.wanted or errs_less(n_blocks, epsilon, self.window_length, self.horizon)
+
+        joint, more = [is_joint(level, share) for level, share in enumerate(shares)], 1.0
+        if any(joint):  # steps that no whole block covers count as more noise, at every level
+            rule = drifting_blocks(self.window_length, *blocks, self.steps_per_day)
+            more = math.sqrt(left_out(rule, self.ordinary))
+        charges = [OrderTerms(*blocks).deviation if is_joint else float(n_blocks) for is_joint in joint]
+        return [
+            PlannedNoise(self.relative_noise * charge / share * more) if share else None
+            for charge, share in zip(charges, shares, strict=True)
+        ]
 
 
 @lru_cache(maxsize=256)

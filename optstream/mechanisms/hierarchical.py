@@ -26,7 +26,7 @@ from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact, plain
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
-from optstream.stream.state import public_part
+from optstream.stream.state import public_part, with_raw_of
 
 NAME = "Hierarchical"
 
@@ -137,7 +137,8 @@ class Hierarchical(OnlineMechanism):
             own = level_period(period, self.tree, level)
             parts[level] = mechanism.measure(own, noise=noise, state=states.get(str(level)))
         after = _state_of({level: part.state for level, part in parts.items()})
-        return combined(parts, after, public_part(state))
+        left = {"levels": {str(level): part.before or {} for level, part in parts.items()}}
+        return combined(parts, after, with_raw_of(public_part(state) or {}, left) or None)
 
     def _by_level(self, measured: Measured) -> Iterator[tuple[slice, Estimate]]:
         """Yield where each measured level's nodes stand, and their own estimate."""

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import chain
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -43,40 +42,32 @@ from optstream.mechanisms.base import (
 from optstream.mechanisms.blocks import (
     SMALL_BLOCKS,
     SMALL_LENGTH,
-    BlockGroups,
     Figures,
     choose_blocks,
     choose_level_shares,
     choose_plan_blocks,
-    chosen_groups,
     expected_figures,
     small_leaf_level,
 )
 from optstream.mechanisms.hierarchical import NAME as LEVELS
 from optstream.mechanisms.hierarchical import Hierarchical, level_states
-from optstream.mechanisms.joint_groups import JointMechanism, Noise
+from optstream.mechanisms.joint import JointMechanism, Noise
 from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend
-from optstream.privacy.exact import Exact, exact, make_plain, whole
-from optstream.privacy.rules import Horizon, Layer, layers_with_headroom
-from optstream.privacy.spends import (
-    Group,
-    groups_from_document,
-    groups_to_document,
-    spend_from_document,
-    spend_to_document,
-)
+from optstream.privacy.exact import Exact, make_plain, whole
+from optstream.privacy.rules import Horizon, Layer, parts_with_headroom
+from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod, State
 from optstream.stream.changes import TreeMap
 from optstream.stream.covariate import Covariate
 from optstream.stream.lattice import refuse_margin
 from optstream.stream.public_days import PublicDays
-from optstream.stream.state import public_part
+from optstream.stream.state import public_part, with_raw_of
 
 NAME = "HistoryInformed"
 PARTS = "parts"
-"""Key of a state on its way to a draw: the groups that a tree chose for all levels."""
+"""Key of a state on its way to a draw: the parts that a tree chose for all levels."""
 READY = "ready"
 """Likewise: the first step that it was prepared for."""
 ELSEWHERE = "elsewhere"
@@ -301,10 +292,10 @@ class HistoryInformed(InformedMechanism, JointMechanism):
     """Sums of short blocks with Laplace or joint noise; every step estimated from those of the last weeks.
 
     Measured are `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose, at
-    times that drift through the day (`DriftingBlocks`, Lemma 13). With joint noise the blocks that lie in the
-    period whole share it in groups (Lemma 16). Published is the mean of a Gaussian process over all series
-    together, given all blocks of the last `history_days`, with its variance. Learning, estimates and later
-    revisions read noisy sums and public facts alone.
+    times that drift through the day (`DriftingBlocks`, Lemma 13). Joint noise goes on from period to period,
+    and is for the blocks that lie in a period whole (Lemma 16b). Published is the mean of a Gaussian process
+    over all series together, given all blocks of the last `history_days`, with its variance. Learning,
+    estimates and later revisions read noisy sums and public facts alone.
 
     Period by period it smooths: a block at the end of a day informs its beginning. Step by step it filters,
     and a block of several steps is cut into as many queries: choose `block_length=1` there.
@@ -329,8 +320,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         covariates: Public series that explain part of the readings, such as temperature. A period stores
             the values that it used (`Measured.before`).
         noise: As in `Laplace`.
-        group_size: Blocks to a group of joint noise, at least, on a period's average, exact and above 1; None
-            for the one with the least noise.
         period_lengths: As in `Laplace`.
         n_nodes: As in `Laplace`.
         declared_leaves: As in `Laplace`.
@@ -340,6 +329,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         ParameterError: As `Laplace`; and for counts of another resolution.
     """
 
+    stage: ClassVar[str] = BLOCKS
+    own_name: ClassVar[str] = NAME
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = True
@@ -358,7 +349,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
     counts: bool = False
     covariates: tuple[Covariate, ...] = ()
     noise: Noise | None = None
-    group_size: Fraction | None = None
     period_lengths: tuple[int, ...] | None = None
     n_nodes: int | None = None
     declared_leaves: int | None = None
@@ -385,11 +375,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
                 f"counts of HistoryInformed need a resolution of 1, for counts are whole numbers; "
                 f"got {self.model.resolution}"
             )
-        if self.group_size is not None:
-            size = exact(self.group_size, "group_size of HistoryInformed")
-            if size <= 1:
-                raise ParameterError(f"group_size of HistoryInformed must be greater than 1; got {size}")
-            object.__setattr__(self, "group_size", size)
         _ = self.unit_charge
 
     @cached_property
@@ -412,41 +397,10 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         has_week = self.public_days.first_weekday is not None
         return (*COUNT_COMPONENTS, DAY_OF_THE_WEEK) if has_week else COUNT_COMPONENTS
 
-    @cached_property
-    def joint_groups(self) -> BlockGroups | None:
-        """The rule that cuts blocks into groups; None for Laplace noise."""
-        model, terms = self.model, self.joint_terms
-        if not terms.allowed(model):
-            return None
-        blocks, unit_scale = self.blocks, self.alpha_units / model.pure_epsilon
-        found = chosen_groups(blocks, terms.lengths(model), unit_scale, self.group_size)
-
-        def less(groups: BlockGroups) -> bool:
-            return groups.errs_less(model.pure_epsilon, terms.horizon)
-
-        return terms.wanted(found, less, f"n_blocks is {blocks.n_blocks}")
-
-    @property
-    def window_charges(self) -> int:
-        """The steps of a window's blocks, or the groups that it meets at most by their largest block."""
-        groups = self.joint_groups
-        return self.blocks.n_blocks * self.blocks.length if groups is None else groups.worst
-
-    def groups(self, n_steps: int, first_step: int = 0) -> tuple[Group, ...]:
-        """Return a period's groups without other spends, a block by itself with Laplace noise.
-
-        Raises:
-            ParameterError: Joint noise, and a length that is none of `period_lengths`.
-        """
-        joint = self.joint_groups
-        if joint is not None:
-            return joint.of(first_step, n_steps)
-        return tuple((part,) for part in self.blocks.parts(first_step, n_steps))
-
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[LinearSpend, ...]:
-        """Return one spend: the steps of the blocks, or groups, for which all windows have headroom."""
-        groups = self._groups(n_steps, first_step, own_state(state, NAME))
-        return (self._grouped_spend(BLOCKS, first_step, n_steps, groups),)
+        """Return one spend: the blocks for which all windows have headroom."""
+        memory = own_state(state, NAME)
+        return (self._spend(n_steps, first_step, self._parts_of(n_steps, first_step, memory), memory),)
 
     def figures(self, n_nodes: Sequence[int | None]) -> Figures:
         """Return the figures for blocks, shares and expected errors, of levels with these numbers of nodes.
@@ -455,6 +409,7 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         it raises ParameterError.
         """
         model, noise, joint = self.model, None, list[bool]()
+        lengths = self.period_lengths or (model.window_length,)
         if self.scale is not None:
             noise = float(model.leaves_per_step * model.alpha / model.pure_epsilon) / self.scale
             joint = [replace(self.joint_terms, n_nodes=n).allowed(model) for n in n_nodes]
@@ -467,8 +422,7 @@ class HistoryInformed(InformedMechanism, JointMechanism):
             components=self.prior_components,
             count=self.scale if self.counts else None,
             joint=tuple(joint),
-            period_lengths=self.joint_terms.lengths(model),
-            group_size=self.group_size,
+            ordinary=sorted(lengths)[len(lengths) // 2],
             wanted=self.noise == "joint",
             epsilon=model.pure_epsilon,
             horizon=self.horizon,
@@ -478,11 +432,10 @@ class HistoryInformed(InformedMechanism, JointMechanism):
     def scale_units(self) -> float | None:
         return None if self.scale is None else self.scale / float(self.model.resolution)
 
-    def _groups(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[Group, ...]:
+    def _parts_of(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[range, ...]:
         if PARTS in memory:
-            return groups_from_document(memory[PARTS])
-        others = [spend_from_document(one) for one in memory.get("spends", ())]
-        return self._with_headroom(self.groups(n_steps, first_step), first_step, others)
+            return tuple(range(*part) for part in memory[PARTS])
+        return self._with_headroom(n_steps, first_step, memory)
 
     @property
     def _levels(self) -> tuple[int, ...]:
@@ -490,11 +443,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
     def _states(self, state: State | None) -> Mapping[str, Any]:
         return {"1": own_state(state or None, NAME)}
-
-    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """Return all that other periods spent, by whatever mechanism, and the memory of the period before."""
-        near = [spend_to_document(spend) for spend in spends]
-        return {**memory_of(before, NAME), "mechanism": NAME, "spends": near}
 
     def _known_covariates(self, first_step: int) -> dict[str, Any]:
         """Return the covariates known in the night that releases a period, as a part of its state."""
@@ -507,11 +455,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         }
         return {key: documents for key, documents in parts.items() if documents}
 
-    def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
-        """Return those that share a window with a step at or after `end`, JSON-ready."""
-        first = end - self.model.window_length
-        return [spend_to_document(one) for one in spends if one.first_step + one.n_steps > first]
-
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         # learned before the first sample: what fails here has drawn nothing
         for one in self.covariates:
@@ -521,26 +464,29 @@ class HistoryInformed(InformedMechanism, JointMechanism):
                     f"{period.n_leaves} series; got {len(one.values)}"
                 )
         memory = own_state(self.prepared(state, period.first_step), NAME)
-        groups = self._groups(period.n_steps, period.first_step, memory)
-        spend = self._grouped_spend(BLOCKS, period.first_step, period.n_steps, groups)
+        parts = self._parts_of(period.n_steps, period.first_step, memory)
+        spend = self._spend(period.n_steps, period.first_step, parts, memory)
         belief = self._belief(memory)
         history = BlockHistory.from_document(memory.get("history"), period.n_leaves)
-        measured = measure_blocks(period, tuple(chain.from_iterable(groups)), spend, noise)
+        ordered = self._drawn(spend, memory, noise)
+        measured = measure_blocks(period, ordered.parts if ordered else parts, spend, noise, ordered)
         own = BlockHistory.of(measured)
         after = replace(belief, covariates=())
         if belief.began is None and own.n_blocks:
             after = replace(after, began=self.public_days.day_of(int(own.starts[0])))
         kept = with_new_blocks(history, own, self.history_days, self.public_days.steps_per_day)
-        near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]
         known = {"mechanism": NAME, "history": history.to_document(), **belief.to_document()}
         return replace(
             measured,
-            before=public_part({**known, **late_part(memory)}),
+            before={
+                **(public_part({**known, **late_part(memory)}) or {}),
+                **(ordered.left if ordered else {}),
+            },
             state={
                 "mechanism": NAME,
                 "history": kept.to_document(),
                 **after.to_document(),
-                "spends": self._still_seen(near, period.first_step + period.n_steps),
+                **self._kept(spend, ordered, memory),
             },
         )
 
@@ -627,12 +573,9 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         common |= {"relearn_days": 0, "covariates": ()}
         levels: dict[int, Any] = dict(super().levels)
         found = {level: replace(own, **common) for level, own in levels.items() if level != small}
-        sizes = {own.joint_groups.size for own in found.values() if own.joint_groups is not None}
-        if len(sizes) > 1:  # where noise is small next to the grid some level may have smaller groups alone
-            found = {level: replace(own, group_size=min(sizes)) for level, own in found.items()}
         if small is not None:  # a block of a window has no other to share noise with
             length = min(SMALL_LENGTH, pattern.model.window_length)
-            alone = {"n_blocks": SMALL_BLOCKS, "block_length": length, "noise": "laplace", "group_size": None}
+            alone = {"n_blocks": SMALL_BLOCKS, "block_length": length, "noise": "laplace"}
             found[small] = replace(levels[small], **common | alone)
         return tuple(found.items())
 
@@ -686,18 +629,19 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
         layers = []
-        for levels in sets:  # every group by itself, at the levels' total charge
-            joint = [own for _, own in levels if own.joint_groups is not None]
-            apart = [own for _, own in levels if own.joint_groups is None]
-            prices = (sum((own.unit_charge for own in kind), Fraction(0)) for kind in (joint, apart))
-            layers.append(Layer((joint or apart)[0].groups(n_steps, first_step), *prices))
+        for levels in sets:  # every part by itself, at the levels' total charge
+            asked = [own.layer(n_steps, first_step, states.get(str(level))) for level, own in levels]
+            # whole blocks alone where some level has joint noise
+            parts = min((one.parts for one in asked), key=len)
+            orders = [order for one in asked for order in one.orders]
+            layers.append(Layer(parts, sum((one.apart for one in asked), Fraction(0)), orders))
         window, epsilon = self.model.window_length, self.model.pure_epsilon
-        found = layers_with_headroom(layers, first_step, others, window, epsilon)
+        found = parts_with_headroom(layers, first_step, others, window, epsilon)
         chosen: dict[str, Any] = {}
-        for levels, groups in zip(sets, found, strict=True):
+        for levels, parts in zip(sets, found, strict=True):
             for level in (str(number) for number, _ in levels):
                 own = states.get(level) or {}
-                chosen[level] = {"mechanism": NAME, **own, PARTS: groups_to_document(groups)}
+                chosen[level] = {"mechanism": NAME, **own, PARTS: [[part.start, part.stop] for part in parts]}
         return {"mechanism": LEVELS, **(state or {}), "levels": chosen}
 
     @property
@@ -742,9 +686,10 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         oldest = end - self.pattern.history_days * self.pattern.public_days.steps_per_day
         guessed = [one for one in _guessed(state) if one["since"] > oldest]
         guessed_part = {GUESSED: guessed} if guessed else {}
+        before = {"mechanism": LEVELS, **belief.to_document(), **guessed_part, **late_part(state)}
         return replace(
             drawn,
-            before={"mechanism": LEVELS, **belief.to_document(), **guessed_part, **late_part(state)},
+            before=with_raw_of(before, drawn.before),
             state={**drawn.state, ELSEWHERE: seen, **after.to_document(), **guessed_part},
             # all blocks of weeks: once, in the state
             parts=tuple(replace(part, before=None, state=None) for part in drawn.parts),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from optstream.estimation.problem import LeastSquares, least_squares, with_unmea
 from optstream.estimation.variances import interpolated_variances, noise_variances
 from optstream.history.between_points import missed_variances
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
+from optstream.measurement.ordered import Ordered, OrderTerms, draw_ordered, next_spend
 from optstream.measurement.sampling import Choice, choose_level_points
 from optstream.measurement.sums import SAMPLES, feature_stage, query_weights
 from optstream.mechanisms.base import (
@@ -26,15 +27,15 @@ from optstream.mechanisms.base import (
     checked_shares,
     known_spends,
     measured_steps,
+    memory_of,
     points_after,
-    state_of_foreign,
 )
-from optstream.mechanisms.joint_groups import JointGroups, JointTerms, Noise, single_steps
+from optstream.mechanisms.joint import JointTerms, Noise, order_spend
 from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
 from optstream.privacy import (
     CappedSpend,
-    JointSpend,
+    OrderSpend,
     PeriodSpend,
     PrivacyModel,
     Spend,
@@ -42,9 +43,11 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.privacy.exact import Exact, plain, round_up_to_float, whole
-from optstream.privacy.rules import WindowBudget, groups_with_headroom
+from optstream.privacy.rules import Layer, WindowBudget, parts_with_headroom
 from optstream.privacy.sparse_vector import SparseVectorScales, l1_score_change, sparse_vector_scales
+from optstream.privacy.spends import spend_to_document
 from optstream.stream import AggregationTree, Feature, Lattice, Measured, PrivatePeriod, State
+from optstream.stream.state import with_raw_of
 
 NAME = "OptStream"
 SAMPLING = "sampling"
@@ -166,22 +169,22 @@ class OptStream(Mechanism):
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages that share a level's epsilon, in order."""
-        sampling, features = (SAMPLING,) if self.adaptive else (), ("features",) if self.features else ()
+        sampling = (SAMPLING,) if self._chooses_points else ()
+        features = ("features",) if self.features else ()
         return (*sampling, SAMPLES, *features)
 
     @property
-    def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over a read-only one
-        """Whether measurements depend on earlier ones, so that periods go one by one."""
+    def _chooses_points(self) -> bool:
         return isinstance(self.sampling, L1Sampling)
 
     @property
-    def reads_spends(self) -> bool:
-        """Whether what other periods spent leaves out points: chosen ones, or groups of joint noise."""
-        return self.adaptive or any(level.groups for level in self.levels)
+    def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over a read-only one
+        """Whether points are chosen by earlier ones, or noise goes on, so that periods go one by one."""
+        return self._chooses_points or any(level.order_terms for level in self.levels)
 
     @property
     def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over a read-only one
-        return not self.adaptive
+        return not self._chooses_points
 
     @cached_property
     def levels(self) -> "tuple[LevelPlan, ...]":
@@ -211,9 +214,9 @@ class OptStream(Mechanism):
             raise ParameterError(
                 f"the features are for periods of {self.features[0].n_steps} steps; this one has {n_steps}"
             )
-        if not self.adaptive:
-            spends = self._spends(n_steps, first_step, self._equal_points(n_steps, first_step), None)
-            return self._with_headroom(spends, state) if self.reads_spends else spends
+        if not self._chooses_points:
+            spends = self._spends(n_steps, first_step, self._equal_points(n_steps, first_step), state)
+            return self._with_headroom(spends, state)
         if n_steps < self.shortest_period:
             raise ParameterError(
                 f"shortest_period of OptStream is {self.shortest_period}, and this period has {n_steps} "
@@ -223,9 +226,10 @@ class OptStream(Mechanism):
         return self._spends(n_steps, first_step, None, state)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        n_steps, first_step, after = period.n_steps, period.first_step, None
-        spends = self.plan(n_steps, first_step, state)
-        if self.adaptive:
+        n_steps, first_step, window = period.n_steps, period.first_step, self.model.window_length
+        spends, ordered = self.plan(n_steps, first_step, state), dict[int, Ordered]()
+        after: dict[str, Any] | None = None
+        if self._chooses_points:
             rules = [level.choice(n_steps, first_step, state) for level in self.levels]
             points = choose_level_points(period, self.tree, rules, noise)
             spends = self._spends(n_steps, first_step, points, state)
@@ -233,18 +237,30 @@ class OptStream(Mechanism):
                 level.level: {*level.taken(state), *(first_step + step for step in points[level.level])}
                 for level in self.levels
             }
-            end, window = first_step + n_steps, self.model.window_length
+            end = first_step + n_steps
             after = {"points": {str(level): points_after(own, end, window) for level, own in known.items()}}
         else:
-            linear = [
-                one for one in spends if isinstance(one, StepSpend | JointSpend) and one.stage == SAMPLES
-            ]
-            measured = {one.level: measured_steps([one], SAMPLES) for one in linear}
-            points = {level: tuple(step - first_step for step in own) for level, own in measured.items()}
-        return measure_points_and_sums(
-            period, self.tree,
-            points=points, features=self.features, spends=spends, noise=noise, state=after,
+            points = self._equal_points(n_steps, first_step)
+            for spend in spends:
+                level = self.by_level[spend.level]
+                if isinstance(spend, OrderSpend):
+                    own = draw_ordered(spend, self._parts, level.orders_in(state), noise)
+                    ordered[level.level] = own
+                    points |= {level.level: tuple(part.start for part in own.parts)}
+        if ordered:
+            near = [*known_spends(state, NAME), *spends]
+            seen = [one for one in near if one.first_step + one.n_steps > first_step + n_steps - window]
+            after = {
+                "mechanism": NAME,
+                "spends": [spend_to_document(one) for one in seen],
+                "levels": {str(level): own.after for level, own in ordered.items()},
+            }
+        measured = measure_points_and_sums(
+            period, self.tree, points=points, features=self.features,
+            spends=spends, noise=noise, state=after, ordered=ordered,
         )  # fmt: skip
+        left = {"levels": {str(level): own.left for level, own in ordered.items()}}
+        return replace(measured, before=with_raw_of({}, left) or None)
 
     def fitted(self, measured: Measured) -> Consistent:
         """Return the perturbed points and sums as one consistent series for every node."""
@@ -279,28 +295,34 @@ class OptStream(Mechanism):
         return with_unmeasured_leaves(measured, self.tree) if self.reads_spends else measured
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return the measured steps of other periods; their spends for joint noise near another plan."""
+        """Return the measured steps of other periods; their spends and the orders to go on with if joint."""
         known = list(spends)
-        if self.adaptive:
+        if self._chooses_points:
             own = {level: [one for one in known if one.level == level] for level in self.by_level}
             return {"points": {str(level): measured_steps(some, SAMPLES) for level, some in own.items()}}
-        joint = {plan.level: plan for plan in self.levels if plan.groups}
-        near = [spend for spend in known if spend.level in joint]
-        return state_of_foreign(near, NAME, lambda one: joint[one.level].is_own(one))
+        if not self.adaptive:
+            return None
+        near = [spend_to_document(one) for one in known]
+        return {**memory_of(before, NAME), "mechanism": NAME, "spends": near}
 
     def _with_headroom(self, plan: tuple[Spend, ...], state: State | None) -> tuple[Spend, ...]:
-        """Return the plan without the groups for which some window has no headroom at their level."""
-        known, found = known_spends(state, NAME), list[Spend]()
+        """Return the plan without the points for which some window has no headroom at their level."""
+        found = list[Spend]()
         for spend in plan:
-            if known and isinstance(spend, JointSpend):
+            if isinstance(spend, OrderSpend):
                 most, window = self.by_level[spend.level].epsilon, self.model.window_length
-                others = [one for one in (*known, *plan) if one.level == spend.level and one is not spend]
-                groups = groups_with_headroom(
-                    spend.groups, spend.first_step, spend.unit_charge, others, window, most
-                )
-                spend = replace(spend, groups=groups)
+                known = [*known_spends(state, NAME), *plan]
+                others = [one for one in known if one.level == spend.level and one is not spend]
+                asked = [Layer(spend.parts, orders=[spend])]
+                (parts,) = parts_with_headroom(asked, spend.first_step, others, window, most)
+                spend = replace(spend, parts=parts)
             found.append(spend)
         return tuple(found)
+
+    def _parts(self, first_step: int, n_steps: int) -> list[range]:
+        """Return each equally spaced point of a period as a part of its own."""
+        points = next(iter(self._equal_points(n_steps, first_step).values()))
+        return [range(step, step + 1) for step in points]
 
     def _equal_points(self, n_steps: int, first_step: int) -> dict[int, tuple[int, ...]]:
         assert isinstance(self.sampling, EquallySpaced)
@@ -349,23 +371,29 @@ class LevelPlan:
         return {SAMPLING: Fraction(0), "features": Fraction(0)} | {name: epsilon * part for name, part in own}
 
     @cached_property
-    def groups(self) -> JointGroups | None:
-        """The groups of joint noise on the points, which may be required and impossible: ParameterError."""
+    def order_terms(self) -> OrderTerms | None:
+        """The terms of joint noise on the points, which may be required and impossible: ParameterError."""
         whole, n_nodes = self.whole, len(self.whole.tree.levels[self.level])
         terms = JointTerms(whole.noise, whole.period_lengths, n_nodes, whole.declared_leaves)
         if isinstance(whole.sampling, EquallySpaced):
-            return terms.point_groups(self.model, whole.sampling, self.alpha_units / self.epsilons[SAMPLES])
+            return terms.chosen(self.model, whole.sampling.n_samples, 1)
         if whole.noise == "joint":
             raise ParameterError(
-                'noise = "joint" of OptStream is for equally spaced points: how many points L1 sampling '
-                "takes of a period is an outcome"
+                'noise = "joint" of OptStream is for equally spaced points: which points L1 sampling takes '
+                "is an outcome"
             )
         return None
 
-    @property
-    def point_charges(self) -> int:
-        """How many unit charges the points of a window cost: the points, or the groups that it meets."""
-        return self.whole.sampling.n_samples if self.groups is None else self.groups.worst
+    def order_spend(self, n_steps: int = 1, first_step: int = 0) -> OrderSpend:
+        """Return the spend of joint noise, of orders that begin with the period, without parts."""
+        assert self.order_terms is not None
+        at, n_nodes = (self.level, SAMPLES, first_step, n_steps), len(self.whole.tree.levels[self.level])
+        return order_spend(self.order_terms, self.model, self.epsilons[SAMPLES], at, n_nodes)
+
+    def orders_in(self, state: State | None) -> State | None:
+        """Return the level's orders in a state."""
+        orders: State | None = (state or {}).get("levels", {}).get(str(self.level))
+        return orders
 
     @property
     def alpha_units(self) -> int:
@@ -374,8 +402,10 @@ class LevelPlan:
 
     @cached_property
     def samples_scale(self) -> Fraction:
-        """The scale of the points' noise: a window holds k points (Lemmas 3, 4, 7) or groups (Lemma 16)."""
-        return _rounded_up(self.alpha_units * self.point_charges / self.epsilons[SAMPLES])
+        """The scale of the points' noise: a window holds k points (Lemmas 3, 4, 7), or meets joint noise."""
+        if self.order_terms is not None:
+            return self.order_spend().scale
+        return _rounded_up(self.alpha_units * self.whole.sampling.n_samples / self.epsilons[SAMPLES])
 
     @cached_property
     def features_scale(self) -> Fraction:
@@ -387,7 +417,9 @@ class LevelPlan:
     def epsilon(self) -> Fraction:
         """What this level's plan, repeated without end, costs any window."""
         # the sampler's scales were divided for all of it: periods of any lengths, also of more queries
-        cost = self.point_charges * self.alpha_units / self.samples_scale + self.epsilons[SAMPLING]
+        a_point = self.alpha_units / self.samples_scale
+        cost = self.order_spend().unit_charge if self.order_terms else self.whole.sampling.n_samples * a_point
+        cost += self.epsilons[SAMPLING]
         if self.features:
             changes = len(self.features) * self.model.window_length
             cost += changes * self.alpha_units / self.features_scale
@@ -433,16 +465,18 @@ class LevelPlan:
         found = list[Spend]()
         if charges := self.sampler_charges(n_steps):
             found.append(PeriodSpend(self.level, SAMPLING, first_step, charges))
-        at, scale, groups = (self.level, SAMPLES, first_step), self.samples_scale, self.groups
+        at, scale = (self.level, SAMPLES, first_step), self.samples_scale
         if points is None:
             cap, taken = self.whole.sampling.n_samples, self.taken(state)
             found.append(CappedSpend(*at, n_steps, cap, taken, scale, alpha, leaves))
-        elif groups is None:
-            weights = query_weights(single_steps(points), n_steps)
-            found.append(StepSpend(*at, weights, scale, alpha, leaves))
         else:
-            n_nodes = len(self.whole.tree.levels[self.level])
-            found.append(JointSpend(*at, n_steps, groups.of(points), scale, alpha, n_nodes, leaves))
+            parts = [range(step, step + 1) for step in points]
+            if self.order_terms is None:
+                found.append(StepSpend(*at, query_weights(parts, n_steps), scale, alpha, leaves))
+            else:
+                new, near = self.order_spend(n_steps, first_step), known_spends(state, NAME)
+                spend = next_spend(new, self.orders_in(state), near)
+                found.append(replace(spend, parts=tuple(parts)))
         for feature in self.features:
             stage, weights = feature_stage(feature), query_weights(feature.parts, n_steps)
             own = self.features_scale
@@ -475,26 +509,6 @@ class LevelPlan:
         threshold_units = round(sampling.threshold / self.model.resolution)
         n_points = sampling.points_of_period(n_steps, window)
         return Choice(self.level, n_points, threshold_units, rule, self.sampler_scales(n_steps))
-
-    def is_own(self, spend: Spend) -> bool:
-        """Return whether a spend of another period is one of this plan, whole or with groups left out.
-
-        Such spends of different periods, in any order, leave every window within `epsilon`.
-        """
-        if not isinstance(spend, StepSpend | JointSpend):
-            return False
-        # by the charge: after an amendment another plan may have the same scale for larger changes
-        if spend.stage != SAMPLES:
-            named = spend.stage in map(feature_stage, self.features) and isinstance(spend, StepSpend)
-            return named and spend.unit_charge <= self.alpha_units / self.features_scale
-        points = self.whole._equal_points(spend.n_steps, spend.first_step)[self.level]
-        measured = {step - spend.first_step for step in measured_steps([spend], SAMPLES)}
-        if spend.unit_charge > self.alpha_units / self.samples_scale or not measured <= {*points}:
-            return False
-        if self.groups is None or isinstance(spend, StepSpend):
-            return self.groups is None and isinstance(spend, StepSpend)
-        single = all(len(part) == 1 for part in spend.parts)
-        return single and all(len(group) >= self.groups.least for group in spend.groups)
 
 
 def _rounded_up(scale: Fraction) -> Fraction:

@@ -1,7 +1,6 @@
 """Where randomness comes from. A noise source is always a required argument; there is no default."""
 
 from optstream.noise.gaussian import discrete_gaussian
-from optstream.noise.joint import joint_noise, joint_variance
 from optstream.noise.order import Order, order_noise
 from optstream.noise.secure import secure_noise, simulated_noise
 from optstream.noise.source import NoiseSource
@@ -10,8 +9,6 @@ __all__ = [
     "NoiseSource",
     "Order",
     "discrete_gaussian",
-    "joint_noise",
-    "joint_variance",
     "order_noise",
     "secure_noise",
     "simulated_noise",

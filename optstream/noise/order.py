@@ -32,9 +32,12 @@ WEIGHT = 2**58
 GRID = 48
 """Gaps are drawn on a grid of the scale times 2^-48 at first."""
 MOST_BLOCKS = 2**20
-"""Of one order, within which weights that are rounded cost at most `DEFECT`."""
-DEFECT = Fraction(1, 2**24)
-"""Epsilon: what the rounded weights of one order cost, once (Lemma 15a)."""
+"""Of one order, within which weights that are rounded cost at most `ORDER_DEFECT`."""
+VARIANCES = (
+    2.0, 5.236068, 9.574876, 14.931187, 21.253798, 28.507982, 36.668411, 45.715670, 55.634309, 66.411676,
+    78.037176, 90.501769, 103.797626, 117.917882, 132.856452, 148.607892,
+)  # fmt: skip
+"""Of a block's noise at scale 1, for windows of 1 .. 16 blocks, far from the begin of an order."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def order_noise(
         NoiseError: For states of several scales or windows, or more than 2^20 blocks of an order.
 
     Privacy: Lemma 15a (docs/privacy.md): if each block moves by at most D in one window, and not at all
-    outside, all blocks of an order together lose at most D / scale + `DEFECT`.
+    outside, all blocks of an order together lose at most D / scale + 2^-24 (`ORDER_DEFECT`).
 
     Example:
         >>> from optstream.noise import simulated_noise

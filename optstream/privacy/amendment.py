@@ -6,7 +6,15 @@ from math import ceil
 from typing import Any
 
 from optstream.privacy.model import PrivacyModel
-from optstream.privacy.spends import CappedSpend, JointSpend, PeriodSpend, Spend, StepSpend
+from optstream.privacy.spends import (
+    ORDER_DEFECT,
+    CappedSpend,
+    JointSpend,
+    OrderSpend,
+    PeriodSpend,
+    Spend,
+    StepSpend,
+)
 
 
 def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
@@ -17,9 +25,10 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     1 where it does not say it. Where windows grow from w to w', a period spend costs at most ⌈w'/w⌉ times as
     much, and a capped one has at most ⌈w'/w⌉ caps of points; other periods' points are then not deducted, nor
     for aligned windows, as earlier versions had. A joint spend holds for any changes of a group's steps
-    (Lemma 16a). For a customer who may change leaves within a period, a period spend, or a joint one of
-    several nodes, that was planned for one who may not, is charged step by step. A Gaussian spend costs k^2
-    times its charge for k neighbours in a row (Lemma 20).
+    (Lemma 16a), and one of a whole stream counts its windows itself (Lemma 16b). For a customer who may
+    change leaves within a period, a period spend, or a joint one or one of a whole stream of several nodes,
+    that was planned for one who may not, is charged step by step. A Gaussian spend costs k^2 times its charge
+    for k neighbours in a row (Lemma 20).
     """
     leaves = 1 if isinstance(spend, PeriodSpend) else spend.leaves_changed
     times_alpha, times_leaves = other.alpha / planned.alpha, Fraction(other.leaves_per_step, leaves)
@@ -36,11 +45,14 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
             points = (min(n, n_windows * spend.cap) for n in range(spend.n_steps + 1))
             charges = [Fraction(n) * spend.unit_charge * factor for n in points]
             return PeriodSpend(spend.level, spend.stage, spend.first_step, tuple(charges))
-        case JointSpend() if may_now_move and spend.n_nodes > 1:
-            # one group of one node for each changed step and leaf
+        case JointSpend() | OrderSpend() if may_now_move and spend.n_nodes > 1:
+            # one group, or order, of one node for each changed step and leaf
+            scale = spend.scale
+            if isinstance(spend, OrderSpend):
+                scale = 1 / (1 / scale + ORDER_DEFECT / spend.alpha_units)
             return StepSpend(
                 spend.level, spend.stage, spend.first_step, spend.weights,
-                spend.scale, spend.alpha_units * factor, spend.leaves_changed,
+                scale, spend.alpha_units * factor, spend.leaves_changed,
             )  # fmt: skip
     priced: Any = spend  # every kind is a dataclass, and has these units
     found: Spend = replace(priced, alpha_units=spend.alpha_units * factor)

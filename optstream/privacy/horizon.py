@@ -11,7 +11,16 @@ from typing import Any
 from optstream.errors import ParameterError
 from optstream.privacy.accountant import Compose, Draw, composed
 from optstream.privacy.exact import round_up_to_float
-from optstream.privacy.spends import CappedSpend, JointSpend, PeriodSpend, Spend, StepSpend, check_currency
+from optstream.privacy.spends import (
+    ORDER_DEFECT,
+    CappedSpend,
+    JointSpend,
+    OrderSpend,
+    PeriodSpend,
+    Spend,
+    StepSpend,
+    check_currency,
+)
 from optstream.privacy.zero_concentrated import epsilon_of
 
 EACH_STEP = ("samples", "perturber")
@@ -201,6 +210,11 @@ def _parts_of(spends: Iterable[Spend]) -> _Parts:
             isinstance(spend, StepSpend) and spend.stage in ADAPTIVE
         )
         match spend:
+            case OrderSpend() if spend.parts:
+                # told apart no better than a draw for each order and window (Lemma 17a)
+                n_draws = n_alike * spend.orders * -(-spend.n_steps // spend.window_length)
+                parts.draws[spend.longest * spend.moved, spend.scale] += n_draws
+                parts.added += n_alike * spend.orders * ORDER_DEFECT
             case StepSpend() if spend.stage in NOT_FRESH:
                 parts.added += total
             case StepSpend():

@@ -1,13 +1,11 @@
-"""Public rules: groups of joint noise and their cost, headroom, kinds of noise, publications."""
+"""Public rules: headroom of windows, kinds of noise, publications."""
 
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from itertools import pairwise
 from math import ceil
 from typing import NamedTuple
 
@@ -16,166 +14,87 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.privacy.accountant import charged_to_windows, composed
-from optstream.privacy.exact import exact, whole
+from optstream.privacy.exact import exact, round_up_to_float, whole
 from optstream.privacy.horizon import LARGEST_DELTA, LEAST_DELTA
 from optstream.privacy.model import PrivacyModel
-from optstream.privacy.spends import CappedSpend, Group, JointSpend, Spend, StepSpend
+from optstream.privacy.spends import CappedSpend, OrderSpend, Spend, StepSpend
 
 
-def may_be_joint(model: PrivacyModel, n_nodes: int, leaves_per_period: int | None) -> bool:
-    """Return whether the operator vouches that a customer's changes of a period move one node (Lemma 16).
+def may_be_ordered(model: PrivacyModel, n_nodes: int, leaves_per_window: int | None) -> bool:
+    """Return whether the operator vouches that a customer's changes of a window move one node (Lemma 16b).
 
-    One who changes leaf inside a group pays for it in each leaf, which no charge of a `JointSpend` holds.
-    `leaves_per_period` is None where the operator does not declare it.
+    One who changes leaf meets the orders of both leaves, and loses twice what an `OrderSpend` charges.
+    `leaves_per_window` is None where the operator does not declare it.
     """
-    return n_nodes == 1 or (model.unit == "customer" and leaves_per_period == 1)
-
-
-def cut(parts: Sequence[range], least: int) -> tuple[Group, ...]:
-    """Return a period's parts, in order, in as many nearly equal groups as hold at least `least` each.
-
-    Never fewer in any: a smaller last group would let a window meet one group more (Lemma 16).
-    """
-    if least < 1 or 0 < len(parts) < least:
-        raise ParameterError(f"a period of {len(parts)} measurements cannot be cut into groups of {least}")
-    return cut_evenly(parts, len(parts) // least)
-
-
-def cut_evenly(parts: Sequence[range], n_groups: int) -> tuple[Group, ...]:
-    """Return a period's parts, in order, in at most n_groups nearly equal groups."""
-    borders = [number * len(parts) // max(n_groups, 1) for number in range(n_groups + 1)]
-    return tuple(tuple(parts[start:stop]) for start, stop in pairwise(borders))
-
-
-Layout = tuple[int, tuple[Group, ...]]
-"""The steps of a period, and its groups."""
-
-
-def worst_sum(layouts: Collection[Layout], window_length: int) -> int:
-    """Return the most unit charges of a window over periods of these layouts, in any order."""
-    return worst_of_cycle([list(layouts)], window_length)
-
-
-def worst_of_cycle(layouts: Sequence[Sequence[Layout]], window_length: int) -> int:
-    """Return `worst_sum` where a period's layout depends on its first step modulo `len(layouts)`.
-
-    By the accountant, for every sliding window over every sequence of periods, gaps included. Each entry of
-    `layouts` has as many layouts, of the same lengths in the same order.
-    """
-    n_places = len(layouts)
-    own = [
-        (n_steps, np.stack([_charged(at[kind][1], n_steps, window_length) for at in layouts], axis=1))
-        for kind, (n_steps, _) in enumerate(layouts[0])
-    ]
-    after = [(np.arange(n_places) + n_steps) % n_places for n_steps, _ in own]
-    # the most that the first n steps from the beginning of a period cost, for each place where it may begin
-    onwards = np.zeros((window_length + 1, n_places), dtype=np.int64)
-    for n in range(1, window_length + 1):
-        for (n_steps, charged), then in zip(own, after, strict=True):
-            inside = min(n_steps, n)
-            found = charged[inside - 1] + onwards[n - inside, then]
-            onwards[n] = np.maximum(onwards[n], found)
-    worst = 0
-    for (n_steps, charged), then in zip(own, after, strict=True):
-        for start in range(n_steps):
-            left = max(window_length - n_steps + start, 0)
-            worst = max(worst, int((charged[start + window_length - 1] + onwards[left, then]).max()))
-    return worst
-
-
-def _charged(groups: tuple[Group, ...], n_steps: int, window_length: int) -> NDArray[np.int64]:
-    """Return the unit charges of a period with these groups; shifted groups are priced once."""
-    if not groups:
-        return np.zeros(n_steps + window_length - 1, dtype=np.int64)
-    first, stop = groups[0][0].start, groups[-1][-1].stop
-    moved = tuple(tuple(range(part.start - first, part.stop - first) for part in group) for group in groups)
-    # a window before the first part, or after the last, is charged nothing
-    return np.pad(_steps_charged(moved, stop - first, window_length), (first, n_steps - stop))
-
-
-@lru_cache(maxsize=4096)
-def _steps_charged(groups: tuple[Group, ...], n_steps: int, window_length: int) -> NDArray[np.int64]:
-    return JointSpend(0, "", 0, n_steps, groups, Fraction(1), 1, 1).charged(window_length)[0]
+    return n_nodes == 1 or (model.unit == "customer" and leaves_per_window == 1)
 
 
 class Layer(NamedTuple):
     """Measurements at steps of their own, and their charges.
 
-    groups: of disjoint parts of a period, rising, each taken whole or left out. joint: for each step of the
-    part, of a group, of which the window holds most. apart: added for each step of every part of a group.
+    parts: disjoint, rising, counted from the period's start, each taken whole or left out. apart: the charge
+    of each step of a part. orders: what each level with noise of a whole stream charges, whatever its parts.
     """
 
-    groups: Sequence[Group]
-    joint: Fraction
+    parts: Sequence[range]
     apart: Fraction = Fraction(0)
+    orders: Sequence[OrderSpend] = ()
 
 
-def groups_with_headroom(
-    groups: Sequence[Group],
-    first_step: int,
-    unit_charge: Fraction,
-    others: Sequence[Spend],
-    window_length: int,
-    most: Fraction,
-) -> tuple[Group, ...]:
-    """Return those groups, in their order, with which no window loses more than `most` (Lemma 13).
-
-    `unit_charge` is for each step of a group's part of which a window holds most. `others` are all spends of
-    other periods within a window, and the other spends of this period.
-    """
-    return layers_with_headroom([Layer(groups, unit_charge)], first_step, others, window_length, most)[0]
-
-
-def layers_with_headroom(
+def parts_with_headroom(
     layers: Sequence[Layer],
     first_step: int,
     others: Sequence[Spend],
     window_length: int,
     most: Fraction,
-) -> tuple[tuple[Group, ...], ...]:
-    """Return `groups_with_headroom` for layers, which may measure the same steps, together.
+) -> tuple[tuple[range, ...], ...]:
+    """Return each layer's parts, in their order, with which no window loses more than `most` (Lemma 13).
 
-    Groups are tried in order of time, of those that begin together the earlier layer's first, each with all
-    taken before, of any layer: a function of recorded outputs and public facts (Lemmas 13 and 16). Exact.
+    `others` are all spends of other periods within a window, and the other spends of this period. Parts are
+    tried in order of time, of those that begin together the earlier layer's first, each with all taken
+    before, of any layer: a function of recorded outputs and public facts (Lemmas 13 and 16b). Exact.
     """
     asked = sorted(
-        ((number, group) for number, layer in enumerate(layers) for group in layer.groups),
-        key=lambda one: (one[1][0].start, one[0]),
+        ((number, part) for number, layer in enumerate(layers) for part in layer.parts),
+        key=lambda one: (one[1].start, one[0]),
     )
     if not asked:
         return tuple(() for _ in layers)
-    first, stop = asked[0][1][0].start, max(group[-1].stop for _, group in asked)
+    first, stop = asked[0][1].start, max(part.stop for _, part in asked)
     starts = range(first_step + first - window_length + 1, first_step + stop)
     spent = charged_to_windows(others, window_length, starts)
-    units = [unit for layer in layers for unit in (layer.joint, layer.apart)]
+    orders = [order for layer in layers for order in layer.orders]
+    units = [*(layer.apart for layer in layers), *(order.unit_charge for order in orders)]
     denominator = math.lcm(*(one.denominator for one in (*units, most, *spent)))
     charged = np.array([int(one * denominator) for one in spent], dtype=object)
-    cap, taken = int(most * denominator), [list[Group]() for _ in layers]
-    for number, group in asked:
-        origin, n_steps = group[0].start, group[-1].stop - group[0].start
-        own = tuple(range(part.start - origin, part.stop - origin) for part in group)
-        touching = slice(origin - first, origin - first + n_steps + window_length - 1)
-        after = charged[touching]
-        for unit, charges in ((layers[number].joint, [own]), (layers[number].apart, [(one,) for one in own])):
-            if unit:
-                counted = _steps_charged(tuple(charges), n_steps, window_length).astype(object)
-                after = after + int(unit * denominator) * counted
+    cap, taken = int(most * denominator), [list[range]() for _ in layers]
+    # what the windows still pay to each level's orders, once
+    whole = [replace(one, parts=(range(first, stop),), longest=stop - first) for one in orders]
+    due = [
+        one.charged(window_length)[0][first : first + len(starts)].astype(object)
+        * int(order.unit_charge * denominator)
+        for one, order in zip(whole, orders, strict=True)
+    ]
+    of_layer = np.repeat(np.arange(len(layers)), [len(layer.orders) for layer in layers])
+    for number, part in asked:
+        place, length = part.start - first, len(part)
+        touching = slice(place, place + length + window_length - 1)
+        rising = np.arange(1, length + window_length)
+        inside = np.minimum(np.minimum(rising, rising[::-1]), min(length, window_length)).astype(object)
+        after = charged[touching] + int(layers[number].apart * denominator) * inside
+        own = [one for one, of in zip(due, of_layer, strict=True) if of == number]
+        for one in own:
+            after = after + one[touching]
         if (after <= cap).all():
             charged[touching] = after
-            taken[number].append(group)
+            taken[number].append(part)
+            for one in own:
+                one[touching] = 0
     return tuple(tuple(one) for one in taken)
 
 
 UNITS = 1000
 """Units that an answer moves: enough that integers lose as real numbers do."""
-
-
-@dataclass(frozen=True)
-class Draws:
-    """The draws of a plan: the epsilon of each, and their average number at a step."""
-
-    epsilon: Fraction
-    a_step: Fraction
 
 
 @dataclass(frozen=True)
@@ -191,19 +110,23 @@ class Horizon:
         if not LEAST_DELTA <= self.delta <= LARGEST_DELTA:
             raise ParameterError(f"delta of Horizon must be a number in [1e-10, 1/10]; got {self.delta}")
 
-    def price(self, draws: Draws, noisier: float = 1.0) -> float:
-        """Return the epsilon at delta of all draws of the span, scales times `noisier` (Lemmas 14, 17)."""
-        number, scale = round(self.n_steps * draws.a_step), UNITS / draws.epsilon * Fraction(noisier)
-        found = composed(frozenset({((UNITS, scale), number)}), frozenset(), float(self.delta))
-        return min(found, float(number * UNITS / scale))
+    def prefers_orders(
+        self, ratio: float, epsilon: Fraction, n_orders: int, n_draws: int, window_length: int
+    ) -> bool:
+        """Return whether noise of a whole stream costs less over the span once it errs as Laplace noise does.
 
+        A window of either costs epsilon: n_draws of Laplace noise, which at the same epsilon errs `ratio`
+        times as much; or one of each order (Lemma 17a).
+        """
+        n_windows = -(-self.n_steps // window_length)
 
-def errs_less(ratio: float, joint: Draws, laplace: Draws, horizon: Horizon | None) -> bool:
-    """Return whether joint noise errs less: at the same epsilon of a window, or at the price of a horizon.
+        def price(each: Fraction, number: int) -> float:
+            scale, delta = Fraction(round_up_to_float(UNITS / each)), float(self.delta)
+            found = composed(frozenset({((UNITS, scale), number)}), frozenset(), delta)
+            return min(found, float(number * each))
 
-    At an equal price it does if it costs less once its scale has grown by `ratio`, with which both err alike.
-    """
-    return ratio > 1.0 and (horizon is None or horizon.price(joint, ratio) < horizon.price(laplace))
+        joint = price(epsilon / n_orders / Fraction(ratio), n_orders * n_windows)
+        return joint < price(epsilon / n_draws, self.n_steps * n_draws // window_length)
 
 
 class WindowBudget:

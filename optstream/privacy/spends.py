@@ -241,6 +241,72 @@ class JointSpend(_PartsSpend):
         return charged, self.unit_charge
 
 
+ORDER_DEFECT = Fraction(1, 2**24)
+"""Epsilon: what the rounded odds of one order cost, once (Lemma 15a)."""
+
+
+@dataclass(frozen=True)
+class OrderSpend(_PartsSpend):
+    """Sums over disjoint parts of a period, measured with the noise of a whole stream (Lemma 15a).
+
+    A window holds at most `n_blocks` blocks, dealt in turn to `orders` orders of noise, each of this scale,
+    which go on from period to period. A window loses the same however many of their blocks it meets:
+
+        orders * (longest * leaves_changed * alpha_units / scale + 2^-24)
+
+    It pays at the draw of the first of them: not here where it holds the step `earlier` steps before the
+    period's first one, or `later` steps after its last one, at which the same orders had a block before this
+    draw; 0 where they had none (Lemma 16b). Windows of more than `window_length` steps cost a multiple. That
+    holds where all changes of one customer in a window move one node of the level (`rules.may_be_ordered`).
+
+    parts: rising and disjoint, not empty, inside the period, each of at most `longest` steps. order: the
+    running index of a step where the orders begin, which names them. Others raise ParameterError.
+    """
+
+    n_steps: int
+    parts: Group
+    scale: Fraction
+    alpha_units: int
+    n_nodes: int
+    longest: int
+    window_length: int
+    n_blocks: int
+    orders: int
+    order: int
+    earlier: int = 0
+    later: int = 0
+    leaves_changed: int = 1
+
+    def __post_init__(self) -> None:
+        self._check_parts(self.parts)
+        for name in ("n_nodes", "longest", "window_length", "n_blocks", "orders"):
+            whole(getattr(self, name), f"{name} of OrderSpend", 1)
+        if min(self.earlier, self.later) < 0 or max(map(len, self.parts), default=0) > self.longest:
+            raise ParameterError(
+                "earlier and later of OrderSpend must be at least 0, and its parts no longer than `longest`"
+            )
+
+    @property
+    def unit_charge(self) -> Fraction:
+        """The price of a window that meets a part."""
+        return self.orders * (self.longest * self.moved / self.scale + ORDER_DEFECT)
+
+    @property
+    def whole_charge(self) -> Fraction:
+        n_windows = -(-self.n_steps // self.window_length)
+        return n_windows * self.unit_charge if self.parts else Fraction(0)
+
+    def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
+        """Return 1 for each window that pays here, or how many of the spend's own windows cover it."""
+        n_windows = self.n_steps + window_length - 1
+        met = _most_of_one_part(self.parts, n_windows, window_length) > 0
+        if self.earlier:
+            met[: max(window_length - self.earlier, 0)] = False
+        if self.later:
+            met[self.n_steps - 1 + self.later :] = False
+        return met * -(-window_length // self.window_length), self.unit_charge
+
+
 @dataclass(frozen=True)
 class GaussianSpend(_PartsSpend):
     """Sums over disjoint parts of a period, each with discrete Gaussian noise of its own, priced in rho.
@@ -330,7 +396,10 @@ def _most_of_one_part(group: Group, n_windows: int, window_length: int) -> NDArr
     """Return the most steps of one part that each window holds, shape (n_windows,)."""
     if all(len(part) == 1 for part in group):
         # many parts, as on every step of a day in minutes: windows end at a step and w - 1 steps after it
-        steps, entered = np.array([part.start for part in group]), np.zeros(n_windows + 1, dtype=np.int64)
+        steps, entered = (
+            np.array([part.start for part in group], dtype=np.int64),
+            np.zeros(n_windows + 1, dtype=np.int64),
+        )
         entered[steps] += 1
         entered[steps + window_length] -= 1
         return (np.cumsum(entered[:-1]) > 0).astype(np.int64)
@@ -350,6 +419,7 @@ KINDS: dict[str, type[Spend]] = {
     "capped": CappedSpend,
     "joint": JointSpend,
     "gaussian": GaussianSpend,
+    "order": OrderSpend,
 }
 
 

@@ -75,6 +75,12 @@ def with_raw(state: State | None, data: bytes) -> State:
         raise ParameterError("these bytes are no raw state that OptStream wrote") from error
 
 
+def with_raw_of(state: State, other: State | None) -> State:
+    """Return a state with the raw entries of another one at their places."""
+    raw = raw_bytes(other)
+    return with_raw(state, raw) if raw else state
+
+
 RAW = "raw state"
 
 

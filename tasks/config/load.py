@@ -86,7 +86,10 @@ REMOVED = {
         "several streams with --config for each. Released streams keep what their manifests state",
     ),
     "mechanism.leaves_per_period": "noise follows stream.unit and input.schema; that a customer's readings "
-    "of a day lie in one leaf, for joint noise, is stream.leaves_per_period",
+    "of any window lie in one leaf, for joint noise, is stream.leaves_per_window",
+    "stream.leaves_per_period": "joint noise now goes on from day to day and needs more: where each "
+    "customer's readings of any window lie in one leaf, also over midnight, say leaves_per_window = 1; "
+    "else leave it out, and levels of several nodes have Laplace noise",
 }
 """Keys, values and tables that an earlier version had, and what to do without them."""
 

@@ -82,8 +82,8 @@ class Stream(Section):
     unit: Literal["customer", "roaming"] = "customer"
     leaves_per_step: Count = 1
     # no Literal[1]: true and 1.0 equal 1, and are no word
-    leaves_per_period: Annotated[int, Field(ge=1, le=1)] | None = Field(
-        None, description="1, where each customer's readings of a day lie in one leaf, or left out"
+    leaves_per_window: Annotated[int, Field(ge=1, le=1)] | None = Field(
+        None, description="1, where each customer's readings of any window lie in one leaf, or left out"
     )
     step: StepLength = Field(description='a length that divides a day, such as "30min" or "1h"')
     time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
@@ -161,8 +161,8 @@ def period_lengths(calendar: Calendar) -> frozenset[int]:
 def _calendar(stream: Stream, features: Mapping[str, Any] | None = None) -> Iterator[str]:
     if stream.unit == "customer" and stream.leaves_per_step != 1:
         yield f'stream.leaves_per_step must be 1 for unit "customer"; got {stream.leaves_per_step}'
-    if stream.unit == "roaming" and stream.leaves_per_period is not None:
-        yield 'stream.leaves_per_period must be left out for unit "roaming", whose devices may move freely'
+    if stream.unit == "roaming" and stream.leaves_per_window is not None:
+        yield 'stream.leaves_per_window must be left out for unit "roaming", whose devices may move freely'
     try:
         # so that no night discovers a day that is not whole steps
         lengths = period_lengths(stream.calendar)
@@ -390,11 +390,11 @@ def _noise(
         yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
     if getattr(mechanism, "noise", None) != "joint":
         return
-    if stream.leaves_per_period is None and any(len(tree.leaves) > 1 for tree in trees):
+    if stream.leaves_per_window is None and any(len(tree.leaves) > 1 for tree in trees):
         yield (
-            'mechanism.noise "joint" at levels of several nodes is for customers whose readings of a day lie '
-            'in one leaf: say so with stream.leaves_per_period = 1, which stream.unit "customer" and '
-            'input.schema "aggregated" allow, or leave noise out for joint noise at levels of one node'
+            'mechanism.noise "joint" at levels of several nodes is for customers whose readings of any '
+            'window lie in one leaf: say so with stream.leaves_per_window = 1, which stream.unit "customer" '
+            'and input.schema "aggregated" allow, or leave noise out for joint noise at levels of one node'
         )
     if sampling is not None and sampling.threshold is not None:
         yield 'mechanism.noise "joint" is for equally spaced points: leave it out, or sampling.threshold'
@@ -665,8 +665,8 @@ def _metered(source: Input, stream: Stream | None = None) -> Iterator[str]:
         return
     if stream is not None and stream.unit == "roaming":
         yield 'input.schema must be "aggregated" for stream.unit "roaming": of two leaves of a row one counts'
-    if stream is not None and stream.leaves_per_period is not None:
-        yield 'stream.leaves_per_period must be left out for input.schema "metered", with rows in any leaf'
+    if stream is not None and stream.leaves_per_window is not None:
+        yield 'stream.leaves_per_window must be left out for input.schema "metered", with rows in any leaf'
     if source.supplier_rounding:
         got = source.supplier_rounding
         yield f'input.supplier_rounding must be left out for input.schema "metered"; got {got}'

@@ -346,8 +346,8 @@ class Settings(Section):
             described["leaves_per_period"] = n_leaves
         if self.counts_known:
             described["counts"] = True
-        if self.stream.leaves_per_period is not None and "declared_leaves" in taken:
-            described["leaves_per_period"] = self.stream.leaves_per_period
+        if self.stream.leaves_per_window is not None and "declared_leaves" in taken:
+            described["leaves_per_window"] = self.stream.leaves_per_window
         described["level_shares"] = [str(share) for share in self.level_shares]
         if self.margin is not None:
             described[MARGIN] = self.margin.name

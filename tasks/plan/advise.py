@@ -21,7 +21,7 @@ from optstream.history.blocks import Blocks
 from optstream.history.prior import TemporalPrior
 from optstream.mechanisms import on_tree
 from optstream.mechanisms.blocks import BETTER, LEAST, MOVES, WORTH_IT, leaves_by_level, misses_unmeasured
-from optstream.privacy import JointSpend
+from optstream.privacy import OrderSpend
 from optstream.stream import AggregationTree, Lattice
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings, load_settings
@@ -125,7 +125,7 @@ def model_level_shares(settings: Settings) -> tuple[Fraction, ...]:
         counts=settings.privacy.counts,
         # these decide the noise: joint noise errs less at the levels that may have it
         period_lengths=settings.period_lengths,
-        declared_leaves=settings.stream.leaves_per_period,
+        declared_leaves=settings.stream.leaves_per_window,
         **settings.mechanism.parameters,
     )
     oldest = settings.dated_hierarchy.periods[0][1]
@@ -228,7 +228,7 @@ class Judge:
             label=choice.label,
             mechanism=settings.mechanism.name,
             level_shares=settings.level_shares,
-            joint_levels=tuple(sorted({one.level for one in spends if isinstance(one, JointSpend)})),
+            joint_levels=tuple(sorted({one.level for one in spends if isinstance(one, OrderSpend)})),
             expected=expected,
             relative=float(np.exp(np.mean([np.log(one.error / one.size) for one in expected if one.size]))),
             warnings=warnings_of(settings, mechanism, expected),

@@ -14,11 +14,12 @@ from pydantic import Field, InstanceOf, PlainSerializer, SerializationInfo
 from optstream.catalogue.documents import Amount, OrAbsent
 from optstream.catalogue.documents import Period as Day
 from optstream.errors import ConfigurationError
-from optstream.noise import joint_variance, simulated_noise
+from optstream.measurement.sums import answer_variances
+from optstream.noise import simulated_noise
 from optstream.privacy import (
     CappedSpend,
     GaussianSpend,
-    JointSpend,
+    OrderSpend,
     PrivacyModel,
     Spend,
     StepSpend,
@@ -222,20 +223,21 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
 def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     """The plan's own scales, in the unit of the readings."""
     joint_over, noise = 1, []
-    if isinstance(spend, JointSpend):  # how many of its answers share noise at most
-        joint_over = max(map(len, spend.groups), default=1)
+    if isinstance(spend, OrderSpend):  # how many answers of a window share noise at most
+        joint_over = spend.n_blocks
     if isinstance(spend, CappedSpend) and not (isinstance(spend.cap, int) and spend.cap > 1):
         # a step that is given only a part of the weight gets more noise
         scales = {"answers, least": spend.scale}
-    elif isinstance(spend, CappedSpend | StepSpend | JointSpend | GaussianSpend):
+    elif isinstance(spend, CappedSpend | StepSpend | OrderSpend | GaussianSpend):
         scales = {"answers": spend.scale}
     else:
         scales = mechanism.by_level[spend.level].period_scales(n_steps)
     for of, exact in scales.items():
         scale = float(exact * mechanism.model.resolution)
-        gaussian = isinstance(spend, GaussianSpend)
-        deviation = scale if gaussian else math.sqrt(joint_variance(scale, joint_over))
-        noise.append(Noise(of=of, scale=scale, deviation=deviation, joint_over=joint_over))
+        variance = 2.0 * scale**2
+        if isinstance(spend, OrderSpend | StepSpend | GaussianSpend):
+            variance = float(answer_variances(spend, 1)[0]) * float(mechanism.model.resolution) ** 2
+        noise.append(Noise(of=of, scale=scale, deviation=math.sqrt(variance), joint_over=joint_over))
     alone = worst_window([spend], mechanism.model.window_length).epsilon
     return Stage(name=spend.stage, epsilon=alone, noise=tuple(noise))
 

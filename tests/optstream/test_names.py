@@ -12,7 +12,7 @@ from optstream import errors, measurement, mechanisms, noise, stream
 STUB = ast.parse(Path(optstream.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
 LEFT_OUT = {
     "measurement": {"measure_points_and_sums"},
-    "noise": {"Order", "discrete_gaussian", "joint_noise", "joint_variance", "order_noise"},
+    "noise": {"Order", "discrete_gaussian", "order_noise"},
     "stream": {
         "BlockSums",
         "FeatureSums",

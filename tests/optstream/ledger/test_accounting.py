@@ -17,7 +17,7 @@ from optstream.mechanisms import Hierarchical, Laplace
 from optstream.privacy import (
     CappedSpend,
     GaussianSpend,
-    JointSpend,
+    OrderSpend,
     PeriodSpend,
     PrivacyModel,
     StepSpend,
@@ -25,7 +25,7 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.privacy.horizon import loss_over
-from optstream.privacy.rules import cut, groups_with_headroom
+from optstream.privacy.rules import Layer, parts_with_headroom
 from optstream.privacy.zero_concentrated import epsilon_of, largest_rho
 from optstream.stream import AggregationTree
 from tests.optstream.ledger.conftest import insert_rows
@@ -309,30 +309,34 @@ def test_a_budget_keeps_one_currency(ledger, publish, reserve, kit, model, own, 
     assert ledger.verify() == []
 
 
-def joint(first_step, groups, n_nodes=1):
-    """A day of four steps with joint noise: in any window of such days it costs epsilon."""
-    return JointSpend(0, "samples", first_step, 4, groups, Fraction(3), 1, n_nodes)
+def joint(first_step, n_nodes=1, **given):
+    """A day of four steps with joint noise: any window of such days costs epsilon, less a little."""
+    parts, order = tuple(range(step, step + 1) for step in range(4)), given.pop("order", first_step)
+    return OrderSpend(
+        0, "samples", first_step, 4, parts, Fraction(2), 1, n_nodes, 1, 5, 5, 1, order, **given,
+    )  # fmt: skip
 
 
-def test_groups_with_no_headroom_near_another_plan_are_left_out(ledger, publish, reserve, kit):
+def test_steps_with_no_headroom_near_another_plan_are_left_out(ledger, publish, reserve, kit):
     """Laplace noise at each step, then joint noise: half a window of each costs more than one of either."""
     ledger.enrol(terms_of(model_of()), kit.now)
-    groups = cut([range(step, step + 1) for step in range(4)], 2)
     publish("a", [replace(STEP, scale=Fraction(5))])
-    whole = joint(4, groups)
+    whole = joint(4)
     with pytest.raises(BudgetError):
         reserve("b", [whole])
     near = ledger.charged_near(Key("load", "b"), range(4, 8))
-    taken = groups_with_headroom(groups, 4, whole.unit_charge, near, 5, Fraction(1))
-    assert taken == groups[1:]
-    publish("b", [joint(4, taken)])
-    publish("c", [joint(8, groups)])
+    (taken,) = parts_with_headroom([Layer(whole.parts, orders=[whole])], 4, near, 5, Fraction(1))
+    assert taken == whole.parts[2:]
+    publish("b", [replace(whole, parts=taken)])
+    publish("c", [joint(8, order=4, earlier=1)])
     assert ledger.worst("people").epsilon <= 1
+    with pytest.raises(BudgetError):  # windows that hold days of two orders pay twice
+        reserve("d", [joint(12)])
     roaming = replace(terms_of(model_of(unit="roaming"), "roaming"), grant="others")
     ledger.enrol(roaming, kit.now)
     with pytest.raises(LedgerError, match="joint noise for 3 nodes, which is priced for customers who stay"):
-        reserve("a", [joint(0, groups, n_nodes=3)], stream="roaming")
-    publish("a", [joint(0, groups)], stream="roaming")
+        reserve("a", [joint(0, n_nodes=3)], stream="roaming")
+    publish("a", [joint(0)], stream="roaming")
     assert ledger.verify() == []
 
 

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.errors import NoiseError, ParameterError
+from optstream.errors import ParameterError
 from optstream.measurement import measure_points_and_sums
 from optstream.measurement.blocks import measure_blocks
+from optstream.measurement.ordered import draw_ordered
 from optstream.measurement.sums import SAMPLES, feature_stage, measure_steps, query_weights
-from optstream.noise import joint_noise, joint_variance, simulated_noise
-from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
-from optstream.privacy.rules import cut
+from optstream.noise import simulated_noise
+from optstream.noise.order import VARIANCES
+from optstream.privacy import OrderSpend, PrivacyModel, StepSpend
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -157,10 +158,9 @@ def test_parts_that_overlap_have_no_price():
 
 
 PARTS = (range(0, 1), range(2, 4), range(4, 5), range(5, 8), range(8, 9))
-GROUPS = (PARTS[:3], PARTS[3:])
-BLOCKS = JointSpend(0, "blocks", 10, 9, GROUPS, Fraction(50), 1, 2)
-STEPS = JointSpend(
-    0, SAMPLES, 10, 9, cut([range(step, step + 1) for step in range(9)], 2), Fraction(50), 1, 2
+BLOCKS = OrderSpend(0, "blocks", 10, 9, PARTS, Fraction(50), 1, 2, 3, 9, 5, 1, 10)
+STEPS = OrderSpend(
+    0, SAMPLES, 10, 9, tuple(range(step, step + 1) for step in range(9)), Fraction(50), 1, 2, 1, 9, 9, 1, 10
 )
 
 
@@ -184,76 +184,41 @@ def period_of(units):
     return PrivatePeriod(np.asarray(units), resolution=Fraction(1), first_step=10)
 
 
-def blocks_of(units, noise, spend=BLOCKS, parts=PARTS):
-    return measure_blocks(period_of(units), parts, spend, noise)
+def blocks_of(units, noise, spend=BLOCKS, parts=PARTS, drawn=BLOCKS):
+    ordered = draw_ordered(drawn, lambda first, n_steps: drawn.parts, None, simulated_noise(1))
+    return measure_blocks(period_of(units), parts, spend, noise, ordered)
 
 
-def steps_of(units, noise, spend=STEPS, positions=tuple(range(9))):
-    return measure_steps(period_of(units), positions, spend, noise)
-
-
-def test_each_sum_gets_its_own_group_of_noise():
+def test_each_sum_gets_its_own_noise_of_the_stream():
     units = np.arange(18).reshape(2, 9)
-    noise = Recording()
-    measured = blocks_of(units, noise)
+    measured = blocks_of(units, simulated_noise(2))
     exact = np.stack([units[:, part.start : part.stop].sum(axis=1) for part in PARTS], axis=1)
-    again = simulated_noise(1)
-    # the group of three of each series, then that of two
-    three, two = joint_noise(again, 50.0, 3, 2), joint_noise(again, 50.0, 2, 2)
-    assert np.array_equal(measured.answers.values[0] - exact, np.hstack([three, two]))
+    drawn = draw_ordered(BLOCKS, lambda first, n_steps: PARTS, None, simulated_noise(1))
+    assert np.array_equal(measured.answers.values[0] - exact, drawn.noise)
     assert measured.spends == (BLOCKS,)
-    assert measured.choices == {"blocks": [[part.start, part.stop] for part in PARTS], "group_sizes": [3, 2]}
-    assert {scale for scale, _ in noise.asked} == {50.0}
-
-
-def test_variances_are_those_of_each_group_and_survive_their_bytes():
-    measured = blocks_of(np.zeros((2, 9), dtype=np.int64), simulated_noise(1))
-    wanted = [joint_variance(50.0, 3)] * 3 + [joint_variance(50.0, 2)] * 2
-    assert measured.answers.variances[0].tolist() == [wanted] * 2
+    assert measured.choices == {"blocks": [[part.start, part.stop] for part in PARTS]}
+    assert measured.answers.variances[0].tolist() == [[VARIANCES[4] * 2500.0]] * 2
     again = Measured.from_bytes(measured.to_bytes())
     assert again.to_bytes() == measured.to_bytes()
     assert again.spends == (BLOCKS,)
-    points = steps_of(np.zeros((2, 9), dtype=np.int64), simulated_noise(1))
-    assert (
-        points.point_variances.tolist()
-        == [[joint_variance(50.0, len(g)) for g in STEPS.groups for _ in g]] * 2
-    )
-
-
-def test_noise_within_a_group_has_one_radius_and_groups_and_series_have_their_own():
-    """4,000 periods of two series. Squares in a group are correlated by more than 0.2, others are not: seven
-    standard errors, 7 / sqrt(4000) = 0.11; false alarm below 1e-11 a pair, 36 pairs a series.
-    """
-    drawn = [steps_of(np.zeros((2, 9), dtype=np.int64), simulated_noise(seed)).points for seed in range(4000)]
-    sizes = np.abs(np.array(drawn).reshape(4000, 18))
-    together = np.corrcoef(np.argsort(np.argsort(sizes, axis=0), axis=0).T)
-    group_of = [number for number, group in enumerate(STEPS.groups) for _ in group]
-    groups = np.array(group_of + [number + 9 for number in group_of])
-    same = groups[:, None] == groups[None, :]
-    off = ~np.eye(18, dtype=bool)
-    assert together[same & off].min() > 0.2
-    assert np.abs(together[~same]).max() < 0.11
 
 
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
-        ({"groups": (PARTS,)}, (*PARTS[:4],)),
-        ({"groups": ((range(0, 1), range(2, 5)), PARTS[3:])}, PARTS),
-        ({"groups": ((range(0, 1), range(2, 3), range(3, 4), range(4, 5)), PARTS[3:])}, PARTS),
-        ({"groups": GROUPS[:1]}, PARTS),
+        ({"parts": PARTS[1:]}, PARTS),
+        ({"parts": (range(0, 1), range(2, 3), *PARTS[2:])}, PARTS),
         ({"first_step": 9}, PARTS),
         ({"scale": Fraction(1, 3)}, PARTS),
         ({"n_nodes": 1}, PARTS),
         ({"n_steps": 12}, PARTS),
+        ({}, PARTS[:2]),
     ],
 )
-def test_a_spend_that_groups_other_parts_is_refused_before_the_draw(changes, parts):
-    """The third says the same steps in smaller parts: a group's charge would be that of a part too small."""
-    noise = Recording()
-    with pytest.raises(ParameterError, match="does not price"):
-        blocks_of(np.ones((2, 9), dtype=np.int64), noise, replace(BLOCKS, **changes), parts)
-    assert noise.asked == []
+def test_a_spend_of_other_parts_and_noise_for_others_are_refused(changes, parts):
+    match = "does not price" if changes else "drawn before the measurement, for its parts"
+    with pytest.raises(ParameterError, match=match):
+        blocks_of(np.ones((2, 9), dtype=np.int64), Recording(), replace(BLOCKS, **changes), parts)
 
 
 def test_laplace_noise_of_a_scale_that_is_no_float_is_refused_before_the_draw():
@@ -272,58 +237,34 @@ def test_laplace_noise_of_a_scale_that_is_no_float_is_refused_before_the_draw():
     )
 
 
-def test_parts_in_smaller_pieces_would_be_charged_too_little():
-    """Why the parts themselves are compared: the weights are the same, the charge is not."""
-    pieces = replace(BLOCKS, groups=((range(0, 1), range(2, 3), range(3, 4), range(4, 5)), PARTS[3:]))
-    assert pieces.weights == BLOCKS.weights
-    assert worst_window([pieces], 9).epsilon < worst_window([BLOCKS], 9).epsilon
-
-
 NATION = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})
 DAY = Feature((range(0, 9),), "day")
 
 
 def of_tree(spends, noise):
+    ordered = {
+        spend.level: draw_ordered(spend, lambda first, n_steps: STEPS.parts, None, noise)
+        for spend in spends
+        if isinstance(spend, OrderSpend)
+    }
     return measure_points_and_sums(
         period_of(np.zeros((2, 9), dtype=np.int64)), NATION, points={0: tuple(range(9)), 1: (0, 3, 8)},
-        features=[DAY], spends=spends, noise=noise,
+        features=[DAY], spends=spends, noise=noise, ordered=ordered,
     )  # fmt: skip
 
 
-def test_joint_points_of_a_root_beside_laplace_points_of_its_leaves_and_sums():
-    """Each node's group has its own noise, and each column its variance."""
+def test_joint_points_of_a_root_and_laplace_points_of_its_leaves_and_sums():
+    """Each level has its own noise, and each column its variance."""
     weights = query_weights([range(step, step + 1) for step in (0, 3, 8)], 9)
     leaves = StepSpend(1, SAMPLES, 10, weights, Fraction(20), 1)
     sums = StepSpend(1, feature_stage(DAY), 10, (1,) * 9, Fraction(30), 1)
     measured = of_tree([replace(STEPS, n_nodes=1), leaves, sums], simulated_noise(1))
-    wanted = [joint_variance(50.0, len(group)) for group in STEPS.groups for _ in group]
-    assert measured.point_variances[0].tolist() == wanted
+    assert measured.point_variances[0].tolist() == [VARIANCES[8] * 2500.0] * 9
     assert measured.point_variances[1:, [0, 3, 8]].tolist() == [[800.0] * 3] * 2
     assert measured.answers.variances[0].tolist() == [[np.inf], [1800.0], [1800.0]]
 
 
-@pytest.mark.parametrize(
-    ("spend", "message"),
-    [
-        (
-            JointSpend(0, feature_stage(DAY), 10, 9, ((range(0, 9),),), Fraction(50), 1, 1),
-            "noise of their own",
-        ),
-        (replace(STEPS, level=1), "does not price"),
-        (STEPS, "does not price"),
-    ],
-)
-def test_joint_noise_of_a_feature_or_of_other_points_is_refused(spend, message):
-    noise = Recording()
-    with pytest.raises(ParameterError, match=message):
-        of_tree([spend], noise)
-    assert noise.asked == []
-
-
-def test_a_group_that_cannot_be_drawn_is_refused_before_the_draw():
-    """The larger group is too large for the scale, the smaller one is not: neither is drawn."""
-    noise = Recording()
-    small = replace(BLOCKS, scale=Fraction(1, 2))
-    with pytest.raises(NoiseError, match="reject most radii"):
-        blocks_of(np.ones((2, 9), dtype=np.int64), noise, small)
-    assert noise.asked == []
+@pytest.mark.parametrize("spend", [replace(STEPS, level=1, parts=STEPS.parts[1:]), STEPS])
+def test_joint_noise_of_other_points_is_refused(spend):
+    with pytest.raises(ParameterError, match="does not price"):
+        of_tree([spend], simulated_noise(1))

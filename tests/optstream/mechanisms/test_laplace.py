@@ -1,7 +1,6 @@
-"""Laplace with independent and with joint noise: no window above epsilon, who may have which, bit by bit."""
+"""Independent and joint noise: who may have which, bit by bit, and next to days of another plan."""
 
 import hashlib
-from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
@@ -18,58 +17,16 @@ from optstream.mechanisms import (
     OptStream,
     Uniform,
 )
-from optstream.mechanisms.joint_groups import JointGroups
 from optstream.noise import simulated_noise
-from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
+from optstream.privacy import OrderSpend, PrivacyModel, StepSpend, worst_window
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
-from tests.optstream.mechanisms.planned_days import plans
 
 MODEL, HALF_HOURS = PrivacyModel("1", 48, 1), (46, 48, 50)
 
 
 def joint(model=MODEL, lengths=HALF_HOURS, n_nodes=1, **more):
     return Laplace(model, "joint", lengths, n_nodes, **more)
-
-
-# what a window costs
-
-
-@pytest.mark.parametrize("window_length", [1, 2, 3, 5, 8, 13])
-def test_no_window_costs_more_than_the_plan_says_over_days_in_any_order(window_length):
-    lengths, random = (3, 4, 5), Random(7)
-    mechanism = joint(PrivacyModel("1", window_length, 1), lengths)
-    assert mechanism.epsilon <= 1
-    dearest = 0
-    for _ in range(20):
-        days = [random.choice([*lengths, -1, -3]) for _ in range(12)]
-        spends = plans(mechanism, days, random.randrange(100))
-        if spends:
-            dearest = max(dearest, worst_window(spends, window_length).epsilon)
-    assert dearest == mechanism.epsilon, "and some order costs all of it"
-
-
-class WithRest(JointGroups):
-    def of(self, steps):
-        parts = [range(step, step + 1) for step in steps]
-        return tuple(tuple(parts[at : at + self.least]) for at in range(0, len(parts), self.least))
-
-
-@pytest.mark.parametrize("broken", ["a group for the rest", "one group too few is charged"])
-def test_broken_twins_cost_more_than_they_say(broken):
-    """A day of 46 in eights with a rest of six; and a window that is said to meet six groups of 48 / 8."""
-
-    class Twin(Laplace):
-        @property
-        def joint_groups(self):
-            if broken == "one group too few is charged":
-                return replace(super().joint_groups, worst=super().joint_groups.worst - 1)
-            return WithRest(8, 7, 0, 0)
-
-    twin = Twin(MODEL, "joint", HALF_HOURS, 1)
-    assert twin.epsilon <= 1
-    assert worst_window(plans(twin, [48, 46, 48, 46, 46, 48]), 48).epsilon > 1
-    assert worst_window(plans(joint(), [48, 46, 48, 46, 46, 48]), 48).epsilon <= 1
 
 
 # what is drawn
@@ -159,7 +116,7 @@ ON_TREE = pytest.mark.parametrize("make", [laplace_tree, points_tree, informed_t
 def test_noise_is_joint_only_where_a_lemma_allows_it(make, unit, n_nodes, declared, has_it):
     model = PrivacyModel("1", 48, 1, unit=unit)
     (spend,) = make(model, None, n_nodes=n_nodes, declared_leaves=declared).plan(48)
-    assert isinstance(spend, JointSpend) == has_it
+    assert isinstance(spend, OrderSpend) == has_it
     if has_it:
         assert (spend.n_nodes, spend.leaves_changed) == (n_nodes, 1)
     else:
@@ -173,25 +130,27 @@ def test_a_tree_has_it_at_the_root_and_where_the_operator_says_that_customers_st
         (declared, spend.level)
         for declared in (None, 1)
         for spend in make(None, declared).plan(48)
-        if isinstance(spend, JointSpend)
+        if isinstance(spend, OrderSpend)
     }
     assert joint == {(None, 0), (1, 0), (1, 1)}
     mechanism = make(None, 1)
     assert mechanism.reads_spends
-    assert mechanism.adaptive == (make is informed_tree)
+    assert mechanism.adaptive
     release = mechanism.release(np.full((2, 48), 1e5), noise=simulated_noise(2))
     assert release.epsilon_alone <= release.epsilon <= 1
     assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
 
 
-def drawn(mechanism, n_days, first_day=0, spends=()):
-    """Days in a row, each knowing all spends before it."""
+def drawn(mechanism, n_days=0, first_step=0, spends=(), days=()):
+    """Days in a row, each knowing all spends before it; negative ones pass."""
     found, known, state = [], list(spends), None
-    for day in range(first_day, first_day + n_days):
-        state = mechanism.recall(known, state)
-        noise, step = simulated_noise(day), 48 * day
-        found.append(mechanism.measure(np.full((2, 48), 1e5), noise=noise, first_step=step, state=state))
-        state, known = found[-1].state, [*known, *found[-1].spends]
+    for n_steps in days or [48] * n_days:
+        if n_steps > 0:
+            state = mechanism.recall(known, state)
+            noise, values = simulated_noise(first_step), np.full((2, n_steps), 1e5)
+            found.append(mechanism.measure(values, noise=noise, first_step=first_step, state=state))
+            state, known = found[-1].state, [*known, *found[-1].spends]
+        first_step += abs(n_steps)
     return found
 
 
@@ -205,7 +164,7 @@ BEFORE = {
     "independent": lambda: informed_tree("laplace"),
     "longer blocks": lambda: informed_tree(blocks=(6, 4)),
     "root first": lambda: informed_tree(shares=["9/10", "1/10"]),
-    "few": lambda: informed_tree(blocks=(2, 4), group_size=2),
+    "few": lambda: informed_tree(blocks=(2, 4)),
 }
 
 
@@ -218,13 +177,14 @@ PAIRS = [
 
 @pytest.mark.parametrize(("make", "before", "declared"), PAIRS)
 def test_after_another_plan_no_window_loses_more(make, before, declared):
-    """Groups are left out, and the days go on: within two days all that is planned is measured again."""
+    """Blocks are left out, and the days go on: within three all that is planned is measured again."""
     mechanism = make(None, declared)
     for n_before in (1, 2):
         first = spends_of(drawn(BEFORE[before](), n_before))
-        second = drawn(mechanism, 3, n_before, first)
+        second = drawn(mechanism, 4, 48 * n_before, first)
         assert worst_window([*first, *spends_of(second)], 48).epsilon <= 1
-        assert second[2].spends == mechanism.plan(48, 48 * (n_before + 2))
+        planned = mechanism.plan(48, 48 * (n_before + 3))
+        assert [one.weights for one in second[3].spends] == [one.weights for one in planned]
         assert np.isfinite(mechanism.estimate(second[0]).values).all()
 
 
@@ -234,31 +194,11 @@ def test_without_what_was_spent_a_change_of_plan_breaks_it(make):
     assert any(worst_window([*BEFORE[one]().plan(48, 0), *full], 48).epsilon > 1 for one in BEFORE)
 
 
-@pytest.mark.parametrize("make", [lambda **given: laplace(n_nodes=1, **given), points_tree])
-def test_the_plans_own_days_need_no_state_in_any_order(make):
-    mechanism = make()
-    own = plans(mechanism, [48, -48, 48])
-    joint = next(spend for spend in own if isinstance(spend, JointSpend))
-    for known in ([], own, [replace(joint, groups=joint.groups[1:])]):
-        assert mechanism.recall(known) is None
-    for other in (
-        replace(joint, scale=joint.scale / 2),
-        replace(joint, groups=tuple((part,) for part in joint.parts)),
-        make(noise="laplace").plan(48)[0],
-    ):
-        assert mechanism.recall([other]) is not None
+@SERIES
+def test_a_state_of_another_mechanism_and_noise_for_no_nodes_are_refused(make):
+    mechanism = make(n_nodes=1)
     with pytest.raises(ParameterError, match=f"state of {type(mechanism).__name__}"):
         mechanism.plan(48, 0, {"mechanism": "Sample"})
-
-
-@SERIES
-def test_periods_of_other_lengths_are_refused_and_so_is_step_by_step(make):
-    mechanism = make(n_nodes=1)
-    for n_steps in (1, 47, 96):
-        with pytest.raises(ParameterError, match=f"46, 48, 50, and this period has {n_steps} steps"):
-            mechanism.plan(n_steps)
-    with pytest.raises(ParameterError, match="step by step there is"):
-        mechanism.step(mechanism.start(), 3.0, noise=simulated_noise(1))
     with pytest.raises(ParameterError, match=f"n_nodes of {type(mechanism).__name__} must be given"):
         make().plan(48)
 
@@ -268,6 +208,7 @@ def test_weeks_of_all_lengths_cost_all_of_epsilon_and_no_more(make):
     mechanism, random = make(), Random(3)
     for _ in range(4):
         days = [random.choice([46, 48, 48, 50, -5, -48]) for _ in range(8)]
-        assert worst_window(plans(mechanism, [48, *days], random.randrange(48)), 48).epsilon <= 1
-    cost = worst_window(plans(mechanism, [48, 46, 48, 50, 48, 48] * 8, 17), 48).epsilon
-    assert 1 - Fraction(1, 10**9) < cost <= mechanism.epsilon <= 1
+        spends = spends_of(drawn(mechanism, days=[48, *days], first_step=random.randrange(48)))
+        assert worst_window(spends, 48).epsilon <= 1
+    spends = spends_of(drawn(mechanism, days=[48, 46, 48, 50, 48, 48] * 2, first_step=17))
+    assert 1 - Fraction(1, 10**9) < worst_window(spends, 48).epsilon <= mechanism.epsilon <= 1

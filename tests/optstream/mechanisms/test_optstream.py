@@ -12,7 +12,7 @@ from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
-from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, StepSpend, worst_window
+from optstream.privacy import OrderSpend, PeriodSpend, PrivacyModel, StepSpend, worst_window
 from optstream.privacy.amendment import repriced
 from optstream.stream import AggregationTree, Feature
 from studies.points import error_bound, suggest_n_samples
@@ -247,35 +247,27 @@ def joint(model=MODEL, n_steps=48, **changes):
 def test_points_have_joint_noise_and_sums_have_not():
     mechanism = joint()
     assert mechanism.reads_spends
-    assert not mechanism.adaptive
+    assert mechanism.adaptive
     assert [(spend.level, spend.stage, type(spend)) for spend in mechanism.plan(48)] == [
-        (0, SAMPLES, JointSpend), (0, "feature parts", StepSpend),
-        (1, SAMPLES, JointSpend), (1, "feature parts", StepSpend),
+        (0, SAMPLES, OrderSpend), (0, "feature parts", StepSpend),
+        (1, SAMPLES, OrderSpend), (1, "feature parts", StepSpend),
     ]  # fmt: skip
     assert [spend.n_nodes for spend in mechanism.plan(48)[::2]] == [1, 2]
-    # ten points in threes meet four groups of a window
-    groups = mechanism.levels[0].groups
-    assert (groups.least, groups.worst) == (3, 4)
-    assert groups.error < 10
+    assert mechanism.levels[0].order_terms.orders == 1
     release = mechanism.release(np.full((2, 48), 1e6), noise=simulated_noise(4))
     assert release.spends == mechanism.plan(48)
     assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
     assert release.noise_standard_errors.min() > 0
 
 
-def test_a_period_with_fewer_points_than_a_group_is_refused():
-    with pytest.raises(ParameterError, match="cannot be cut into groups of 3"):
-        joint(features=[]).plan(6, 7)
-
-
-def test_a_plan_of_the_same_scale_for_larger_changes_is_not_its_own():
-    """An amendment to half of alpha and six tenths of epsilon: what days before cost is never divided."""
+def test_after_an_amendment_the_plan_before_leaves_no_headroom_and_nothing_goes_on():
+    """To half of alpha and six tenths of epsilon: what days before cost is never divided."""
     wide, narrow = PrivacyModel("1", 48, 1), PrivacyModel("0.6", 48, "1/2")
     before, after = joint(wide), joint(narrow)
-    spends = [repriced(spend, wide, narrow) for spend in before.plan(48)]
-    assert all(old.scale >= new.scale for old, new in zip(spends, after.plan(48, 48), strict=True))
-    alike = [spend for spend in spends if isinstance(spend, JointSpend)]
-    for spend in (alike[0], next(spend for spend in spends if isinstance(spend, StepSpend))):
-        assert after.recall([spend]) is not None
-    first, full = (plan[0] for plan in (after.plan(48, 48, after.recall(alike)), after.plan(48, 48)))
-    assert len(first.groups) < len(full.groups), "what days before leave no headroom for"
+    measured = before.measure(np.zeros((2, 48)), noise=simulated_noise(1))
+    spends = [repriced(spend, wide, narrow) for spend in measured.spends]
+    plan = after.plan(48, 48, after.recall(spends, measured.state))
+    points = [spend for spend in plan if isinstance(spend, OrderSpend)]
+    assert all(spend.order == 48 and not spend.earlier for spend in points)
+    full = after.plan(48, 48)
+    assert len(points[0].parts) < len(full[0].parts), "what days before leave no headroom for"

@@ -151,8 +151,7 @@ WRONG = {
         ({"noise": "gaussian"}, 'noise must be "joint" or "laplace", or be left out'),
         ({"n_nodes": 2}, r"on a level of 2 nodes is for customers whose .* one leaf: say so"),
         ({"n_nodes": 2, "declared_leaves": 2}, "on a level of 2 nodes is for customers"),
-        ({"period_lengths": (1, 48)}, "needs two measurements or more in every period.* have 1 steps"),
-        ({"model": UNITS}, "a quarter of a group's measurements"),
+        ({"model": PrivacyModel("1", 1, 1)}, "needs two measurements or more in a window"),
         ({"model": PrivacyModel("1e-18", 48, 1)}, "larger epsilon or a coarser resolution"),
         ({"period_lengths": ()}, "period_lengths must have at least one length"),
         ({"period_lengths": (48, 0)}, "each of period_lengths must be an integer of at least 1"),
@@ -162,21 +161,14 @@ WRONG = {
     joint_points: [
         ({"declared_leaves": None}, "on a level of 2 nodes is for customers whose"),
         ({"sampling": L1Sampling(10, "1"), "features": []}, "is for equally spaced points"),
-        (
-            {"sampling": EquallySpaced(2), "period_lengths": (20, 48), "features": []},
-            "two measurements or more",
-        ),
         ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),
         ({"period_lengths": (0,)}, "each of period_lengths"),
     ],
     joint_blocks: [
         ({"n_nodes": 2}, r"on a level of 2 nodes is for customers whose .* one leaf: say so"),
-        ({"n_blocks": 1, "block_length": 4}, "needs two measurements or more in every .* n_blocks is 1"),
-        ({"model": UNITS}, "a quarter of a group's measurements"),
+        ({"n_blocks": 1, "block_length": 4}, "needs two measurements or more in a window"),
         ({"period_lengths": ()}, "period_lengths must have at least one length"),
         ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),
-        ({"group_size": 1}, "group_size of HistoryInformed must be greater than 1; got 1"),
-        ({"group_size": 2.5}, "group_size of HistoryInformed must be exact"),
     ],
     **{
         share_of(kind): [

@@ -15,7 +15,7 @@ from scipy import stats
 from optstream.errors import NoiseError
 from optstream.measurement.grouping import ON_DEVIATION
 from optstream.mechanisms import base
-from optstream.noise import discrete_gaussian, joint_noise, secure_noise, simulated_noise
+from optstream.noise import Order, discrete_gaussian, order_noise, secure_noise, simulated_noise
 from optstream.noise.secure import SecureNoise
 from optstream.noise.source import LARGEST_SCALE
 
@@ -144,9 +144,9 @@ def test_a_forked_process_draws_other_noise():
     [
         lambda source: source.discrete_laplace(10.0, (1,)),
         lambda source: source.uniform_below(np.array([7])),
-        lambda source: joint_noise(source, 10.0, 2, 1),
+        lambda source: order_noise(source, 1, [Order(10.0, 2)])[0],
     ],
-    ids=["laplace", "uniform", "joint"],
+    ids=["laplace", "uniform", "order"],
 )
 def test_a_forked_process_may_not_draw_by_the_same_seed(draw):
     source = simulated_noise(20160201)

@@ -15,7 +15,8 @@ from scipy import stats
 
 from optstream.errors import NoiseError
 from optstream.noise import order, secure_noise, simulated_noise
-from optstream.noise.order import DEFECT, MOST_BLOCKS, Order, order_noise, order_table
+from optstream.noise.order import MOST_BLOCKS, Order, order_noise, order_table
+from optstream.privacy.spends import ORDER_DEFECT
 
 FALSE_ALARM = 1e-9
 
@@ -59,7 +60,7 @@ def test_rounded_weights_cost_less_than_is_charged(window):
     growth = grown.astype(np.longdouble) / weights
     low, high = int(growth.argmin()), int(growth.argmax())
     spread = Fraction(int(grown[high]), int(weights[high])) / Fraction(int(grown[low]), int(weights[low])) - 1
-    assert 2 * (spread + Fraction(1, 2**60)) * (MOST_BLOCKS + window) < DEFECT
+    assert 2 * (spread + Fraction(1, 2**60)) * (MOST_BLOCKS + window) < ORDER_DEFECT
 
 
 def test_each_next_block_has_exactly_its_weight():

@@ -6,6 +6,7 @@ from functools import reduce
 from itertools import combinations_with_replacement, product
 from math import exp
 
+import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
@@ -341,3 +342,48 @@ def test_a_span_of_two_currencies_is_refused():
         lost_over(mixed)
     with pytest.raises(ParameterError, match="never added up"):
         loss_of_days([[one] for one in mixed], 1, DELTA, window=None)
+
+
+# Lemma 17a: noise of a whole stream over a span, against the densities themselves on a grid.
+
+
+def phi(values, window):
+    """The largest sum of sizes over chains of blocks no two of which share a window, (...,)."""
+    sums = []
+    for block, value in enumerate(values):
+        before = [sums[earlier] for earlier in range(block - window + 1)]
+        sums.append(np.abs(value) + (reduce(np.maximum, before) if before else 0))
+    return reduce(np.maximum, sums)
+
+
+@pytest.mark.parametrize(
+    ("window", "moved", "n_windows"), [(2, (1, 1, 1), 2), (1, (1, 1), 2), (2, (1, 1), 1)]
+)
+def test_blocks_of_k_windows_are_told_apart_no_better_than_k_laplace_draws(window, moved, n_windows):
+    """Densities proportional to exp(-Phi / b) on a grid of b / 8: a window's blocks move by b each.
+
+    A twin that counts a draw too few is far below; the grid itself errs by less than 1e-4.
+    """
+    scale, reach = 8, 8 * 13
+    axis = np.arange(-reach, reach + 1)
+    grid = np.meshgrid(*[axis] * len(moved), indexing="ij", sparse=True)
+    one = np.exp(-phi(grid, window) / scale)
+    other = np.exp(-phi([at - scale * by for at, by in zip(grid, moved, strict=True)], window) / scale)
+    laplace = np.exp(-np.abs(axis) / scale)
+    pair = laplace / laplace.sum(), np.exp(-np.abs(axis - scale) / scale) / laplace.sum()
+
+    def delta(p, q, epsilon):
+        return float(np.maximum(p - np.exp(epsilon) * q, 0).sum())
+
+    def draws(number, epsilon):
+        p, q = np.ones(1), np.ones(1)
+        for _ in range(number):
+            p, q = np.multiply.outer(p, pair[0]), np.multiply.outer(q, pair[1])
+        return delta(p, q, epsilon)
+
+    total = one.sum()
+    for epsilon in (0.25, 0.75, 1.5):
+        found = delta(one / total, other / total, epsilon)
+        assert found <= draws(n_windows, epsilon) + 1e-4
+        if n_windows > 1:
+            assert found > draws(n_windows - 1, epsilon) + 0.01, "the twin"

@@ -1,42 +1,41 @@
-"""Public rules: Lemma 16 for joint noise, headroom, the choice of noise by a span's price, publications."""
+"""Public rules: Lemmas 16 and 16b for joint noise, headroom, noise by a span's price, publications."""
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
-from math import ceil, prod
+from itertools import pairwise, product
+from math import prod
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optstream.errors import ParameterError
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
 from optstream.mechanisms.history_informed import tree_figures
+from optstream.noise import simulated_noise
 from optstream.privacy import (
     CappedSpend,
     JointSpend,
+    OrderSpend,
     PeriodSpend,
     PrivacyModel,
     StepSpend,
     charged_to_windows,
     worst_window,
 )
+from optstream.privacy.accountant import composed
 from optstream.privacy.amendment import repriced
 from optstream.privacy.horizon import loss_over
 from optstream.privacy.rules import (
     Absorption,
-    Draws,
     Halving,
     Horizon,
     Layer,
     WindowBudget,
-    cut,
-    errs_less,
     grains_of,
-    groups_with_headroom,
-    layers_with_headroom,
-    may_be_joint,
-    worst_sum,
+    may_be_ordered,
+    parts_with_headroom,
 )
 from optstream.privacy.spends import groups_from_document
 from optstream.stream import AggregationTree
@@ -50,6 +49,13 @@ def steps(n):
 
 def joint(first_step, n_steps, groups, scale=Fraction(1), alpha_units=1):
     return JointSpend(0, "blocks", first_step, n_steps, tuple(groups), scale, alpha_units, 2)
+
+
+def cut(parts, least):
+    """In as many nearly equal groups as hold at least so many each, as earlier versions did."""
+    n_groups = len(parts) // least
+    borders = [number * len(parts) // n_groups for number in range(n_groups + 1)]
+    return tuple(tuple(parts[start:stop]) for start, stop in pairwise(borders))
 
 
 def history(lengths, least, parts_of=lambda first_step, n_steps: steps(n_steps)):
@@ -125,84 +131,11 @@ def test_one_who_changes_leaf_inside_a_group_pays_in_each_leaf():
     assert in_two_leaves == 2 > charged
     customer, roaming = (PrivacyModel(1, 2, 1, 1, unit=unit) for unit in ("customer", "roaming"))
     assert worst_window([repriced(spend, customer, roaming)], 2).epsilon >= in_two_leaves
-    assert may_be_joint(customer, 1, None)
-    assert may_be_joint(roaming, 1, None)
-    assert may_be_joint(customer, 2, 1)
-    assert not any(may_be_joint(customer, 2, leaves) for leaves in (None, 2, 12))
-    assert not any(may_be_joint(roaming, 2, leaves) for leaves in (None, 1, 2))
-
-
-# how many groups a window meets
-
-
-def formula(n_measured, least):
-    return (n_measured - 2) // least + 2 if n_measured > 1 else 1
-
-
-@pytest.mark.parametrize(
-    ("n_parts", "least", "sizes"),
-    [(46, 8, [9, 9, 9, 9, 10]), (48, 8, [8] * 6), (50, 8, [8, 8, 8, 8, 9, 9]), (7, 4, [7]), (0, 3, [])],
-)
-def test_a_day_is_cut_into_nearly_equal_groups(n_parts, least, sizes):
-    groups = cut(steps(n_parts), least)
-    assert sorted(map(len, groups)) == sizes
-    assert [part for group in groups for part in group] == steps(n_parts)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data(), st.integers(1, 9))
-def test_the_worst_sum_is_that_of_every_order_of_days(data, window_length):
-    """By brute force over all sequences of three layouts at most, with gaps, that a window can meet."""
-    layouts = []
-    for _ in range(data.draw(st.integers(1, 2))):
-        n_steps = data.draw(st.integers(2, 5))
-        borders = data.draw(
-            st.lists(st.integers(0, n_steps), min_size=2, max_size=6, unique=True).map(sorted)
-        )
-        parts = [range(*ends) for ends in zip(borders[::2], borders[1::2], strict=False)]
-        layouts.append((n_steps, cut(parts, data.draw(st.integers(1, len(parts))))))
-    shortest = min(n_steps for n_steps, _ in layouts)
-    worst = 0
-    for sequence in product(layouts, repeat=min(ceil((window_length - 2) / shortest) + 2, 5)):
-        for gap in (0, 1):
-            spends, at = [], 0
-            for n_steps, groups in sequence:
-                spends.append(joint(at, n_steps, groups))
-                at += n_steps + gap
-            worst = max(worst, worst_window(spends, window_length).epsilon)
-    assert worst_sum(layouts, window_length) == worst
-
-
-def test_the_worst_sum_of_days_of_all_lengths_is_the_lemmas():
-    days = [(n_steps, cut(steps(n_steps), 8)) for n_steps in (46, 48, 50)]
-    assert worst_sum(days, 48) == formula(48, 8) == 7
-
-
-# headroom: whole groups
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data(), st.integers(1, 8), st.fractions("1/2", 4, max_denominator=4))
-def test_groups_are_taken_whole_and_no_window_exceeds_its_limit(data, window_length, most):
-    groups = cut(steps(data.draw(st.integers(3, 8))), data.draw(st.integers(1, 3)))
-    n_steps = groups[-1][-1].stop
-    weights = st.lists(st.integers(0, 1), min_size=5, max_size=5)
-    others = [
-        StepSpend(0, "samples", 20 - 5, tuple(data.draw(weights)), Fraction(3), 1),
-        StepSpend(0, "samples", 20 + n_steps, tuple(data.draw(weights)), Fraction(3), 1),
-    ]
-    if worst_window(others, window_length).epsilon > most:
-        return
-    unit = Fraction(1, 2)
-    taken = groups_with_headroom(groups, 20, unit, others, window_length, most)
-    assert set(taken) <= set(groups)
-    spends = [*others, joint(20, n_steps, taken, 1 / unit)]
-    assert worst_window(spends, window_length).epsilon <= most
-    # the first that was left out has no headroom after those before it
-    for left in [group for group in groups if group not in taken][:1]:
-        before = [group for group in taken if group[0].start < left[0].start]
-        tried = [*others, joint(20, n_steps, [*before, left], 1 / unit)]
-        assert worst_window(tried, window_length).epsilon > most
+    assert may_be_ordered(customer, 1, None)
+    assert may_be_ordered(roaming, 1, None)
+    assert may_be_ordered(customer, 2, 1)
+    assert not any(may_be_ordered(customer, 2, leaves) for leaves in (None, 2, 12))
+    assert not any(may_be_ordered(roaming, 2, leaves) for leaves in (None, 1, 2))
 
 
 # what is refused
@@ -269,15 +202,15 @@ def test_no_window_exceeds_its_limit_and_what_is_left_out_has_no_headroom(case):
     n_steps, layers, others, window_length = case
     if lost(others, window_length) > MOST:
         return
-    groups = [Layer([(part,) for part in parts], unit) for parts, unit in layers]
-    found = layers_with_headroom(groups, AT, others, window_length, MOST)
+    asked = [Layer(parts, unit) for parts, unit in layers]
+    found = parts_with_headroom(asked, AT, others, window_length, MOST)
     order = sorted((part.start, number, part) for number, (parts, _) in enumerate(layers) for part in parts)
     spends, wanted = list(others), [[] for _ in layers]
     for _, number, part in order:
         tried = spent([part], AT, n_steps, layers[number][1])
         if lost([*spends, tried], window_length) <= MOST:
             spends.append(tried)
-            wanted[number].append((part,))
+            wanted[number].append(part)
     assert [list(one) for one in found] == wanted
     assert worst_window(spends, window_length).epsilon <= MOST
 
@@ -286,14 +219,13 @@ def test_two_layers_that_each_have_headroom_and_together_none():
     """The broken twin asks for each layer by itself: both are taken, and a window loses 7/6."""
     dense, small = ([range(0, 1), range(2, 3)], Fraction(1, 3)), ([range(1, 3)], Fraction(1, 4))
     others = [StepSpend(0, "samples", AT - 1, (1,), Fraction(3), 1)]
-    layers = [Layer([(part,) for part in parts], unit) for parts, unit in (dense, small)]
-    together = layers_with_headroom(layers, AT, others, 4, MOST)
-    alone = [groups_with_headroom(one.groups, AT, one.joint, others, 4, MOST) for one in layers]
+    layers = [Layer(parts, unit) for parts, unit in (dense, small)]
+    together = parts_with_headroom(layers, AT, others, 4, MOST)
+    alone = [parts_with_headroom([one], AT, others, 4, MOST)[0] for one in layers]
     assert [len(one) for one in alone] == [2, 1]
 
     def costs(chosen):
-        parts = [[part for (part,) in groups] for groups in chosen]
-        plans = [spent(one, AT, 3, unit) for one, (_, unit) in zip(parts, (dense, small), strict=True)]
+        plans = [spent(one, AT, 3, unit) for one, (_, unit) in zip(chosen, (dense, small), strict=True)]
         return lost([*others, *plans], 4)
 
     assert costs(alone) > MOST
@@ -301,7 +233,74 @@ def test_two_layers_that_each_have_headroom_and_together_none():
     assert sum(map(len, together)) == 2
 
 
-# Joint or Laplace noise by the price of a span: the same answer as a search for the scale of equal price.
+# Noise of a whole stream: what a window is charged (Lemma 16b), headroom, and the price of a span.
+
+
+def order(first_step, n_steps, parts, **given):
+    given = {"n_blocks": 3, "orders": 1, "order": 0} | given
+    return OrderSpend(
+        0, "blocks", first_step, n_steps, tuple(parts), Fraction(8), 2, 1, 2, given.pop("window_length", 5),
+        **given,
+    )  # fmt: skip
+
+
+def test_a_window_pays_once_for_the_orders_that_it_meets_and_a_longer_one_for_each_of_its_windows():
+    """By a look at each window, for parts, claims and lengths of all kinds."""
+    for parts in ([], [range(1, 3)], [range(0, 1), range(4, 6)]):
+        for earlier, later, window in product((0, 1, 4), (0, 1, 3), (2, 5, 6, 11)):
+            spend = order(20, 7, parts, earlier=earlier, later=later)
+            units, price = spend.charged(window)
+            assert price == Fraction(2 * 2, 8) + Fraction(1, 2**24) == spend.unit_charge
+            claimed = {20 - earlier} if earlier else set()
+            claimed |= {26 + later} if later else set()
+            for number, charged in enumerate(units.tolist()):
+                held = set(range(20 + number - window + 1, 20 + number + 1))
+                meets = any(20 + step in held for part in parts for step in part)
+                assert charged == (-(-window // 5) if meets and not held & claimed else 0)
+    assert order(0, 11, [range(0, 1)], orders=2).whole_charge == 3 * 2 * (Fraction(1, 2) + Fraction(1, 2**24))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"n_blocks": 0}, {"orders": 0}, {"earlier": -1}, {"later": -1}, {"window_length": 0},
+    ],
+)  # fmt: skip
+def test_spends_of_orders_that_cannot_be_are_refused(wrong):
+    with pytest.raises(ParameterError, match="of OrderSpend"):
+        order(0, 7, [range(0, 2)], **wrong)
+    with pytest.raises(ParameterError, match="no longer than"):
+        order(0, 7, [range(0, 3)])
+
+
+def test_a_customer_who_may_now_move_pays_for_each_step_of_each_leaf():
+    """A step that moves two leaves' blocks meets two orders, and the price was of one."""
+    spend = replace(order(0, 7, [range(0, 2), range(4, 6)]), n_nodes=2)
+    customer, roaming = (PrivacyModel(1, 5, 2, 1, unit=unit) for unit in ("customer", "roaming"))
+    moved = repriced(spend, customer, roaming)
+    assert moved.unit_charge == Fraction(2, 8) + Fraction(1, 2**24)
+    assert moved.weights == (1, 1, 0, 0, 1, 1, 0)
+    assert repriced(replace(spend, n_nodes=1), customer, roaming).unit_charge == spend.unit_charge
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.integers(0, 6), st.integers(0, 6))
+def test_headroom_counts_a_windows_orders_once_and_the_night_befores_not_at_all(case, earlier, later):
+    n_steps, layers, others, window_length = case
+    if lost(others, window_length) > MOST:
+        return
+    parts, unit = layers[0]
+    mine = OrderSpend(
+        0, "blocks", AT, n_steps, (), Fraction(8), 2, 1, 9, window_length, 3, 1, AT, earlier, later
+    )
+    (found,) = parts_with_headroom([Layer(parts, unit, [mine])], AT, others, window_length, MOST)
+    taken, wanted = list(others), []
+    for part in parts:
+        tried = [spent([*wanted, part], AT, n_steps, unit), replace(mine, parts=(*wanted, part))]
+        if worst_window([*taken, *tried], window_length).epsilon <= MOST:
+            wanted.append(part)
+    assert list(found) == wanted
+
 
 WINDOW, DELTA = 48, Fraction(1, 10**6)
 
@@ -315,63 +314,55 @@ def span(days):
     return Horizon(WINDOW * days, DELTA)
 
 
-def test_a_price_is_what_the_ledger_composes_of_the_plan():
-    for mechanism in (laplace(noise="joint"), laplace(noise="laplace")):
-        groups = mechanism.joint_groups
-        charged = mechanism.model.pure_epsilon
-        draws = Draws(charged / WINDOW, Fraction(1))
-        if groups is not None:
-            draws = Draws(charged / groups.worst, groups.per_step)
-        spends = [spend for day in range(3) for spend in mechanism.plan(WINDOW, WINDOW * day)]
-        found = loss_over(spends, DELTA, adaptive=False, window=None)
-        assert span(3).price(draws) == pytest.approx(found.epsilon, rel=1e-3)
-
-
-def test_noise_whose_scale_may_not_grow_errs_no_less():
-    draws = Draws(Fraction(1, 4), Fraction(1))
-    assert [errs_less(ratio, draws, draws, None) for ratio in (0.9, 1.0, 1.1)] == [False, False, True]
-    assert not errs_less(1.0, replace(draws, epsilon=Fraction(1, 5)), draws, span(1))
+def test_over_a_span_each_window_and_order_is_a_draw_of_laplace_noise():
+    mechanism = laplace("1/10", noise="joint")
+    spends, state = [], None
+    for day in range(20):
+        measured = mechanism.measure(
+            np.zeros((1, WINDOW)), noise=simulated_noise(1), first_step=WINDOW * day, state=state
+        )
+        state, spends = measured.state, [*spends, *measured.spends]
+    found = loss_over(spends, DELTA, adaptive=False, window=None)
+    (scale,) = {spend.scale for spend in spends}
+    wanted = composed(frozenset({((1000, scale), 3 * 20)}), frozenset(), float(DELTA))
+    assert found.epsilon == pytest.approx(wanted, abs=1e-5)
+    assert found.epsilon < 1.5
+    assert found.plain == pytest.approx(2)
 
 
 def test_a_window_prefers_joint_noise_and_a_year_laplace_noise():
-    assert laplace().joint_groups is not None
-    assert laplace("10", horizon=span(1)).joint_groups is not None
-    assert laplace("10", horizon=span(7)).joint_groups is None
-    assert laplace(horizon=span(365)).joint_groups is None
-
-
-@pytest.mark.parametrize(("ratio", "days"), [(1.2, 1), (1.6, 3), (2.5, 7), (3.5, 7)])
-def test_it_is_the_noise_that_errs_less_at_the_scale_of_equal_price(ratio, days):
-    joint, plain = Draws(Fraction(1, 4), Fraction(3, WINDOW)), Draws(Fraction(1, 16), Fraction(1, 3))
-    horizon = span(days)
-    low, high = 0.25, 8.0
-    for _ in range(12):  # by what the scale grows until the span costs as much as with Laplace noise
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if horizon.price(joint, middle) > horizon.price(plain) else (low, middle)
-    assert errs_less(ratio, joint, plain, horizon) == (low < ratio)
+    assert laplace().order_terms is not None
+    assert laplace("10", horizon=span(1)).order_terms is not None
+    assert laplace("10", horizon=span(30)).order_terms is None
+    assert laplace(horizon=span(365)).order_terms is None
 
 
 def test_blocks_are_chosen_for_the_noise_that_they_will_have():
     model = PrivacyModel("0.1", WINDOW, 1)
     given = {"n_blocks": 16, "block_length": 1, "scale": 5000.0, "period_lengths": (WINDOW,), "n_nodes": 1}
     window, month = (HistoryInformed(model, **given, horizon=one) for one in (None, span(30)))
-    assert window.joint_groups is not None
-    assert window.figures([1]).groups(16, 1) == [window.joint_groups]
-    assert month.joint_groups is None
-    assert month.figures([1]).groups(16, 1) == [None]
+    assert window.order_terms is not None
+    assert month.order_terms is None
+    joint, plain = (one.figures([1]).noises((16, 1), [1.0])[0].scale for one in (window, month))
+    assert joint == pytest.approx(plain * window.order_terms.deviation / 16)
     # what was asked for is not compared
-    assert replace(month, noise="joint").joint_groups == window.joint_groups
+    assert replace(month, noise="joint").order_terms == window.order_terms
 
 
 def test_each_level_of_a_tree_expects_the_noise_that_it_draws():
-    """Half of epsilon each: at 5 three days have joint noise where it is whole, and none at its halves."""
+    """Half of epsilon each: the span decides for each level by itself."""
     tree = AggregationTree(("FR", *map(str, range(12))), (-1, *([0] * 12)))
     given = {"scale": 5000.0, "n_blocks": 32, "block_length": 1, "period_lengths": (46, 48, 50)}
-    pattern = HistoryInformed(PrivacyModel("5", WINDOW, 10), **given, declared_leaves=1, horizon=span(3))
-    mechanism, figures = HistoryInformedTree(pattern, tree, ["1/2", "1/2"]), tree_figures(pattern, tree)
-    assert figures.groups(32, 1) != [None]
-    expected = [noise.sizes != ((1, 1.0),) for noise in figures.noises((32, 1), [0.5, 0.5])]
-    assert expected == [isinstance(spend, JointSpend) for spend in mechanism.plan(48, 0)] == [False, False]
+    for days, kinds in ((1, [True, True]), (30, [False, False])):
+        pattern = HistoryInformed(
+            PrivacyModel("5", WINDOW, 10), **given, declared_leaves=1, horizon=span(days)
+        )
+        shares = [Fraction(19, 20), Fraction(1, 20)]
+        mechanism, figures = HistoryInformedTree(pattern, tree, shares), tree_figures(pattern, tree)
+        apart = replace(figures, joint=())
+        pairs = zip(figures.noises((32, 1), shares), apart.noises((32, 1), shares), strict=True)
+        assert [one.scale < other.scale for one, other in pairs] == kinds
+        assert [isinstance(spend, OrderSpend) for spend in mechanism.plan(48, 0)] == kinds
 
 
 # What a publication is offered, against brute force over windows, and what spends say was taken.

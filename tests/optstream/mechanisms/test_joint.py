@@ -1,0 +1,335 @@
+"""Joint noise over nights: what windows truly lose, by which orders their blocks have, whatever happens.
+
+The noise here is no noise: each number says which order it is of, and its place in it. So a window's true
+loss can be counted without the accountant: what each order that it meets costs, once.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from itertools import count
+from random import Random
+
+import numpy as np
+import pytest
+
+from optstream.measurement import EquallySpaced, ordered
+from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, OptStream
+from optstream.noise import simulated_noise
+from optstream.privacy import OrderSpend, PrivacyModel, StepSpend, charged_to_windows, worst_window
+from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
+from optstream.stream.state import public_part, raw_bytes, with_raw
+from tests.optstream.mechanisms.planned_days import drawn, spends_of
+
+MODEL, HALF_HOURS = PrivacyModel("1", 48, 1), (46, 48, 50)
+WEEK = PrivacyModel("1", 7 * 24, 1)
+TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
+PLACE = 10**6
+"""Numbers of an order: its name times this, and the place of a block in it."""
+
+
+def informed(model=MODEL, blocks=(8, 1), shares=("1/2", "1/2"), declared=None):
+    pattern = HistoryInformed(
+        model, *blocks, period_lengths=HALF_HOURS, declared_leaves=declared,
+        days=PublicDays(48), relearn_days=0,
+    )  # fmt: skip
+    return HistoryInformedTree(pattern, TREE, shares)
+
+
+def laplace():
+    return Hierarchical(Laplace(MODEL, period_lengths=HALF_HOURS), TREE, ["1/2", "1/2"])
+
+
+def points():
+    return OptStream(
+        MODEL, TREE, sampling=EquallySpaced(10), features=[], level_shares=["1/2", "1/2"], noise="joint",
+        declared_leaves=1, period_lengths=HALF_HOURS,
+    )  # fmt: skip
+
+
+MAKES = {
+    "blocks at the root": informed,
+    "blocks at both levels": lambda: informed(declared=1),
+    "long blocks": lambda: informed(blocks=(5, 4), declared=1),
+    "two orders": lambda: informed(blocks=(24, 2)),
+    "a week": lambda: informed(WEEK, (12, 2)),
+    "every step": laplace,
+    "points": points,
+}
+
+
+@pytest.fixture
+def named_noise(monkeypatch):
+    """Orders whose numbers name them."""
+    names, used = count(1), set()
+
+    def order_noise(source, n_blocks, orders):
+        rows, after = [], []
+        for order in orders:
+            name = order.gaps[0] if order.gaps else next(names)
+            assert (name, order.drawn) not in used, "a state served twice"
+            used.update({(name, order.drawn)} if n_blocks else ())
+            rows.append([name * PLACE + order.drawn + place for place in range(n_blocks)])
+            after.append(replace(order, gaps=(name,), drawn=order.drawn + n_blocks))
+        return np.array(rows, dtype=np.int64).reshape(len(orders), n_blocks), tuple(after)
+
+    monkeypatch.setattr(ordered, "order_noise", order_noise)
+
+
+class World:
+    """Nights as the release makes them: plans from charged spends, raw state taken once, draws that die."""
+
+    def __init__(self, mechanism):
+        self.mechanism = mechanism
+        self.public, self.raw, self.plans, self.measured = {}, {}, {}, {}
+
+    def night(self, first_step, n_steps, *, dies=False, void=False):
+        before = max((one for one in self.public if one < first_step), default=None)
+        near = [spend for at, plan in self.plans.items() if at != first_step for spend in plan]
+        state = self.mechanism.recall(near, self.public.get(before))
+        plan = self.mechanism.plan(n_steps, first_step, state)
+        assert self.plans.setdefault(first_step, plan) == plan, "the redraw is under the same plan"
+        raw = self.raw.pop(before, None)
+        informed = with_raw(state, raw) if raw else state
+        values = np.zeros((2, n_steps))
+        found = self.mechanism.measure(
+            values, noise=simulated_noise(1), first_step=first_step, state=informed
+        )
+        assert found.spends == plan
+        if dies:
+            return self.night(first_step, n_steps)
+        self.measured[first_step] = found  # of a void day too: that it raised may tell of its noise
+        if void:
+            return None
+        self.public[first_step], self.raw[first_step] = public_part(found.state), raw_bytes(found.state)
+        if left := raw_bytes(found.before):
+            self.raw[before] = left
+        return found
+
+    def blocks(self):
+        """Each measured block with joint noise: level, node, first step, steps, name of its order, place."""
+        for first, measured in self.measured.items():
+            spends = [spend for spend in measured.spends if isinstance(spend, OrderSpend)]
+            for spend in spends:
+                part = measured
+                if measured.parts:
+                    part = next(one for one in measured.parts if one.spends[0].level == spend.level)
+                spans = (part.choices or {}).get("blocks") or [[step, step + 1] for step in part.positions]
+                numbers = part.answers.values[0] if (part.choices or {}).get("blocks") else part.points
+                if len(numbers) == len(TREE.nodes):
+                    nodes = TREE.levels[spend.level]
+                    numbers = numbers[nodes.start : nodes.stop]
+                for node, row in enumerate(numbers):
+                    for (start, stop), number in zip(spans, row, strict=True):
+                        name, place = divmod(int(number), PLACE)
+                        yield spend, node, first + start, stop - start, name, place
+
+    def check(self):
+        """No number serves twice, orders keep their distance, and no window loses more than it is charged."""
+        window = self.mechanism.model.window_length
+        blocks = list(self.blocks())
+        served = Counter((name, place) for *_, name, place in blocks)
+        assert not served or max(served.values()) == 1, "noise served twice"
+        of_order = {}
+        for spend, node, start, _, name, place in blocks:
+            of_order.setdefault(name, []).append((place, start, spend, node))
+        for known in of_order.values():
+            known.sort(key=lambda one: one[0])
+            per_order = -(-known[0][2].n_blocks // known[0][2].orders)
+            for place, start, _, node in known:
+                for other, then, _, of_node in known:
+                    assert of_node == node
+                    if other - place >= per_order:
+                        assert then - start >= window, "two blocks of a chain in one window"
+        others = [one for plan in self.plans.values() for one in plan if not isinstance(one, OrderSpend)]
+        spends = [one for plan in self.plans.values() for one in plan]
+        assert worst_window(spends, window).epsilon <= 1
+        # per level: the worst node's orders, each a part of the spend's charge (k orders, one price)
+        starts = sorted({start for _, _, start, _, _, _ in blocks})
+        lowest, highest = (starts[0] - window, starts[-1] + window) if starts else (0, 0)
+        charges = charged_to_windows(spends, window, range(lowest, highest))
+        for begin, charge in zip(range(lowest, highest), charges, strict=True):
+            met = {}
+            for spend, node, start, length, name, _ in blocks:
+                if start < begin + window and start + length > begin:
+                    met.setdefault((spend.level, node), {})[name] = spend.unit_charge / spend.orders
+            levels = {}
+            for (level, _), names in met.items():
+                levels[level] = max(levels.get(level, Fraction(0)), sum(names.values()))
+            apart = Fraction(0)
+            for one in others:
+                charged, price = one.charged(window)
+                at = begin + window - 1 - one.first_step
+                apart += int(charged[at]) * price if 0 <= at < len(charged) else 0
+            truth = sum(levels.values(), apart)
+            assert truth <= charge, "a window loses more than it is charged"
+            yield truth
+
+    @property
+    def worst(self):
+        return max(self.check(), default=Fraction(0))
+
+
+@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
+def test_days_in_a_row_measure_all_that_is_planned_at_the_price_of_a_window(make, named_noise):
+    world, at = World(make()), 0
+    for n_steps in (48, 46, 48, 50, 48):
+        found = world.night(at, n_steps)
+        orders = [spend for spend in found.spends if isinstance(spend, OrderSpend)]
+        assert orders
+        assert all(spend.order == 0 for spend in orders)
+        at += n_steps
+    assert 1 - Fraction(1, 10**6) < world.worst <= 1
+    for measured in world.measured.values():
+        assert any(spend.parts for spend in measured.spends if isinstance(spend, OrderSpend))
+
+
+HISTORIES = {
+    "a late day": [0, 1, 3, 2, 4],
+    "two late days, the later first": [0, 3, 2, 1, 4],
+    "two late days, the earlier first": [0, 3, 1, 2, 4],
+    "late after two days": [0, 2, 3, 1, 4],
+    "a long gap": [0, 40, 41, 20],
+    "the first day last": [1, 2, 0, 3],
+}
+
+
+@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
+@pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
+def test_late_days_have_the_noise_that_was_passed_over(make, history, named_noise):
+    world = World(make())
+    for day in history:
+        world.night(48 * day, 48)
+    assert world.worst <= 1
+
+
+def test_a_late_day_is_measured_in_full(named_noise):
+    world = World(informed())
+    for day in HISTORIES["two late days, the later first"]:
+        world.night(48 * day, 48)
+    full = [len(world.measured[48 * day].parts[0].choices["blocks"]) for day in range(5)]
+    assert min(full) >= 7, full
+
+
+@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
+@pytest.mark.parametrize("fault", ["dies", "void"])
+def test_a_draw_that_dies_or_is_void_costs_at_most_the_measurements_of_a_window(make, fault, named_noise):
+    world = World(make())
+    for day in range(24):
+        world.night(48 * day, 48, **{fault: day == 2})
+    assert world.worst <= 1
+    last = world.measured[48 * 23]
+    assert any(len(spend.parts) for spend in last.spends if isinstance(spend, OrderSpend))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_happens_no_window_loses_more_than_it_is_charged(seed, named_noise):
+    dice = Random(seed)
+    world = World(dice.choice(list(MAKES.values()))())
+    days = list(range(12))
+    for _ in range(4):  # some come late
+        day = dice.choice(days)
+        days.remove(day)
+        days.insert(min(days.index(max(days)), dice.randint(0, len(days))), day)
+    for day in days:
+        kind = dice.choice(["", "", "", "dies", "void", "lost"])
+        if kind == "lost":
+            world.raw.pop(dice.choice([*world.raw, None]), None)
+        world.night(48 * day, 48, **({kind: True} if kind in ("dies", "void") else {}))
+    assert world.worst <= 1
+
+
+def broken_apart(monkeypatch):
+    monkeypatch.setattr(ordered, "_is_apart", lambda spend, part: True)
+
+
+def broken_raw(monkeypatch):
+    """A raw entry serves as often as it is asked for."""
+
+    class Kept(dict):
+        def pop(self, key, default=None):
+            return self.get(key, default)
+
+    def init(self, mechanism):
+        self.mechanism, self.raw = mechanism, Kept()
+        self.public, self.plans, self.measured = {}, {}, {}
+
+    monkeypatch.setattr(World, "__init__", init)
+
+
+def broken_claims(monkeypatch):
+    """Spends that leave windows to the night before which do not reach its last block."""
+    real = ordered.next_spend
+
+    def nearer(new, state, others):
+        found = real(new, state, others)
+        return replace(found, earlier=min(found.earlier, 1))
+
+    monkeypatch.setattr("optstream.mechanisms.joint.next_spend", nearer)
+
+
+@pytest.mark.parametrize(
+    ("twin", "history", "dies"),
+    [
+        (broken_apart, [0, 1, 2, 3], 2),
+        (broken_raw, [0, 1, 2, 3], 2),
+        (broken_claims, [0, 1, 2], None),
+    ],
+)
+def test_broken_twins_are_caught(twin, history, dies, named_noise, monkeypatch):
+    twin(monkeypatch)
+    with pytest.raises(AssertionError):  # noqa: PT012  # any of the checks
+        world = World(informed())
+        for day in history:
+            world.night(48 * day, 48, dies=day == dies)
+        assert world.worst <= 1
+
+
+# the real noise
+
+
+def levels_of(declared_leaves, **given):
+    pattern = HistoryInformed(
+        MODEL, 16, 1, period_lengths=HALF_HOURS, declared_leaves=declared_leaves, days=PublicDays(48), **given
+    )
+    return HistoryInformedTree(pattern, TREE, ["1/2", "1/2"])
+
+
+def test_all_levels_share_their_blocks_and_noise_is_joint_where_customers_stay():
+    for mechanism, kinds in (
+        (levels_of(1), [OrderSpend, OrderSpend]),
+        (levels_of(None), [OrderSpend, StepSpend]),
+        (levels_of(None, noise="laplace"), [StepSpend, StepSpend]),
+    ):
+        days = drawn(mechanism, np.full((2, 192), 100.0), [48, 46, 50, 48])
+        for one in days:
+            assert [type(spend) for spend in one.spends] == kinds
+            assert len({str(part.choices["blocks"]) for part in one.parts}) == 1
+            assert [spend.weights for spend in one.spends[:1]] == [one.spends[1].weights]
+        assert worst_window(spends_of(days), 48).epsilon <= mechanism.epsilon <= 1
+        release = mechanism.estimate(days[-1])
+        assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
+        assert np.isfinite(release.standard_errors).all()
+    assert [spend.n_nodes for spend in levels_of(1).plan(48)] == [1, 2]
+
+
+def test_steps_one_by_one_cost_what_a_day_does():
+    mechanism = Laplace(MODEL, "joint", HALF_HOURS, 1)
+    state, spends = mechanism.start(), []
+    for value in range(60):
+        state, release = mechanism.step(state, float(value), noise=simulated_noise(value))
+        spends += release.spends
+    assert worst_window(spends, 48).epsilon == mechanism.epsilon
+    assert sum(len(spend.parts) for spend in spends) == 60
+
+
+def test_a_raw_state_is_padded_and_says_nothing_of_the_noise():
+    """Its length is the same whatever was drawn: how many blocks are placed ahead tells of sizes."""
+    lengths = set()
+    for seed in range(20):
+        release = Laplace(MODEL, "joint", HALF_HOURS, 1).release(
+            np.zeros((1, 48)), noise=simulated_noise(seed)
+        )
+        lengths.add(len(raw_bytes(release.state)))
+    assert max(lengths) - min(lengths) <= 16, lengths
