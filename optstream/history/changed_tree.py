@@ -20,6 +20,7 @@ from optstream.history.blocks import BlockHistory
 from optstream.history.filter import Histories
 from optstream.stream import AggregationTree
 from optstream.stream.changes import TreeMap
+from optstream.stream.state import ORDER
 
 GUESSED = "guessed"
 """Key of a state: the leaves whose share of the days before was not measured, and since when each is."""
@@ -42,6 +43,9 @@ def carried_levels(levels: Mapping[str, Any], between: TreeMap) -> dict[str, Any
     for level, own in levels.items():
         history = _carried(histories, int(level), between) if int(level) in histories else None
         kept = {key: value for key, value in (own or {}).items() if key != "history"}
+        if len(between.before.levels[int(level)]) > 1 or len(between.after.levels[int(level)]) > 1:
+            # what customers of one node share noise with may be another node now (Lemma 18)
+            kept.pop(ORDER, None)
         found[level] = kept if history is None else {**kept, "history": history.to_document()}
     return found
 

@@ -12,10 +12,8 @@ from optstream.noise import NoiseSource, Order, order_noise
 from optstream.noise.order import LARGEST_WINDOW, MOST_BLOCKS, VARIANCES
 from optstream.privacy import OrderSpend, Spend
 from optstream.stream import RawState, State
-from optstream.stream.state import open_raw_state
+from optstream.stream.state import ORDER, open_raw_state
 
-ORDER = "order"
-"""Key of a state: the orders that the next period goes on with."""
 LONGEST_GAP = 64
 """Windows without a release, after which new orders begin: the noise of the blocks between is drawn too."""
 LARGEST_NUMBER = 40

@@ -51,6 +51,7 @@ class Mechanism(ABC):
         tree_class: The class of `optstream.mechanisms` that puts it on a tree; None with its own `tree`.
         currency: Of the privacy guarantees that it takes.
         revises: Whether it learns more of a period from later measurements (`revise`).
+        noise_outlasts_trees: Whether its private state may be gone on from after a change of the tree.
         has_self_check: Whether it finds days that were unlike all others (`events`).
         days_independent: Whether the errors of one period's estimate are independent of another's.
     """
@@ -67,6 +68,7 @@ class Mechanism(ABC):
     tree_class: ClassVar[str | None] = None
     currency: ClassVar[Currency] = "epsilon"
     revises: ClassVar[bool] = False
+    noise_outlasts_trees: ClassVar[bool] = False
     has_self_check: ClassVar[bool] = False
     days_independent: ClassVar[bool] = True
 

@@ -527,6 +527,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     """
 
     new_state: ClassVar[Mapping[str, Any]] = {"mechanism": LEVELS, "levels": {}}
+    noise_outlasts_trees: ClassVar[bool] = True
 
     def __init__(
         self,

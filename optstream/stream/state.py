@@ -6,6 +6,8 @@ from typing import Any, NoReturn, SupportsIndex
 
 from optstream.errors import ParameterError
 
+ORDER = "order"
+"""Key of a state: the orders of noise that the next period goes on with (`measurement.ordered`)."""
 State = Mapping[str, Any]
 """JSON-ready, public, but for entries of type `RawState`, which no public document takes."""
 

@@ -25,6 +25,7 @@ from tasks.trusted.files import (
     deferred_stop,
     forbid_core_dumps,
     is_failure,
+    leave_raw,
     take_raw,
     take_up,
     unexpected,
@@ -127,7 +128,7 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> Durable:
         raise
     try:
         measured = mechanism.measure(day.period, noise=run.noise, state=state)
-        return file.fill(measured.to_bytes(), raw_bytes(measured.state)), measured.spends
+        durable = file.fill(measured.to_bytes(), raw_bytes(measured.state)), measured.spends
     except BaseException as error:
         _give_up(run, day, file, f"{type(error).__name__} after the first noise sample")
         if is_failure(error) and _is_ours(run, day):
@@ -137,6 +138,9 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> Durable:
                 f"({what or unexpected(error)}); docs/recover.md says what a person may do"
             ) from error
         raise
+    with suppress(OSError):  # a late day then has less noise to go on with, and measures less
+        leave_raw(memory.folder, memory.digest, raw_bytes(measured.before))
+    return durable
 
 
 def _begin(run: Run, day: Reserved, file: DrawingFile, goes_on: bool) -> None:

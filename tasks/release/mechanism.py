@@ -57,6 +57,9 @@ def mechanism_for(
             EquallySpaced(n_samples) if limit is None else L1Sampling(n_samples, limit)
         )
     own = settings.mechanism.parameters
+    if revision and "noise" in kind.__dataclass_fields__:
+        # of a restatement: noise that goes on would be that of days which may never be measured again
+        own = {**own, "noise": "laplace"}
     asked = {field.name for field in fields(kind)} - own.keys() - settings.mechanism.fixed.keys()
     pattern = kind(model, **{name: offer() for name, offer in offered.items() if name in asked}, **own)
     built: Mechanism = on_tree(pattern, tree, settings.level_shares, bound)
@@ -105,7 +108,10 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     if remembered is not None and is_changed:  # from the earlier nodes to the present ones
         remembered = mechanism.carried_over(remembered, hierarchy.map_between(before, day), first_step)
     recalled = mechanism.recall(spends, remembered)
-    return Memory(recalled) if revision else Memory(recalled, folder, digest, closed=forgotten or is_changed)
+    if revision:
+        return Memory(recalled)
+    closed = forgotten or (is_changed and not mechanism.noise_outlasts_trees)
+    return Memory(recalled, folder, digest, closed=closed)
 
 
 def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None, first_step: int) -> bool:

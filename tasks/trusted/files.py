@@ -260,6 +260,17 @@ def take_raw(folder: Path | None, digest: str | None) -> bytes | None:
     return taken
 
 
+def leave_raw(folder: Path | None, digest: str | None, raw: bytes | None) -> None:
+    """Keep raw state next to measurements of this hash, for a late period between them and the next."""
+    if folder is None or raw is None or (token := token_in(folder, digest)) is None:
+        return
+    final = _raw_beside(folder / f"{token}-{(digest or '')[:NAMED]}")
+    aside = final.with_name(f"{token}.left{RAW}")
+    _write(aside, raw, os.O_CREAT | os.O_TRUNC)
+    aside.replace(final)
+    sync_folder(folder)
+
+
 def _token_of(path: Path) -> int:
     """Whose file it is; a file that is nobody's counts as everybody's."""
     token = re.match(r"\d+", path.name)
