@@ -264,7 +264,7 @@ class FieldCase:
 
 
 def _joint(model: PrivacyModel, kind: Callable[..., SeriesMechanism], **given: Any) -> SeriesMechanism:
-    """Return a mechanism with joint noise, in groups of two or three; with its own for roaming devices."""
+    """Return a mechanism with joint noise; with its own for roaming devices."""
     noise = "joint" if model.unit == "customer" else None
     return kind(model, noise=noise, period_lengths=(3, 4), n_nodes=1, **given)
 
@@ -301,7 +301,7 @@ OWN: dict[str, tuple[FieldCase, ...]] = {
         FieldCase("HistoryInformed", lambda model: _history(model, n_blocks=1, block_length=2)),
         FieldCase(
             "HistoryInformed, joint noise",
-            lambda model: _joint(model, _history, n_blocks=2, block_length=1, group_size=2),
+            lambda model: _joint(model, _history, n_blocks=2, block_length=1),
             lengths=((4,), (4, 3)),
         ),
     ),

@@ -5,7 +5,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, inf
 
-from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, PeriodSpend, StepSpend
+from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, OrderSpend, PeriodSpend, StepSpend
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,26 @@ def cost_of(spend, window):
     if isinstance(spend, JointSpend):
         held = [max(len(set(part).intersection(inside)) for part in group) for group in spend.groups]
         return sum(held) * moved / spend.scale
+    if isinstance(spend, OrderSpend):
+        return order_cost(spend, window, 1)
     assert isinstance(spend, CappedSpend)
     weights = spend.taken_weights or (1,) * len(spend.taken)
     taken = sum(weight for step, weight in zip(spend.taken, weights, strict=True) if step in window)
     return max(0, min(len(inside), spend.cap - taken)) * moved / spend.scale
+
+
+def order_cost(spend, window, times):
+    """Once, where a part is met and no block that the spend leaves to another day; more in longer windows."""
+    named = {spend.first_step - spend.earlier} if spend.earlier else set()
+    named |= {spend.first_step + spend.n_steps - 1 + spend.later} if spend.later else set()
+    measured = {spend.first_step + step for part in spend.parts for step in part}
+    if named.intersection(window) or not measured.intersection(window):
+        return Fraction(0)
+    moved = spend.longest * spend.leaves_changed * spend.alpha_units * times
+    return ceil(len(window) / spend.window_length) * spend.orders * (moved / spend.scale + DEFECT)
+
+
+DEFECT = Fraction(1, 2**24)
 
 
 @lru_cache(maxsize=20_000)
@@ -64,6 +80,11 @@ def cost(spend, planned, other, same, start):
     if isinstance(spend, JointSpend) and may_move and spend.n_nodes > 1:
         measured = {spend.first_step + step for part in spend.parts for step in part}
         return times * unit * len(measured.intersection(window))
+    if isinstance(spend, OrderSpend) and may_move and spend.n_nodes > 1:
+        measured = {spend.first_step + step for part in spend.parts for step in part}
+        return times * (unit + spend.leaves_changed * DEFECT) * len(measured.intersection(window))
+    if isinstance(spend, OrderSpend):
+        return order_cost(spend, window, times)
     if isinstance(spend, CappedSpend) and wide > 1:
         return times * unit * min(n_inside, wide * spend.cap)
     return times * cost_of(spend, window)

@@ -63,10 +63,10 @@ DAYS = (0, 4, 8, 13, 16, 20, 25, 29, 33, 36)
 
 
 def joint_blocks(model):
-    """Blocks of one or two steps in groups of joint noise, as many as a window holds."""
+    """Blocks of one or two steps with joint noise, as many as a window holds."""
     length = 2 if model.window_length > 3 else 1
     return HistoryInformed(
-        model, model.window_length // length, length, history_days=3, noise="joint", group_size="3/2",
+        model, model.window_length // length, length, history_days=3, noise="joint",
         period_lengths=(3, 4, 5), declared_leaves=1,
     )  # fmt: skip
 

@@ -10,8 +10,7 @@ import pytest
 
 from optstream.ledger.accounting import charges_of, losses_with
 from optstream.ledger.schema import ReleaseRow, lock
-from optstream.privacy import GaussianSpend
-from optstream.privacy import spends as joint_spend
+from optstream.privacy import GaussianSpend, OrderSpend
 from optstream.privacy.amendment import repriced
 from tests.optstream.ledger.histories import MARGIN, run
 
@@ -123,15 +122,16 @@ def restatements_for_free():
         yield
 
 
-def blocks_as_steps():
-    """A block is charged as one step of it."""
-    of_steps = joint_spend._most_of_one_part
+def midnight_for_free():
+    """Windows that began before a period pay nothing for its joint noise."""
+    real = OrderSpend.charged
 
-    def charged(group, n_windows, window_length):
-        singles = tuple(range(part.start, part.start + 1) for part in group)
-        return of_steps(singles, n_windows, window_length)
+    def charged(spend, window_length):
+        units, price = real(spend, window_length)
+        units[: window_length - 1] = 0
+        return units, price
 
-    return patch.object(joint_spend, "_most_of_one_part", charged)
+    return patch.object(OrderSpend, "charged", charged)
 
 
 ABOVE = "guarantee, window and cost are"
@@ -146,7 +146,7 @@ TWINS = {
     any_currency: ("rho", 20, "two currencies"),
     any_shares: ("rho", 20, "chosen shares are more than all"),
     any_tree: ("epsilon", 4, OTHER_TREE),
-    blocks_as_steps: ("epsilon", 4, ABOVE),
+    midnight_for_free: ("epsilon", 4, ABOVE),
 }
 """The currency, and seeds by which little is tried before the wrong line shows."""
 
