@@ -125,7 +125,8 @@ class BlockHistory:
 
     starts, lengths: (n,), running steps. scales: (n,), of Laplace noise of each block's variance, in units.
     sums: (n_series, n), whole numbers in units. groups: (n,), the start of the first block with which a block
-    shares joint noise, group_sizes: (n,), its blocks; left out where all noise is Laplace noise.
+    shares joint noise, group_sizes: (n,), its blocks, or those of a group like whose noise that of a whole
+    stream is; left out where all noise is Laplace noise.
     """
 
     starts: Integers
@@ -154,14 +155,17 @@ class BlockHistory:
             raise ParameterError("these measurements are no sums over blocks")
         edges = np.array(blocks, dtype=np.int64).reshape(-1, 2)
         starts, sizes = edges[:, 0] + measured.first_step, np.array(choices.get("group_sizes", ()), np.int64)
+        groups, group_sizes = np.repeat(starts[np.cumsum(sizes) - sizes], sizes), np.repeat(sizes, sizes)
+        if "like_group" in choices:
+            groups, group_sizes = starts, np.full_like(starts, choices["like_group"])
         return cls(
             starts,
             edges[:, 1] - edges[:, 0],
             # one variance for all blocks, or one each with joint noise; all series have the same
             np.array(np.broadcast_to(np.sqrt(answers.variances[0][0] / 2.0), len(edges)), dtype=np.float64),
             _in_few_bits(answers.values[0]).reshape(len(measured.points), len(edges)),
-            np.repeat(starts[np.cumsum(sizes) - sizes], sizes),
-            np.repeat(sizes, sizes),
+            groups,
+            group_sizes,
         )
 
     @classmethod

@@ -19,9 +19,13 @@ ROUNDS = 2
 
 @dataclass(frozen=True)
 class PlannedNoise:
-    """The noise of a block's mean, relative to a series' size: the scale of Laplace noise of its variance."""
+    """The noise of a block's mean, relative to a series' size: the scale of Laplace noise of its variance.
+
+    like_group: of how many blocks a group of joint noise has shares like it; 1 for Laplace noise.
+    """
 
     scale: float
+    like_group: int = 1
 
     @property
     def variance(self) -> float:
@@ -29,8 +33,10 @@ class PlannedNoise:
 
     def noise_variance(self, model_variance: float) -> float:
         """Return the variance of normal noise with the same information, at this variance of the model."""
-        information = joint_information(model_variance, self.scale, 1)
-        return float(np.clip(1.0 / information - model_variance, self.scale**2, self.variance))
+        size = self.like_group
+        scale = self.scale * float(np.sqrt(6.0 / ((size + 1) * (size + 2))))
+        information = joint_information(model_variance, scale, size, 1)
+        return float(np.clip(1.0 / information - model_variance, size * scale**2, self.variance))
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,7 +46,8 @@ def with_known_noise(posterior: TreePosterior) -> TreePosterior:
     I = E[psi^2] (Masreliez 1975). The same follow from Gaussian noise of variance 1/I - v on the pseudo-value
     mu + psi / I: a surprise is taken in full where it is small and cut off where only noise could have made
     it. For Laplace noise 1/I - v lies between b^2 and 2 b^2; for blocks in a group of g with joint noise, one
-    radius of which bounds them all, between g b^2 and (g + 1)(g + 2) b^2 / 3. One variance serves all values
+    radius of which bounds them all, between g b^2 and (g + 1)(g + 2) b^2 / 3. Noise of a whole stream is
+    taken as that of one block of a group of its own. One variance serves all values
     of a node, so that all stays exact and linear in nodes; the values are found by a few rounds, each of one
     posterior.
     """
@@ -90,8 +91,10 @@ def score_and_information(
         of_sizes = np.zeros((2, sizes.size))
         for size in np.unique(sizes[sizes > 1]):
             scale = float(np.sqrt(3.0 * seen.noise[node] / ((size + 1) * (size + 2))))
+            numbers = seen.groups.numbers[sizes == size]
+            together = 1 if np.unique(numbers).size == numbers.size else int(size)
             of_sizes[:, sizes == size] = [
-                [joint_information(float(normal_variance[row, 0]), scale, int(size))],
+                [joint_information(float(normal_variance[row, 0]), scale, int(size), together)],
                 [1.0 / (size * scale**2)],
             ]
             for columns in _columns(seen.groups.numbers, sizes == size):
@@ -186,28 +189,28 @@ def joint_score(surprise: Floats, normal_variance: float, scale: float, size: in
     return np.asarray(np.sign(surprise) * means / scale)
 
 
-def joint_information(normal_variance: float, scale: float, size: int) -> float:
+def joint_information(normal_variance: float, scale: float, size: int, together: int) -> float:
     """Return E[joint_score^2] by a fixed sequence of points that fill the cube; to some percent.
 
-    That of Laplace noise for a size of 1.
+    together: values of a group that are known, all or 1. That of Laplace noise for a size of 1.
     """
     if size == 1:
         return laplace_information(normal_variance, scale)
     place = np.log(max(normal_variance / scale**2, LEAST_DEVIATION**2)) / LOG_STEP
     low = int(np.floor(place))
-    left, right = (_log_noise_variance(number, size) for number in (low, low + 1))
+    left, right = (_log_noise_variance(number, size, together) for number in (low, low + 1))
     noise_variance = np.exp(left + (place - low) * (right - left))
     return float(1.0 / (noise_variance * scale**2 + normal_variance))
 
 
 @lru_cache(maxsize=1024)
-def _log_noise_variance(number: int, size: int) -> float:
+def _log_noise_variance(number: int, size: int, together: int) -> float:
     """Return the logarithm of 1/I - v, at scale 1 and one of the variances of the table."""
     normal_variance = float(np.exp(LOG_STEP * number))
-    points = _even_points(max(MOST_DRAWN // size, LEAST_DRAWN), 2 * size + 1)
+    points = _even_points(max(MOST_DRAWN // together, LEAST_DRAWN), 2 * together + 1)
     radius = gammaincinv(size + 1.0, points[:, :1])
-    noise = radius * (2.0 * points[:, 1 : size + 1] - 1.0)
-    surprise = noise + np.sqrt(normal_variance) * ndtri(points[:, size + 1 :])
+    noise = radius * (2.0 * points[:, 1 : together + 1] - 1.0)
+    surprise = noise + np.sqrt(normal_variance) * ndtri(points[:, together + 1 :])
     slopes = joint_score(surprise, normal_variance, 1.0, size)
     # E[s psi] = 1, so that what the points miss of the spread cancels
     information_of_slopes = float((slopes**2).mean() / (slopes * surprise).mean())

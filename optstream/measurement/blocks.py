@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
+from typing import Any
 
 import numpy as np
 
-from optstream.measurement.ordered import Ordered
+from optstream.measurement.ordered import Ordered, OrderTerms
 from optstream.measurement.sums import LinearSpend, answer_variances, check_price, linear_noise, measured_of
 from optstream.noise import NoiseSource
+from optstream.privacy import OrderSpend
 from optstream.privacy.exact import whole
 from optstream.stream import BlockSums, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
@@ -37,7 +39,9 @@ def measure_blocks(
     for column, part in enumerate(parts):
         exact[:, column] = units[:, part.start : part.stop].sum(axis=1)
     variances = np.tile(answer_variances(spend, 1), (len(units), 1))
-    choices = {"blocks": [[part.start, part.stop] for part in parts]}
+    choices: dict[str, Any] = {"blocks": [[part.start, part.stop] for part in parts]}
+    if isinstance(spend, OrderSpend):
+        choices["like_group"] = OrderTerms(spend.n_blocks, spend.longest).like_group
     noisy = exact + linear_noise(spend, exact.shape, noise, ordered)
     return measured_of(period, noise, (spend,), answers=BlockSums((noisy,), (variances,)), choices=choices)
 

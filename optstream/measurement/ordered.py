@@ -45,6 +45,14 @@ class OrderTerms:
         return -(-self.n_blocks // self.orders)
 
     @property
+    def like_group(self) -> int:
+        """Blocks of a group of joint noise whose shares have nearly the distribution of this noise.
+
+        The mean size over the standard deviation agrees within 1 %. Privacy: none; a public figure.
+        """
+        return round(1.3 + 0.6 * self.window)
+
+    @property
     def deviation(self) -> float:
         """The noise of a block relative to what it would be if a window's only block had Laplace noise.
 
@@ -112,8 +120,8 @@ def draw_ordered(spend: OrderSpend, rule: Rule, state: State | None, noise: Nois
     Where the raw entry of `state` does not go on with them, because it is lost or a death has used it, new
     orders begin, and of the spend's parts those stay that share no window with blocks of the others.
 
-    Privacy: Lemmas 15a and 16b. A raw entry must serve once. Faults decide whether there is one, and so which
-    parts are measured; readings do not.
+    Privacy: Lemma 15a, charged as Lemma 16b says. A raw entry must serve once. Faults decide whether there is
+    one, and so which parts are measured; readings do not.
     """
     first, stop = spend.first_step, spend.first_step + spend.n_steps
     known, texts = (state or {}).get(ORDER) or {}, _texts(spend)
@@ -185,6 +193,7 @@ def _draw(
 
 
 def _orders(spend: OrderSpend, terms: OrderTerms, plain: Sequence[Any]) -> tuple[Order, ...]:
+    """Return the states of one order of each series. Privacy: none; nothing is shown."""
     return tuple(
         Order(float(spend.scale), terms.window, drawn, tuple(places), tuple(gaps), digits)
         for places, gaps, digits, drawn in plain
@@ -192,6 +201,7 @@ def _orders(spend: OrderSpend, terms: OrderTerms, plain: Sequence[Any]) -> tuple
 
 
 def _plain(series: Sequence[tuple[Order, ...]]) -> list[Any]:
+    """Return the states JSON-ready. Privacy: none; nothing is shown."""
     return [[[one.places, one.gaps, one.digits, one.drawn] for one in orders] for orders in series]
 
 

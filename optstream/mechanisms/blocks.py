@@ -86,10 +86,11 @@ class Figures:
         if any(joint):  # steps that no whole block covers count as more noise, at every level
             rule = drifting_blocks(self.window_length, *blocks, self.steps_per_day)
             more = math.sqrt(left_out(rule, self.ordinary))
-        charges = [OrderTerms(*blocks).deviation if is_joint else float(n_blocks) for is_joint in joint]
+        terms = OrderTerms(*blocks)
+        kinds = [(terms.deviation, terms.like_group) if one else (float(n_blocks), 1) for one in joint]
         return [
-            PlannedNoise(self.relative_noise * charge / share * more) if share else None
-            for charge, share in zip(charges, shares, strict=True)
+            PlannedNoise(self.relative_noise * charge / share * more, like_group) if share else None
+            for (charge, like_group), share in zip(kinds, shares, strict=True)
         ]
 
 

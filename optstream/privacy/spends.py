@@ -293,6 +293,7 @@ class OrderSpend(_PartsSpend):
 
     @property
     def whole_charge(self) -> Fraction:
+        """The charge if all steps change: of each of the windows that the period takes."""
         n_windows = -(-self.n_steps // self.window_length)
         return n_windows * self.unit_charge if self.parts else Fraction(0)
 

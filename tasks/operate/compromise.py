@@ -1,4 +1,4 @@
-"""Known noise, and the releases that share it: PeGaSus' open groups and joint noise (Lemmas 9, 16b)."""
+"""Known noise, and the releases that share it: PeGaSus' open groups alone (Lemma 9, docs/privacy.md)."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -7,7 +7,6 @@ from datetime import date, datetime
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import Ledger, ReleaseRecord, ReleaseState
 from optstream.measurement.grouping import GROUPER, open_since
-from optstream.privacy import OrderSpend
 from optstream.stream import Measured, period_from
 from tasks.config import Settings
 from tasks.release.witness import bear_witness, refuse_older
@@ -38,7 +37,6 @@ def _sharing(settings: Settings, ledger: Ledger, day: date) -> list[ReleaseRecor
     own = [record for record in records if record.period == day.isoformat()]
     if not own:
         raise LedgerError(f"nothing was drawn for {day}: no noise of it can be known; check the date")
-    own += [record for record in records if record.revision == 0 and _shares_orders(record, own[0])]
     if not _has_groups(own[0]):
         return own
     # a restatement has groups of its own, which go on from nothing and into nothing
@@ -54,25 +52,6 @@ def _was_begun(record: ReleaseRecord) -> bool:
 
 def _has_groups(record: ReleaseRecord) -> bool:
     return any(spend.stage == GROUPER for spend in record.spends)
-
-
-def _shares_orders(record: ReleaseRecord, leaked: ReleaseRecord) -> bool:
-    """Whether a state that a release left tells of the other's noise: in orders of both, within a window."""
-    if record.first_step == leaked.first_step or leaked.revision:
-        return False
-    named = [
-        # where raw state was lost, orders begin with the release, whatever was planned
-        {
-            (spend.level, spend.stage, order)
-            for spend in one.spends
-            if isinstance(spend, OrderSpend)
-            for order in (spend.order, one.first_step)
-        }
-        for one in (record, leaked)
-    ]
-    reach = max((one.window_length for one in leaked.spends if isinstance(one, OrderSpend)), default=0)
-    apart = max(record.first_step - leaked.end, leaked.first_step - record.end)
-    return bool(named[0] & named[1]) and apart < reach
 
 
 def _before(

@@ -110,10 +110,11 @@ def test_only_measurement_builds_measurements():
     assert {path.parent for path in builders} == {Path("optstream/measurement")}
 
 
-def test_only_the_grouper_hands_raw_state_to_the_next_period():
-    """`tasks.operate.compromise` looks at its groups, and would miss raw state of another kind."""
+def test_only_the_grouper_and_joint_noise_hand_raw_state_to_the_next_period():
+    """`tasks.operate.compromise` looks at groups, orders need no look, and it would miss another kind."""
     makers = mentioning("RawState", found=calls_in)
-    assert makers == {Path("optstream/measurement/grouping.py"), Path("optstream/stream/state.py")}
+    measurement, stream = Path("optstream/measurement"), Path("optstream/stream")
+    assert makers == {measurement / "grouping.py", measurement / "ordered.py", stream / "state.py"}
 
 
 @pytest.mark.parametrize(

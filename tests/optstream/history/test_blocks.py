@@ -11,8 +11,9 @@ from optstream.errors import ParameterError
 from optstream.history.blocks import BlockHistory, n_series_of, packed, unpacked
 from optstream.history.filter import MOST_FITTED, NEAR_DAYS, around, in_sight, latest
 from optstream.measurement.blocks import BLOCKS, measure_blocks
-from optstream.noise import joint_variance, simulated_noise
-from optstream.privacy import JointSpend, StepSpend
+from optstream.measurement.ordered import draw_ordered
+from optstream.noise import simulated_noise
+from optstream.privacy import OrderSpend, StepSpend
 from optstream.stream import PrivatePeriod
 
 
@@ -48,16 +49,25 @@ def test_each_block_of_joint_noise_keeps_its_own_variance():
     """Groups of two blocks and of three; independent noise has one scale, and a day without blocks none."""
     parts = [range(2 * at, 2 * at + 2) for at in range(5)]
     period = PrivatePeriod.from_values(np.zeros((2, 10)), resolution=Fraction(1), first_step=20)
-    joint = JointSpend(0, BLOCKS, 20, 10, (tuple(parts[:2]), tuple(parts[2:])), Fraction(6), 1, 2)
-
-    def measured(blocks, spend):
-        return BlockHistory.of(measure_blocks(period, blocks, spend, simulated_noise(1)))
-
-    history = measured(parts, joint)
-    assert np.allclose(2 * history.scales**2, [joint_variance(6.0, size) for size in (2, 2, 3, 3, 3)])
+    steps = StepSpend(0, BLOCKS, 20, (1,) * 10, Fraction(6), 1)
+    plain = measure_blocks(period, parts, steps, simulated_noise(1))
+    assert BlockHistory.of(plain).scales.tolist() == [6] * 5
+    # as earlier versions stored it
+    variances = 6.0**2 * np.array([[12, 12, 20, 20, 20]] * 2) / 3
+    answers = replace(plain.answers, variances=(variances,))
+    history = BlockHistory.of(
+        replace(plain, answers=answers, choices=plain.choices | {"group_sizes": [2, 3]})
+    )
+    assert np.allclose(2 * history.scales**2, variances[0])
     assert history.starts.tolist() == [20, 22, 24, 26, 28]
-    assert measured(parts, StepSpend(0, BLOCKS, 20, (1,) * 10, Fraction(6), 1)).scales.tolist() == [6] * 5
-    assert measured([], replace(joint, groups=())).n_blocks == 0
+    assert history.groups.tolist() == [20, 20, 24, 24, 24]
+    joint = OrderSpend(0, BLOCKS, 20, 10, tuple(parts), Fraction(6), 1, 2, 2, 10, 5, 1, 20)
+    for some in (parts, []):
+        spend = replace(joint, parts=tuple(some))
+        ordered = draw_ordered(spend, lambda first, n_steps: parts, None, simulated_noise(1))
+        history = BlockHistory.of(measure_blocks(period, some, spend, simulated_noise(1), ordered))
+        assert history.group_sizes.tolist() == [4] * len(some), "those of a group of four"
+        assert history.groups.tolist() == history.starts.tolist()
 
 
 def test_blocks_are_joined_in_time_and_the_latest_are_kept():

@@ -12,7 +12,8 @@ from optstream.history.posterior import NoiseGroups, Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.history.robust import information, joint_information, joint_score, score, with_known_noise
 from optstream.history.self_check import is_unlike
-from optstream.noise import joint_noise, simulated_noise
+from optstream.measurement.ordered import OrderTerms
+from optstream.noise import Order, order_noise, simulated_noise
 
 SLOTS = 12
 
@@ -63,14 +64,20 @@ def test_the_joint_score_is_the_slope_also_where_blocks_of_a_group_are_lost(size
         assert found == pytest.approx(numeric, abs=5e-3)
 
 
+def of_a_cube(seed, size, count):
+    """Groups of joint noise of scale 1, (count, size)."""
+    generator = np.random.default_rng(seed)
+    return generator.gamma(size + 1, size=(count, 1)) * generator.uniform(-1, 1, (count, size))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 4, pytest.param(8, marks=pytest.mark.nightly)])
 def test_the_joint_information_is_the_mean_square_for_drawn_noise(size):
     """10,000 groups, seeded: its standard error is about a hundredth and a half."""
-    drawn = joint_noise(simulated_noise(3), 1000.0, size, 10_000) / 1000.0
+    drawn = of_a_cube(3, size, 10_000)
     for variance in (0.2, 2.0):
         moved = drawn + np.random.default_rng(1).normal(0, np.sqrt(variance), drawn.shape)
-        found = joint_information(variance, 1.0, size)
+        found = joint_information(variance, 1.0, size, size)
         assert found == pytest.approx((joint_score(moved, variance, 1.0, size) ** 2).mean(), rel=0.05)
         assert size < 1.0 / found - variance < (size + 1) * (size + 2) / 3
 
@@ -102,7 +109,7 @@ def test_laplace_noise_is_estimated_better_than_by_its_variance_alone():
 def test_heavy_joint_noise_errs_less_than_by_its_variance(lost):
     """Forty levels that hardly move, in groups of four: it beats the estimate that knows variances alone."""
     size, n, n_series = 4, 200, 40
-    noise = joint_noise(simulated_noise(5), 3000.0, size, n_series * n // size).reshape(n_series, n) / 3000.0
+    noise = of_a_cube(5, size, n_series * n // size).reshape(n_series, n)
     sizes = np.full((n_series + 1, n - lost), size)
     sizes[0] = 1
     groups, variance = NoiseGroups(np.arange(lost, n) // size, sizes), (size + 1) * (size + 2) / 3
@@ -112,6 +119,24 @@ def test_heavy_joint_noise_errs_less_than_by_its_variance(lost):
     assert by_shape < 0.85 * by_variance
     assert np.all(known.seen.noise[1:] < variance)
     assert np.all(known.seen.noise[1:] >= size - 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_blocks", [4, 8, pytest.param(16, marks=pytest.mark.nightly)])
+def test_noise_of_a_whole_stream_is_known_by_that_of_a_group(n_blocks):
+    """Its mean size is that of a group's share within 2 %, and it beats the estimate that knows variances."""
+    terms, n, n_series = OrderTerms(n_blocks, 1), 200, 40
+    drawn, _ = order_noise(simulated_noise(5), n + 8 * n_blocks, [Order(3000.0, n_blocks)] * n_series)
+    noise, size = drawn[:, 8 * n_blocks :] / 3000.0, terms.like_group
+    deviation = 2**0.5 * terms.deviation
+    assert np.abs(noise).mean() / deviation == pytest.approx(
+        (0.75 * (size + 1) / (size + 2)) ** 0.5, rel=0.02
+    )
+    groups = NoiseGroups(np.arange(n), np.full((n_series + 1, n), size))
+    plain = posterior_of(noise, deviation**2, slots=48, clock=np.arange(n), groups=groups)
+    known = with_known_noise(plain)
+    by_variance, by_shape = ((one.means(Blocks.at(np.arange(n)))[1:] ** 2).mean() for one in (plain, known))
+    assert by_shape < by_variance
 
 
 @pytest.mark.slow

@@ -5,12 +5,15 @@ from datetime import date
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from optstream.catalogue.statement import noise_scales
 from optstream.errors import ParameterError
 from optstream.mechanisms import HistoryInformedTree
-from optstream.privacy import JointSpend, StepSpend, worst_window
+from optstream.noise import simulated_noise
+from optstream.noise.order import VARIANCES
+from optstream.privacy import OrderSpend, StepSpend, worst_window
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
 from tasks.config.templates import example_of
 from tasks.plan.dry_run import dry_run
@@ -23,7 +26,7 @@ from tests.tasks.two_regions import released_by
 pytestmark = pytest.mark.slow
 
 DAY, SPRING, AUTUMN = date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)
-WORD = "stream.leaves_per_period = 1"
+WORD = "stream.leaves_per_window = 1"
 JOINT, LAPLACE = 'mechanism.noise = "joint"', 'mechanism.noise = "laplace"'
 
 
@@ -103,7 +106,7 @@ def kinds(settings):
 
 
 def test_by_default_the_root_alone_has_joint_noise(stream):
-    assert kinds(stream()) == [JointSpend, StepSpend]
+    assert kinds(stream()) == [OrderSpend, StepSpend]
     assert kinds(stream(LAPLACE)) == [StepSpend, StepSpend]
 
 
@@ -111,32 +114,42 @@ def test_by_default_the_root_alone_has_joint_noise(stream):
 def test_the_operators_word_gives_it_to_all_levels_and_is_reported(stream, name):
     for keys in ((), (JOINT,)):
         settings = stream(WORD, *keys, name=name)
-        assert kinds(settings) == [JointSpend, JointSpend]
-        assert settings.describe_mechanism(date.min)["leaves_per_period"] == 1
+        assert kinds(settings) == [OrderSpend, OrderSpend]
+        assert settings.describe_mechanism(date.min)["leaves_per_window"] == 1
         spends = mechanism_for(settings, DAY).plan(48)
         assert [entry.needs_one_leaf for entry in noise_scales(spends, Fraction(1))] == [False, True]
-    assert "leaves_per_period" not in stream().describe_mechanism(date.min)
+    assert "leaves_per_window" not in stream().describe_mechanism(date.min)
 
 
-@pytest.mark.parametrize(("word", "leaves"), [((), StepSpend), ((WORD,), JointSpend)])
+@pytest.mark.parametrize(("word", "leaves"), [((), StepSpend), ((WORD,), OrderSpend)])
 def test_blocks_of_history_informed_have_it_where_laplace_has(stream, word, leaves):
     settings = stream("mechanism.scale = 10000.0", *word, name="HistoryInformed")
-    assert kinds(settings) == [JointSpend, leaves]
-    assert settings.describe_mechanism(date.min).get("leaves_per_period") == (1 if word else None)
+    assert kinds(settings) == [OrderSpend, leaves]
+    assert settings.describe_mechanism(date.min).get("leaves_per_window") == (1 if word else None)
     root, _ = mechanism_for(settings, DAY).plan(48)
-    assert noise_scales([root], Fraction(1))[0].noise == "joint over 6 blocks"
+    assert noise_scales([root], Fraction(1))[0].noise == f"joint over {root.n_blocks} blocks of any window"
     joint = dry_run(settings, [DAY]).periods[0].levels[0].stages[0].noise[0]
-    assert joint.joint_over == max(map(len, root.groups))
+    assert joint.joint_over == root.n_blocks
     plain = stream("mechanism.scale = 10000.0", LAPLACE, *word, name="HistoryInformed")
     assert kinds(plain) == [StepSpend, StepSpend]
 
 
+def released(settings, days):
+    """The spends of days in a row, each with the state after the one before."""
+    calendar, spends, state = settings.calendar, [], None
+    for day in days:
+        mechanism = mechanism_for(settings, day)
+        values, first = np.zeros((2, calendar.n_steps(day))), calendar.first_step(day)
+        state = mechanism.recall(spends, state)
+        measured = mechanism.measure(values, noise=simulated_noise(1), first_step=first, state=state)
+        state, spends = measured.state, [*spends, *measured.spends]
+    return spends
+
+
 def test_a_year_with_both_changes_of_clock_stays_within_epsilon(stream):
     settings = stream(WORD)
-    calendar, spends = settings.calendar, []
-    for day in (SPRING, AUTUMN):
-        for near in (day.replace(day=day.day - 1), day):
-            spends += mechanism_for(settings, near).plan(calendar.n_steps(near), calendar.first_step(near))
+    days = [near for day in (SPRING, AUTUMN) for near in (day.replace(day=day.day - 1), day)]
+    spends = released(settings, days)
     assert worst_window(spends, 48).epsilon <= mechanism_for(settings, DAY).epsilon <= 1
     assert {spend.n_steps for spend in spends} == {46, 48, 50}
 
@@ -145,14 +158,10 @@ def test_a_year_with_both_changes_of_clock_stays_within_epsilon(stream):
 def test_days_of_a_length_that_the_zone_has_no_more_are_planned_too(stream, word):
     """São Paulo put its clock forward on 16 October 2016, and gave that up in 2019."""
     settings = stream('stream.time_zone = "America/Sao_Paulo"', *word)
-    calendar, spends = settings.calendar, []
-    for day in (date(2016, 10, number) for number in range(14, 19)):
-        mechanism = mechanism_for(settings, day)
-        state = mechanism.recall(spends)
-        spends += mechanism.plan(calendar.n_steps(day), calendar.first_step(day), state)
+    spends = released(settings, [date(2016, 10, number) for number in range(14, 19)])
     assert settings.period_lengths == (48,)
     assert [spend.n_steps for spend in spends if spend.level == 0] == [48, 48, 46, 48, 48]
-    assert all(spend.groups for spend in spends if isinstance(spend, JointSpend))
+    assert all(len(spend.parts) == spend.n_steps for spend in spends if isinstance(spend, OrderSpend))
     assert worst_window(spends, 48).epsilon <= 1
 
 
@@ -161,13 +170,13 @@ def test_points_of_optstream_have_it_where_it_is_asked_for_with_the_word(stream)
     settings = stream(WORD, JOINT, name="OptStream")
     mechanism = mechanism_for(settings, DAY)
     # of each level the points, and the sums of two features
-    assert kinds(settings) == [JointSpend, StepSpend, StepSpend] * 2
+    assert kinds(settings) == [OrderSpend, StepSpend, StepSpend] * 2
     assert mechanism.epsilon <= 1
     for day in (SPRING, AUTUMN):
         own = mechanism_for(settings, day)
         own.plan(settings.calendar.n_steps(day), settings.calendar.first_step(day))
         assert own.epsilon == mechanism.epsilon
-    assert settings.describe_mechanism(date.min)["leaves_per_period"] == 1
+    assert settings.describe_mechanism(date.min)["leaves_per_window"] == 1
     assert stream(WORD, name="OptStream").configuration_hash != settings.configuration_hash
 
 
@@ -176,18 +185,18 @@ def test_keys_that_are_left_out_change_no_configuration_hash(stream):
     hashes = [stream(*given).configuration_hash for given in ((), (LAPLACE,), (JOINT, WORD), (WORD,))]
     assert all(one != other for one, other in pairwise([*hashes, hashes[0]]))
     document = stream().model_dump(mode="json")
-    assert document["stream"]["leaves_per_period"] is None
+    assert document["stream"]["leaves_per_window"] is None
     assert document["mechanism"]["noise"] is None
 
 
 def test_the_dry_run_says_over_how_many_steps_noise_is_joint(stream):
     root, leaves = dry_run(stream(), [DAY]).periods[0].levels
     (joint,), (plain,) = root.stages[0].noise, leaves.stages[0].noise
-    assert (joint.joint_over, plain.joint_over) == (6, 1)
-    # both levels have half of epsilon: 960 for Laplace noise, and 9 groups in place of 48 steps
-    assert (joint.scale, plain.scale) == pytest.approx((180, 960), rel=1e-9)
-    assert joint.deviation == pytest.approx(180 * (7 * 8 / 3) ** 0.5, rel=1e-9)
+    assert (joint.joint_over, plain.joint_over) == (48, 1)
+    # both levels have half of epsilon: 960 for Laplace noise, and three orders in place of 48 steps
+    assert (joint.scale, plain.scale) == pytest.approx((60, 960), rel=1e-6)
+    assert joint.deviation == pytest.approx(60 * VARIANCES[15] ** 0.5, rel=1e-6)
     document = dry_run(stream(), [DAY]).to_json()
     root, leaves = document["periods"][0]["levels"]
-    assert root["stages"][0]["noise"][0]["joint_over"] == 6
+    assert root["stages"][0]["noise"][0]["joint_over"] == 48
     assert "joint_over" not in leaves["stages"][0]["noise"][0]

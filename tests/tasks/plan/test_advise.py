@@ -61,7 +61,7 @@ def test_the_figures_are_those_of_the_dry_run(load_text):
 @pytest.mark.slow
 def test_what_is_gained_within_the_priors_reach_changes_nothing(load_text):
     """The plan that was proposed, configured: other plans may be a little better, and none is proposed."""
-    settings = load_text(INFORMED, COARSE, ('["1/2", "1/2"]', '["0", "1"]'))
+    settings = load_text(INFORMED, COARSE, ('["1/2", "1/2"]', '["19/24", "5/24"]'))
     found = compare_plans(settings)
     assert found.plans[0].relative > 0.97 * found.configured.relative
     assert found.best is found.configured
@@ -93,7 +93,7 @@ def test_drawn_series_vary_as_the_prior_says():
 @pytest.mark.slow
 def test_level_shares_of_the_model_know_the_noise_that_is_drawn(load_text):
     """A customer in one leaf a day: joint noise at every level errs less than Laplace noise."""
-    word = ('time_zone = "Europe/Paris"', 'time_zone = "Europe/Paris"\nleaves_per_period = 1')
+    word = ('time_zone = "Europe/Paris"', 'time_zone = "Europe/Paris"\nleaves_per_window = 1')
     said = ("scale = 5000", 'scale = 5000\nnoise = "laplace"')
     streams = [load_text(INFORMED, ('alpha = "1"', 'alpha = "5"'), word, *more) for more in ((), (said,))]
     shares = [model_level_shares(one) for one in streams]

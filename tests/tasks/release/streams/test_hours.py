@@ -19,7 +19,7 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.standard_errors import daily_replicates, period_sums
 from optstream.errors import ParameterError
 from optstream.privacy import GaussianSpend
-from optstream.privacy.spends import JointSpend
+from optstream.privacy.spends import OrderSpend
 from optstream.stream import Hour, partition_of
 from tasks.config.schema import MECHANISMS
 from tasks.monitor.days import State
@@ -31,6 +31,7 @@ from tasks.release.publish import close_over
 from tasks.release.run import Status
 from tests.by_night import few
 from tests.flows.web.conftest import AUTHORIZED, SECRET
+from tests.optstream.ledger.brute_force import order_cost
 from tests.tasks.release.streams.conftest import hours
 from tests.tasks.release.streams.test_release_mechanisms import OTHERS
 from tests.tasks.test_schemas import validator
@@ -45,13 +46,12 @@ def spends_of(installation, periods):
 
 
 def charged(spends, first):
-    """What a window of 48 steps is charged, by hand: Lemmas 1, 16 and 20."""
+    """What a window of 48 steps is charged, by hand: Lemmas 1, 16b and 20."""
     found = Fraction(0)
     for spend in spends:
         inside = {step - spend.first_step for step in range(first, first + 48)}
-        if isinstance(spend, JointSpend):
-            most = (max(len(inside & {*part}) for part in group) for group in spend.groups)
-            found += sum(most) * spend.unit_charge
+        if isinstance(spend, OrderSpend):
+            found += order_cost(spend, range(first, first + 48), 1)
         elif isinstance(spend, GaussianSpend):
             found += sum(len(inside & {*part}) ** 2 for part in spend.parts) * spend.unit_charge
         else:

@@ -17,7 +17,7 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.ledger import Key
-from optstream.privacy import JointSpend, worst_window
+from optstream.privacy import OrderSpend, StepSpend, worst_window
 from tasks.ledger.export import export
 from tasks.ledger.verify import verify
 from tasks.monitor.alarms import Kind
@@ -155,10 +155,14 @@ FIRST, SECOND, VOID, FOURTH, FIFTH, SIXTH = DAYS
 
 @pytest.fixture
 def joint(learning):
-    """Twelve blocks, in groups at every level; a tenth of epsilon is kept for restatements."""
-    learning.configure('name = "two-regions"', 'name = "two-regions"\nleaves_per_period = 1')
+    """Twelve blocks with joint noise at every level; a tenth of epsilon is kept for restatements."""
+    learning.configure('name = "two-regions"', 'name = "two-regions"\nleaves_per_window = 1')
     learning.configure(FEW_BLOCKS, 'noise = "joint"\nscale = 1000.0')
     return learning
+
+
+def key_of(day, revision):
+    return Key("two-regions", day.isoformat(), revision)
 
 
 def charged(installation):
@@ -168,32 +172,33 @@ def charged(installation):
         Charged(record.spends, record.amendment)
         for day in DAYS
         for revision in (0, 1)
-        if (record := ledger.find(Key("two-regions", day.isoformat(), revision)))
+        if (record := ledger.find(key_of(day, revision)))
     ]
 
 
-def groups(installation, day, revision=0):
-    """How many groups each level was drawn in."""
-    record = installation.ledger.find(Key("two-regions", day.isoformat(), revision))
-    assert {type(spend) for spend in record.spends} == {JointSpend}
-    assert [spend.n_nodes for spend in record.spends] == [1, 2]
-    return [len(spend.groups) for spend in record.spends]
+def blocks(installation, day, revision=0):
+    """How many blocks each level was drawn in."""
+    record = installation.ledger.find(key_of(day, revision))
+    if not revision:
+        assert [(type(spend), spend.n_nodes) for spend in record.spends] == [(OrderSpend, 1), (OrderSpend, 2)]
+    return [sum(map(bool, spend.weights)) for spend in record.spends]
 
 
 def test_restated_void_and_amended_nights_keep_every_guarantee(joint):
     guarantees = [joint.settings.model]
     night(joint, FIRST)
     night(joint, SECOND)
-    full = groups(joint, SECOND)
+    full = blocks(joint, SECOND)
     assert full[0] > 1
-    # a restatement has its own part of epsilon, and fewer groups
+    # a restatement has its own part of epsilon, fewer blocks, and Laplace noise
     assert joint.status(FIRST, restate=True) is Status.PUBLISHED
-    assert [0, 0] < groups(joint, FIRST, 1) < full
+    assert [0, 0] < blocks(joint, FIRST, 1) < full
+    assert {type(spend) for spend in joint.ledger.find(key_of(FIRST, 1)).spends} == {StepSpend}
     # a day that was reserved and given up stays charged for its plan
     joint.release(VOID, steps=STEPS[:5])
-    joint.ledger.void(Key("two-regions", VOID.isoformat()), "given up", joint.now)
+    joint.ledger.void(key_of(VOID, 0), "given up", joint.now)
     night(joint, FOURTH)
-    assert groups(joint, FOURTH) == full
+    assert [0, 0] < blocks(joint, FOURTH) < full, "no window holds a block of it and one of the void day"
     joint.assert_sound()
     # larger changes: what was drawn counts twice, so windows across midnight are full, and a day waits
     joint.configure('alpha = "1"', 'alpha = "2"')
@@ -201,7 +206,7 @@ def test_restated_void_and_amended_nights_keep_every_guarantee(joint):
     guarantees.append(joint.settings.model)
     assert joint.status(FIFTH) is Status.REFUSED
     night(joint, SIXTH)
-    assert [0, 0] < groups(joint, SIXTH) <= full
+    assert [0, 0] < blocks(joint, SIXTH) <= full
     joint.assert_sound()
     # what was drawn is what was charged, and no window of either guarantee is above it
     for day in (FIRST, SECOND, FOURTH, SIXTH):
