@@ -524,7 +524,8 @@ def noise_library(source: NoiseSource) -> Lines:
 def public_facts(case: Case) -> Lines:
     """Whether readings are counts, and those of the days that nights release."""
     if (contradiction := case.settings.counts_warning) is not None:
-        yield WARNING, "[privacy] counts", *contradiction.split(": ", 1)
+        rule, _, remedy = contradiction.partition(": ")
+        yield WARNING, "[privacy] counts", rule, remedy
     today, n_days = case.settings.local_day(case.now), case.settings.scheduling.catch_up_days
     for problem in clashes(case.settings, [today - timedelta(days=n) for n in range(n_days + 1)]):
         yield WRONG, CONSTRAINTS, problem, "no such day is drawn before that"
