@@ -229,7 +229,7 @@ def _replicates(settings: Settings, day: date, release: Release) -> Replicates |
     if drawn is None:
         return None
     nodes, first_step = settings.tree_of(day).nodes, settings.calendar.step_of_day(day)
-    return Replicates.labelled(day, drawn[0], nodes, release.unbounded, drawn[1], first_step)
+    return Replicates.labelled(day, drawn[0], nodes, release.estimate, drawn[1], first_step)
 
 
 # The statement: facts recorded with the draw, and facts of the estimate.
