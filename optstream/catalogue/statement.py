@@ -215,6 +215,7 @@ class CountBands(Document):
     share: Annotated[Amount, AfterValidator(_below_one)] = Field(
         Fraction(19, 20), description="of steps that a band is to hold at least"
     )
+    estimate: OrAbsent[bool] = absent("true where the column *_estimate is there; absent in older releases")
     in_words: Text = ""
 
 
@@ -414,6 +415,12 @@ class ReleaseStatement(Document):
             if one is not None:
                 found[name] = one.model_copy(update={"file": place(one.file_hash)})
         return found
+
+    @property
+    def has_columns(self) -> tuple[bool, bool, bool]:
+        """Whether the rows have standard errors, bands, and estimates to add up (`columns_of`)."""
+        bands = self.bands
+        return self.standard_errors is not None, bands is not None, bool(bands and bands.estimate)
 
     @property
     def epsilon_of_grant(self) -> Fraction:

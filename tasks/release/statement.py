@@ -23,6 +23,7 @@ from optstream.catalogue import (
     StatedMeasurements,
     band_columns,
     error_columns,
+    estimate_column,
     read_catalogue,
     read_staged,
 )
@@ -90,6 +91,7 @@ def published_rows(
         # a unit that rounding gave a node is in its band; unknown bands stay nan
         wide = np.minimum(low, values), np.maximum(high, values)
         bands = dict(zip(band_columns(settings.published.value), map(column, wide), strict=True))
+        bands[estimate_column(settings.published.value)] = column(release.estimate).round_sig_figs(DIGITS)
     stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     return pl.DataFrame(
         {
@@ -253,7 +255,7 @@ def statement_of(
         _known(known_errors(settings, errors))
         for errors in (release.noise_standard_errors, release.standard_errors)
     )
-    bands = CountBands(known="none" if release.bands is None else _known(release.bands[0]))
+    bands = CountBands(known="none" if release.bands is None else _known(release.bands[0]), estimate=True)
     constraints = None
     if release.kept is not None:
         facts = {json.dumps(fact.stated): fact.stated for fact in release.kept.facts}
