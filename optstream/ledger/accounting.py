@@ -21,6 +21,7 @@ from optstream.ledger.schema import (
     ReleaseRow,
     SpendRow,
     StreamRow,
+    columns_named,
     find_grant,
     find_row,
     find_stream,
@@ -376,7 +377,7 @@ class History:
         position, first_step, *_ = plan[0]
         text = "\n".join([document for _, _, _, document in plan])
         between, found = self._latest.get((position, amendment), ([], []))
-        if text == f'"first_step":{first_step},'.join(between):
+        if between and text == f'"first_step":{first_step},'.join(between):
             for first_steps in found:
                 first_steps.append(first_step)
             return
@@ -446,11 +447,18 @@ class History:
 def worst(connection: Connection, grant: str) -> WindowLoss:
     """Return the loss of the worst window of the whole history, by the privacy guarantee in force."""
     history, row = History(), find_grant(connection, grant)
-    query = CHARGED.add_columns(SpendRow.first_step, SpendRow.position).where(SpendRow.grant_id == row.id)
-    for document, amendment, compromised, first_step, position in plain_rows(connection, query):
-        if compromised is not None and worst_window([spend_from_document(json.loads(document))], 1).epsilon:
-            return WindowLoss(math.inf, first_step)
-        history.add([(position, first_step, 0, document)], amendment)
+    query = (
+        select(SpendRow.release_id, ReleaseRow.amendment, ReleaseRow.compromised)
+        .add_columns(*columns_named(SpendRow, COLUMNS))
+        .join_from(SpendRow, ReleaseRow, IN_FORCE)
+        .where(SpendRow.grant_id == row.id)
+    )
+    for (_, amendment, compromised), group in groupby(plain_rows(connection, query), key=itemgetter(0, 1, 2)):
+        plan = [spend[3:] for spend in group]
+        for _, first_step, _, document in plan if compromised is not None else ():
+            if worst_window([spend_from_document(json.loads(document))], 1).epsilon:
+                return WindowLoss(math.inf, first_step)
+        history.add(plan, amendment)
     cost = history.cost(guarantees_of(connection, row))
     return WindowLoss(cost.epsilon, cost.first_step)
 
