@@ -90,7 +90,7 @@ def last_fit(function: Callable[..., Fitted]) -> Callable[..., Fitted]:
         prior: TemporalPrior, seen: Seen, covariates: tuple[Covariate, ...] = (), *others: object
     ) -> Fitted:
         plain = (prior.steps_per_day, prior.components, [one.key for one in covariates], others)
-        key = sha256(repr(plain).encode() + prior.logs.tobytes() + seen.key).digest()
+        key = sha256(repr(plain).encode() + prior.logs.tobytes() + prior.hours.tobytes() + seen.key).digest()
         if key not in kept:
             kept.clear()
             kept[key] = function(prior, seen, covariates, *others)
@@ -243,8 +243,9 @@ class FilterState:
         given = document or {}
         prior, logs = TemporalPrior.broad(days.steps_per_day, components), given.get("prior")
         is_same = logs is not None and len(logs) == prior.logs.size
+        learned = {"logs": np.array(logs), "hours": np.array(given.get("hours", ()))} if is_same else {}
         return cls(
-            replace(prior, logs=np.array(logs, dtype=np.float64)) if is_same else prior,
+            replace(prior, **learned),
             days,
             given.get("began"),
             given.get("learned") if is_same else None,
@@ -256,7 +257,8 @@ class FilterState:
         """Return the state as a JSON-ready document, public; covariates only where there are any."""
         known = {"covariates": [one.to_document() for one in self.covariates]} if self.covariates else {}
         learned = {"prior": self.prior.logs.tolist(), "began": self.began, "learned": self.learned}
-        return {**learned, "events": list(self.events), **known}
+        hours = {"hours": self.prior.hours.tolist()} if self.prior.hours.size else {}
+        return {**learned, **hours, "events": list(self.events), **known}
 
     def refreshed(
         self, look: Look, histories: Histories, first_step: int, relearn_days: int

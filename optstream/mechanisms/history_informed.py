@@ -85,7 +85,7 @@ COVARIATES, LATE = "covariates", "late covariates"
 """Public covariates in a state and in `Measured.before`: those of the draw, and those for later estimates."""
 MOST_LATE = 3
 """Periods, the last ones, from which a new estimate takes a covariate's values."""
-LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
+LEARNED = ("prior", "hours", "began", "learned", "events", GUESSED, COVARIATES)
 """Keys of a state: the learned parameters; covariates only on the way to a draw."""
 
 
