@@ -406,6 +406,9 @@ def seen_tree(
             precision, pulled = precision + known, pulled + scale * known
         means[at] = pulled / precision
         square = ((own**2).sum(axis=1) - steps.size * variance) / information
+        if scale is not None:  # noise of a square, Laplace noise having kurtosis 6, against the public scale
+            sure = information**2 / (steps.size * variance * (5.0 * variance + 4.0 * np.mean(own**2)))
+            square = (square * sure + scale**-2.0) / (sure + scale**-4.0)
         sizes[at] = np.sqrt(np.maximum(np.maximum(square, means[at] ** 2), 1.0 / precision))
         noise[at] = np.maximum(variance, LEAST_NOISE * sizes[at] ** 2)
         if (history.group_sizes > 1).any():

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 from scipy.optimize import minimize
 
 from optstream.history.blocks import LagTables
 from optstream.history.posterior import Seen, TreePosterior
-from optstream.history.prior import TemporalPrior
+from optstream.history.prior import TemporalPrior, daily
 
 Floats = NDArray[np.float64]
 
@@ -22,48 +23,66 @@ STEP = 1e-4
 
 
 PARTS_OF_DAY, FEWEST_PARTS = 24, 4
-HOUR_DEVIATION, NEIGHBOURS_DEVIATION = 0.7, 0.3
-"""Of the logarithm of an hour's strength around 0, and around that of the hour before."""
+HOUR_DEVIATION, HOUR_LENGTH, HOUR_JITTER = 0.7, 0.5, 0.01
+"""Of the logarithm of an hour's strength; how smooth it is, as the first length of `daily`; and the part of
+the variance that hours do not share."""
+
+FIRST_ITERATIONS, PROMISING = 4, 0.3
+"""Iterations that show whether hours differ, and the part of the gain that they must have by then."""
 
 
 def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIONS) -> TemporalPrior:
     """Return the prior whose parameters make the measurements, and themselves, most likely.
 
-    Maximises log p(measured | parameters) + log p(parameters), the latter normal around the medians of the
-    components and hours that are alike, by L-BFGS from `start`. The likelihood is that of Gaussian noise.
-    Where it finds nothing better, `start` is returned.
+    Hours differ in strength only where that gains more than its parameters' information criterion
+    (Schwarz 1978). Post-processing of noisy measurements. Where nothing better is found, `start` is returned.
+    """
+    n_hours = min(PARTS_OF_DAY, start.steps_per_day)
+    alike, value = _most_likely(replace(start, hours=np.ones(0)), seen, most_iterations)
+    if n_hours < FEWEST_PARTS:
+        return alike
+    hours = start.hours if start.hours.size == n_hours else np.ones(n_hours)
+    least = 0.5 * n_hours * np.log(seen.blocks.clock.size)
+    unlike, less = _most_likely(replace(alike, hours=hours), seen, FIRST_ITERATIONS)
+    if value - less > PROMISING * least:
+        unlike, less = _most_likely(unlike, seen, most_iterations)
+    return unlike if value - less > least else alike
+
+
+def _most_likely(start: TemporalPrior, seen: Seen, most_iterations: int) -> tuple[TemporalPrior, float]:
+    """Return the parameters that minimise -log p(measured | parameters) - log p(parameters), and that.
+
+    The latter is normal around the medians of the components and hours that are alike. By L-BFGS from
+    `start`, in parameters that are independent under it. The likelihood is that of Gaussian noise.
     """
     medians = TemporalPrior.broad(start.steps_per_day, start.components).logs
-    n_parts = min(PARTS_OF_DAY, start.steps_per_day)
-    n_hours = n_parts if n_parts >= FEWEST_PARTS else 0
-    hours = start.hours if start.hours.size == n_hours else np.ones(n_hours)
-    start = replace(start, hours=hours)
     deviations = np.concatenate(
         [[STRENGTH_DEVIATION] * 2 + [LENGTH_DEVIATION] * len(one.lengths) for one in start.components]
     )
+    hours = np.arange(start.hours.size) / max(start.hours.size, 1)
+    alike = daily(hours[:, None] - hours, (HOUR_LENGTH, np.inf)) + HOUR_JITTER * np.eye(hours.size)
+    root = block_diag(np.diag(deviations), HOUR_DEVIATION * np.linalg.cholesky(alike))
     tables = LagTables.between(seen.blocks, seen.blocks, start.steps_per_day)
 
     def prior_of(values: Floats) -> TemporalPrior:
-        return replace(start, logs=values[: medians.size], hours=np.exp(values[medians.size :]))
+        moved = root @ values
+        return replace(start, logs=medians + moved[: medians.size], hours=np.exp(moved[medians.size :]))
 
     def objective(values: Floats) -> tuple[float, Floats]:
         try:
             posterior = TreePosterior(prior_of(values), seen)
         except (ValueError, ArithmeticError):
             return 1e300, np.zeros_like(values)
-        off, of_hours = (values[: medians.size] - medians) / deviations, values[medians.size :]
-        steps = (of_hours - np.roll(of_hours, 1)) / NEIGHBOURS_DEVIATION
-        far = of_hours / HOUR_DEVIATION
-        value = -posterior.log_likelihood + 0.5 * float(off @ off + steps @ steps + far @ far)
-        slopes = (steps - np.roll(steps, -1)) / NEIGHBOURS_DEVIATION + far / HOUR_DEVIATION
-        return value, np.append(off / deviations, slopes) - likelihood_gradient(posterior, tables)
+        value = -posterior.log_likelihood + 0.5 * float(values @ values)
+        return value, values - root.T @ likelihood_gradient(posterior, tables)
 
-    first = np.append(start.logs, np.log(hours))
+    first = np.linalg.solve(root, np.append(start.logs - medians, np.log(start.hours)))
     before = objective(first)[0]
     options = {"maxiter": most_iterations, "ftol": ENOUGH / max(abs(before), 1.0)}
     found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options)
-    better = np.isfinite(found.fun) and found.fun <= before
-    return prior_of(np.asarray(found.x)) if better else start
+    if np.isfinite(found.fun) and found.fun <= before:
+        return prior_of(np.asarray(found.x)), float(found.fun)
+    return start, before
 
 
 def likelihood_gradient(posterior: TreePosterior, tables: LagTables) -> Floats:
