@@ -69,7 +69,8 @@ def days_of(random: np.random.Generator, n_leaves: int, spread: float, n_days: i
 def bumps(n_steps: int, *peaks: tuple[float, float, float], base: float = 0.1) -> Values:
     """Return a day's shape of mean 1, from peaks: hour, width in hours, height."""
     hours = np.arange(n_steps) * 24 / n_steps
-    shape = base + sum(height * np.exp(-(((hours - at) / width) ** 2)) for at, width, height in peaks)
+    each = [height * np.exp(-(((hours - at) / width) ** 2)) for at, width, height in peaks]
+    shape = base + np.sum(each, axis=0)
     return np.asarray(shape / shape.mean())
 
 

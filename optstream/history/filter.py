@@ -243,9 +243,12 @@ class FilterState:
         given = document or {}
         prior, logs = TemporalPrior.broad(days.steps_per_day, components), given.get("prior")
         is_same = logs is not None and len(logs) == prior.logs.size
-        learned = {"logs": np.array(logs), "hours": np.array(given.get("hours", ()))} if is_same else {}
+        if is_same:
+            prior = replace(
+                prior, logs=np.array(logs, np.float64), hours=np.array(given.get("hours", ()), np.float64)
+            )
         return cls(
-            replace(prior, **learned),
+            prior,
             days,
             given.get("began"),
             given.get("learned") if is_same else None,
