@@ -17,7 +17,7 @@ from optstream.history.learn import learn
 from optstream.history.posterior import NoiseGroups, Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.history.robust import with_known_noise
-from optstream.history.self_check import LEAST_GAIN, is_unlike, variance_factor
+from optstream.history.self_check import LEAST_GAIN, is_unlike, variance_factors
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
@@ -34,14 +34,21 @@ MORE_NOISE = 0.1
 class Fitted:
     """The posterior of some blocks, shared by all days that have these blocks.
 
-    posterior: without the effect of public covariates. factor: of its variances. unlike: whether the day in
-    question is unlike all others, and called an event.
+    posterior: without the effect of public covariates. factor, by_level: of its variances
+    (`variance_factors`). unlike: whether the day in question is unlike all others, and called an event.
     """
 
     posterior: TreePosterior
     factor: float
+    by_level: Floats
     effect: CovariateEffect | None = None
     unlike: bool = False
+
+    @property
+    def wider(self) -> Floats:
+        """The factor of each node's variances by its level over that of all, at least 1, (n_nodes, 1)."""
+        levels = np.fmax(self.by_level / self.factor, 1.0)
+        return np.asarray(levels[list(self.posterior.seen.tree.depths), None])
 
     @cached_property
     def published(self) -> TreePosterior:
@@ -132,7 +139,7 @@ def fit(
 def conditioned(prior: TemporalPrior, seen: Seen, covariates: tuple[Covariate, ...]) -> Fitted:
     """Condition the prior on measurements, whatever the days in question."""
     posterior, effect = explained(prior, seen, covariates)
-    return Fitted(posterior, variance_factor(posterior), effect)
+    return Fitted(posterior, *variance_factors(posterior), effect)
 
 
 def with_own_noise(posterior: TreePosterior) -> TreePosterior:
@@ -466,10 +473,10 @@ class PeriodErrors:
 
     def series(self) -> tuple[Floats, Floats]:
         """Return posterior means less prior means, and variances, of every node, (n_nodes, n_steps)."""
-        if not self.is_day:
-            return self.fitted.series(self.steps)
-        means, variances = self.fitted.series(self.steps, np.eye(self.uncertainty.size) + self._to_mean)
-        return means, np.maximum(variances + self.more[:, None] * self.uncertainty**2, 0.0)
+        times = np.eye(self.uncertainty.size) + self._to_mean if self.is_day else None
+        means, variances = self.fitted.series(self.steps, times)
+        more = self.more[:, None] * self.uncertainty**2 if self.is_day else 0.0
+        return means, np.maximum(self.fitted.wider * variances + more, 0.0)
 
     def draws(self, n: int) -> Floats:
         """Return draws of the errors of every node, (n, n_nodes, n_steps)."""
@@ -482,7 +489,7 @@ class PeriodErrors:
             means = np.roll(of_prior, 1, axis=0).mean(axis=2)
             apart = means - means.sum(axis=1, keepdims=True) * seen.sizes / seen.sizes.sum()
             found = found + np.sqrt(MORE_OF_DAYS) * apart[:, :, None] * self.uncertainty
-        return np.stack([seen.tree.add_up(one) for one in found])
+        return np.stack([np.sqrt(self.fitted.wider) * seen.tree.add_up(one) for one in found])
 
     @property
     def _to_mean(self) -> Floats:
