@@ -150,7 +150,7 @@ class InformedMechanism(Mechanism):
     def levels_off(self, measured: Measured) -> tuple[int, ...]:
         """Return the levels whose measurements miss their predictions twice as far as the prior expects.
 
-        The prior predictive check, of noisy numbers alone, once the prior has learned; errors are wider there.
+        The prior predictive check of noisy numbers, once the prior has learned; errors are wider there.
         """
         belief, found = self._answer(measured)
         if found is None or belief.learned is None:
