@@ -76,17 +76,17 @@ def variance_factors(posterior: TreePosterior) -> tuple[float, Floats]:
     ordinary[:-EXACT_LATEST] = False
     model_variance = np.maximum(spread - noise, 0.0)[:, ordinary]
     found = _score_and_information((surprise**2)[:, ordinary], noise, model_variance)
-    every = _joined(*found.sum(axis=1), EXPECTED_FACTOR)
+    every = _joined(found.sum(axis=1), EXPECTED_FACTOR)
     depths, levels = np.array(seen.tree.depths)[known], np.full(seen.tree.n_levels, np.nan)
     for depth in np.unique(depths):
-        levels[depth] = _joined(*found[:, depths == depth].sum(axis=1), every)
+        levels[depth] = _joined(found[:, depths == depth].sum(axis=1), every)
     return max(every, 1.0), levels
 
 
 def fitted_factor(squares: Floats, noise: Floats | float, model_variance: Floats) -> float:
     """Return the least-squares fit of squared surprises less their noise to c times `model_variance`."""
     found = _score_and_information(squares, noise, model_variance)
-    return max(_joined(*found.sum(axis=1), EXPECTED_FACTOR), 1.0)
+    return max(_joined(found.sum(axis=1), EXPECTED_FACTOR), 1.0)
 
 
 def _score_and_information(squares: Floats, noise: Floats | float, model_variance: Floats) -> Floats:
@@ -97,9 +97,9 @@ def _score_and_information(squares: Floats, noise: Floats | float, model_varianc
     return np.stack([score.sum(axis=1), (model_variance**2 / square_variance).sum(axis=1)]) / ALIKE
 
 
-def _joined(score: float, information: float, expected: float) -> float:
+def _joined(score_and_information: Floats, expected: float) -> float:
     """Return the factor, joined with the expected one."""
-    known = FACTOR_DEVIATION**-2
+    (score, information), known = score_and_information, FACTOR_DEVIATION**-2
     return float(np.clip((score + expected * known) / (information + known), 0.0, LARGEST_FACTOR))
 
 
