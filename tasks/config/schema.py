@@ -126,6 +126,12 @@ class Privacy(Section):
         """The largest size of a reading."""
         return max(map(abs, self.bounds))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether readings are whole numbers, by the resolution, the bounds and alpha, and not below 0."""
+        whole = all(one.denominator == 1 for one in (*self.bounds, self.alpha))
+        return whole and self.resolution == 1 and min(*self.bounds, self.lower_bound) >= 0
+
 
 def delivered_alpha(privacy: Privacy, source: "Input") -> Fraction:
     """Return by how much one customer moves a delivered sum (Lemma 2a, docs/privacy.md)."""

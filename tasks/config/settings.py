@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
@@ -60,6 +61,8 @@ ALWAYS: Mapping[str, Mapping[str, Any]] = {
 }
 """Keys that an earlier version had, with their only value since; a mechanism's are its `fixed`."""
 USUAL_REVISE_DAYS = 14
+UNITS = ("w", "kw", "mw", "gw", "wh", "kwh", "mwh", "gwh", "kvar", "l", "m3", "kg", "t", "c", "eur", "usd")
+"""At the end of a column's name: of a quantity that is measured, not counted."""
 
 
 class Within:
@@ -327,7 +330,50 @@ class Settings(Section):
     @property
     def counts_known(self) -> bool:
         """Whether readings are counts, and the mechanism makes use of that: then there are bands."""
-        return self.privacy.counts and "counts" in self.mechanism.kind.__dataclass_fields__
+        return self.privacy.counts and self._takes_counts
+
+    @property
+    def _takes_counts(self) -> bool:
+        return self.margin is None and "counts" in self.mechanism.kind.__dataclass_fields__
+
+    @property
+    def _is_delivered_whole(self) -> bool:
+        return self.privacy.is_whole and {layout.factor for _, layout in self.input.layouts} == {1}
+
+    @property
+    def _may_count(self) -> bool:
+        """Whether readings are whole and of no quantity that is measured, by the name of their column."""
+        return self._is_delivered_whole and self.published.value.lower().rpartition("_")[2] not in UNITS
+
+    @property
+    def counts_by_facts(self) -> bool:
+        """Whether public facts say that readings are counts, one of each customer, for a mechanism that asks.
+
+        Not for a stream whose newest draw was not of counts: it goes on so.
+        """
+        if not (self._takes_counts and self._may_count and self.model.alpha == 1):
+            return False
+        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            newest = max((self.inputs_folder / self.stream.name).glob("*/*.json"))
+            drawn = json.loads(newest.read_bytes()).get("stated", {}).get("mechanism", {})
+            return bool(drawn.get("counts", drawn.get("name", self.mechanism.name) != self.mechanism.name))
+        return True
+
+    @property
+    def counts_warning(self) -> str | None:
+        """How `privacy.counts` contradicts the public facts; None where it does not."""
+        is_sure = self.model.alpha == 1 or "counts" not in self.privacy.model_fields_set
+        if self._takes_counts and self.privacy.counts and not self._is_delivered_whole:
+            return (
+                "privacy.counts is true, and resolution, bounds, alpha or input.factor are not of whole "
+                "numbers: estimates and bands are of another quantity; correct one of them"
+            )
+        if self._takes_counts and not self.privacy.counts and self._may_count and is_sure:
+            return (
+                "privacy.counts is false, and resolution, bounds and alpha are of counts, whose sums are "
+                "biased so and whose bands do not hold: write counts = true, unless they are none"
+            )
+        return None
 
     def features(self, day: date) -> list[Feature]:
         """Return the named partitions of a day, in the file's order; none where the mechanism has none."""

@@ -274,10 +274,10 @@ def squared_errors(
 def warnings_of(
     settings: Settings, mechanism: Mechanism, expected: Sequence[Expected | None]
 ) -> tuple[str, ...]:
-    """Return the warnings before anything is spent: useless levels, and an unwritten lower bound."""
+    """Return the warnings before anything is spent: counts, useless levels, an unwritten lower bound."""
     tree, (low, high) = mechanism.tree, settings.privacy.bounds
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
-    found = []
+    found = [*filter(None, [settings.counts_warning])]
     is_written = "lower_bound" in settings.privacy.model_fields_set
     if low < 0 and not is_written and not settings.privacy.counts:  # no count is less than 0
         least = "the least sum of a leaf" if settings.metered else f'"{low}"'
