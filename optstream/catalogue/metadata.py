@@ -14,7 +14,6 @@ from itertools import compress
 from typing import Any
 
 import polars as pl
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from optstream.catalogue import layout
 from optstream.catalogue.about import About, find_hierarchy
@@ -33,7 +32,13 @@ from optstream.catalogue.layout import CATALOGUE, CURVES, ERRORS, PAGE
 from optstream.catalogue.read import listed_errors, read_statement
 from optstream.catalogue.rows import HIERARCHY_COLUMNS, Column, columns_of, columns_of_replicates
 from optstream.catalogue.signing import Signer, put_file
-from optstream.catalogue.statement import ReleaseStatement, in_words, plain_number, rounded_up
+from optstream.catalogue.statement import (
+    ReleaseStatement,
+    in_words,
+    plain_number,
+    rounded_up,
+    template_environment,
+)
 from optstream.errors import PublicationError
 from optstream.privacy import PrivacyModel
 from optstream.storage.store import Location
@@ -269,11 +274,7 @@ _LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
 
 def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
     """Return a template filled with a dataset and more facts, without nulls; JSON-ready."""
-    environment = Environment(
-        loader=PackageLoader("optstream.catalogue"),
-        autoescape=False,
-        undefined=StrictUndefined,
-    )
+    environment = template_environment()
     environment.policies["json.dumps_kwargs"] = {}  # the keys' order stays
     environment.filters["inside"] = lambda text: json.dumps(text)[1:-1]
     environment.filters["plain"] = plain_number

@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import (
     AfterValidator,
     ConfigDict,
@@ -513,15 +512,17 @@ def decimal_below(amount: Fraction) -> str:
     return _decimal(below) if below else str(amount)
 
 
+def template_environment(**options: Any) -> Any:
+    """Return jinja's environment of the catalogue's templates."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # 15 ms: only where something is written
+
+    loader = PackageLoader("optstream.catalogue")
+    return Environment(loader=loader, autoescape=False, undefined=StrictUndefined, **options)
+
+
 @cache
 def _sentences() -> Any:
-    environment = Environment(
-        loader=PackageLoader("optstream.catalogue"),
-        autoescape=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = template_environment(trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
         "up": _decimal,
         "four": lambda amount: f"{rounded_up(amount):g}",

@@ -351,10 +351,10 @@ def unshrunk_sizes(unexplained: Floats, cover: Floats, noise: Floats, variances:
 
 
 def own_parts(prior: TemporalPrior) -> TemporalPrior:
-    """Return the prior of leaves' own parts, without that of their sizes, which are known otherwise."""
+    """Return the prior of leaves' own parts, without those of sizes and hours, which are known otherwise."""
     logs = prior.logs.copy()
     logs[1] = -30.0
-    return replace(prior, logs=logs)
+    return replace(prior, logs=logs, hours=np.ones(0))
 
 
 def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:

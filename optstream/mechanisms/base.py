@@ -232,6 +232,10 @@ class Mechanism(ABC):
         """Return the numbers, on the public clock, of days that a self-check found unlike all others."""
         return ()
 
+    def levels_off(self, measured: Measured) -> tuple[int, ...]:
+        """Return the levels whose measurements miss their predictions far more than the prior expects."""
+        return ()
+
     def measured(self, measured: Measured) -> bool:
         """Return whether `revise` can make a new estimate of these measurements."""
         return False

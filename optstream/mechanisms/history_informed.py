@@ -21,6 +21,7 @@ from optstream.history.counts import fit_counts, published_counts, seen_counts, 
 from optstream.history.filter import (
     NEAR_DAYS,
     FilterState,
+    Fitted,
     Histories,
     around,
     fit_tree,
@@ -31,6 +32,7 @@ from optstream.history.filter import (
 )
 from optstream.history.posterior import Seen
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, constant
+from optstream.history.self_check import OFF
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
 from optstream.measurement.sums import LinearSpend
 from optstream.mechanisms.base import (
@@ -85,7 +87,7 @@ COVARIATES, LATE = "covariates", "late covariates"
 """Public covariates in a state and in `Measured.before`: those of the draw, and those for later estimates."""
 MOST_LATE = 3
 """Periods, the last ones, from which a new estimate takes a covariate's values."""
-LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
+LEARNED = ("prior", "hours", "began", "learned", "events", GUESSED, COVARIATES)
 """Keys of a state: the learned parameters; covariates only on the way to a draw."""
 
 
@@ -142,10 +144,24 @@ class InformedMechanism(Mechanism):
         The self-check: the blocks of such a day miss their predictions by more than known noise can. It is
         estimated with wider priors.
         """
+        belief, found = self._answer(measured)
+        return belief.events if found is None else found[1]
+
+    def levels_off(self, measured: Measured) -> tuple[int, ...]:
+        """Return the levels whose measurements miss their predictions twice as far as the prior expects.
+
+        The prior predictive check of noisy numbers, once the prior has learned; errors are wider there.
+        """
+        belief, found = self._answer(measured)
+        if found is None or belief.learned is None:
+            return ()
+        return tuple(np.flatnonzero(found[0].by_level >= OFF).tolist())
+
+    def _answer(self, measured: Measured) -> tuple[FilterState, tuple[Fitted, tuple[int, ...]] | None]:
         belief, histories = self._known(measured)
         steps, near = period_and_nearby_blocks(measured, self._dense_only(histories))
         seen = self._look(near, belief.events)
-        return belief.events if seen is None else belief.answer(seen, steps)[1]
+        return belief, None if seen is None else belief.answer(seen, steps)
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """Return the same period estimated again, with later measurements; without them, from its state.
