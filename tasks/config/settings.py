@@ -318,6 +318,11 @@ class Settings(Section):
         """Return the aggregation tree that holds on a day."""
         return self.dated_hierarchy.tree_of(day)
 
+    def n_published(self, day: date) -> int:
+        """Return how many nodes of a day's tree are published, its first ones."""
+        levels, tree = self.published.levels, self.tree_of(day)
+        return tree.levels[levels[-1]].stop if levels else len(tree.nodes)
+
     def leaves_per_period(self, day: date) -> int:
         """The most leaves of one customer's readings of a day: nothing keeps metered rows in one."""
         return len(self.tree_of(day).leaves) if self.metered and self.model.unit == "customer" else 1
