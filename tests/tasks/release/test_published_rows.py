@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from optstream import read_sum
 from optstream.estimation.estimate import UNKNOWN
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
@@ -165,6 +166,18 @@ def test_a_level_may_be_measured_and_not_published(load_text):
     assert stated.published_levels == 1
     assert statement_of(every, DAY, release, 0, 0).published_levels is None
     assert set(_replicates(some, DAY, release).rows["node"]) == {some.tree_of(DAY).nodes[0]}
+
+
+@pytest.mark.slow
+def test_days_without_their_leaves_are_published_sound(installation):
+    days = [FIRST + timedelta(days=number) for number in range(2)]
+    installation.configure("[published]\n", "[published]\nlevels = [0]\n")
+    installation.simulate(*days)
+    assert installation.statuses(*days) == {Status.PUBLISHED}
+    assert set(installation.rows()["level"]) == {0}
+    assert read_sum(installation.folder / "published", ["FR"], *days).noise_standard_error > 0
+    installation.write_pages()
+    assert installation.problems() == []
 
 
 def test_nodes_whose_band_is_wider_than_their_value_are_named(load_text):
