@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import (
     AfterValidator,
     ConfigDict,
@@ -215,6 +214,7 @@ class CountBands(Document):
     share: Annotated[Amount, AfterValidator(_below_one)] = Field(
         Fraction(19, 20), description="of steps that a band is to hold at least"
     )
+    estimate: OrAbsent[bool] = absent("true where the column *_estimate is there; absent in older releases")
     in_words: Text = ""
 
 
@@ -416,6 +416,12 @@ class ReleaseStatement(Document):
         return found
 
     @property
+    def has_columns(self) -> tuple[bool, bool, bool]:
+        """Whether the rows have standard errors, bands, and estimates to add up (`columns_of`)."""
+        bands = self.bands
+        return self.standard_errors is not None, bands is not None, bool(bands and bands.estimate)
+
+    @property
     def epsilon_of_grant(self) -> Fraction:
         """The greatest cost of any window with a step of this release, over all plans: the ledger's limit.
 
@@ -506,15 +512,17 @@ def decimal_below(amount: Fraction) -> str:
     return _decimal(below) if below else str(amount)
 
 
+def template_environment(**options: Any) -> Any:
+    """Return jinja's environment of the catalogue's templates."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # 15 ms: only where something is written
+
+    loader = PackageLoader("optstream.catalogue")
+    return Environment(loader=loader, autoescape=False, undefined=StrictUndefined, **options)
+
+
 @cache
 def _sentences() -> Any:
-    environment = Environment(
-        loader=PackageLoader("optstream.catalogue"),
-        autoescape=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = template_environment(trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
         "up": _decimal,
         "four": lambda amount: f"{rounded_up(amount):g}",

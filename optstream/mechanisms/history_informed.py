@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from typing import Any, ClassVar, Literal, cast
 
@@ -251,7 +251,8 @@ class InformedMechanism(Mechanism):
         tree, bound = self.own_tree, getattr(self, "lower_bound", None)
         if tree and self.pattern.counts:
             counts = fit_counts(belief, near, tree, self.small_level, steps, scale)
-            return published_counts(counts, measured, tree, bound), counts.draws
+            errors_of = None if counts.draws is None else partial(counts.unshrunk_draws, tree)
+            return published_counts(counts, measured, tree, bound), errors_of
         whole, rows = (tree, slice(None)) if tree else (star(len(measured.points)), slice(1, None))
         found, draws = fit_tree(belief, near, whole, steps, scale), None
         if found is None:
@@ -287,6 +288,7 @@ class InformedMechanism(Mechanism):
             belief.covariates,
             found.values if found.unbounded is None else found.unbounded,
             errors,
+            for_sums=found.for_sums,
         )
 
 

@@ -140,9 +140,9 @@ def _resized(settings: Settings, listed: Iterable[Entry], figures: pl.DataFrame 
     for entry in day_entries(listed):
         own = entry.own if isinstance(entry, DayEntry) else (entry,)
         size = known.get(entry.closed_in or "" if isinstance(entry, DayEntry) else entry.file_hash)
-        path = folder / entry.file
-        if size is not None and path.is_file() and path.stat().st_size != size:
-            found |= dict.fromkeys([one.period for one in own], RESIZED)
+        with suppress(OSError):
+            if size is not None and (folder / entry.file).stat().st_size != size:
+                found |= dict.fromkeys([one.period for one in own], RESIZED)
     return found
 
 
@@ -207,13 +207,14 @@ def read_verdicts(settings: Settings, days: set[date]) -> Verdicts:
 
 
 def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:
-    own = metrics.filter(pl.col("day") == day.isoformat())
+    own = metrics.lazy().filter(pl.col("day") == day.isoformat())
     shares = {
-        name: (pl.sum_horizontal(sorted(of & {*own.columns})) / pl.max_horizontal("rows", 1)).clip(0, 1)
+        name: (pl.sum_horizontal(sorted(of & {*metrics.columns})) / pl.max_horizontal("rows", 1)).clip(0, 1)
         for name, of in SHARES.items()
     }
     shares["unusable"] = pl.when(pl.col("rows") == 0).then(1.0).otherwise(shares["unusable"])
-    return {region: Suspect(*rest) for region, *rest in own.select("region", **shares).iter_rows()}
+    found = own.select("region", **shares).collect()
+    return {region: Suspect(*rest) for region, *rest in found.iter_rows()}
 
 
 def loudest(settings: Settings, days: set[date]) -> list[str]:

@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 import polars as pl
 
-from optstream.catalogue import Catalogue, Entry, ReleaseStatement, error_columns, read_catalogue
+from optstream.catalogue import (
+    Catalogue,
+    Entry,
+    ReleaseStatement,
+    error_columns,
+    estimate_column,
+    read_catalogue,
+)
 from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Storage
 from optstream.catalogue.index import DayEntry, day_entries, files_of
@@ -59,7 +66,7 @@ def read_summaries(path: Path) -> pl.DataFrame:
 
 def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
     """Return the rows of a file; a day's noise is known only if it is known at every step."""
-    columns = error_columns(value)
+    columns = (*error_columns(value), estimate_column(value))
     wanted = {"step", "node", "level", value, *columns}
     if isinstance(entry, DayEntry):
         rows = read_columns(place, entry, wanted, set(columns))
@@ -73,12 +80,12 @@ def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
         names = first.sort("level", "node").head(MOST_SUMMED)["node"]
         rows = rows.filter(pl.col("node").is_in(names.implode()))
     terms = list(dict.fromkeys(one.terms_in_words for one in stated))
-    noise, model = (pl.col(name).cast(pl.Float64) for name in columns)
+    noise, model, estimate = (pl.col(name).cast(pl.Float64) for name in columns)
     known, whole = pl.col("known").first(), pl.col("whole").first()
     of_model = pl.coalesce(pl.when(whole).then(known), model.mean())
     found = rows.join(_mean_rows(place, entry, stated[-1]), on="node", how="left").group_by("node")
     return found.agg(
-        pl.col(value).cast(pl.Float64).mean().alias("mean"),
+        pl.coalesce(estimate, pl.col(value).cast(pl.Float64)).mean().alias("mean"),
         pl.when(noise.null_count() == 0).then(pl.coalesce(known, noise.mean())).alias("noise"),
         pl.when(model.null_count() == 0).then(of_model).alias("model"),
         epsilon=pl.lit(str(max(one.epsilon_of_grant for one in stated))),

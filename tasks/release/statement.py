@@ -23,6 +23,7 @@ from optstream.catalogue import (
     StatedMeasurements,
     band_columns,
     error_columns,
+    estimate_column,
     read_catalogue,
     read_staged,
 )
@@ -90,6 +91,7 @@ def published_rows(
         # a unit that rounding gave a node is in its band; unknown bands stay nan
         wide = np.minimum(low, values), np.maximum(high, values)
         bands = dict(zip(band_columns(settings.published.value), map(column, wide), strict=True))
+        bands[estimate_column(settings.published.value)] = column(release.estimate).round_sig_figs(DIGITS)
     stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     return pl.DataFrame(
         {
@@ -229,7 +231,7 @@ def _replicates(settings: Settings, day: date, release: Release) -> Replicates |
     if drawn is None:
         return None
     nodes, first_step = settings.tree_of(day).nodes, settings.calendar.step_of_day(day)
-    return Replicates.labelled(day, drawn[0], nodes, release.unbounded, drawn[1], first_step)
+    return Replicates.labelled(day, drawn[0], nodes, release.estimate, drawn[1], first_step)
 
 
 # The statement: facts recorded with the draw, and facts of the estimate.
@@ -253,7 +255,7 @@ def statement_of(
         _known(known_errors(settings, errors))
         for errors in (release.noise_standard_errors, release.standard_errors)
     )
-    bands = CountBands(known="none" if release.bands is None else _known(release.bands[0]))
+    bands = CountBands(known="none" if release.bands is None else _known(release.bands[0]), estimate=True)
     constraints = None
     if release.kept is not None:
         facts = {json.dumps(fact.stated): fact.stated for fact in release.kept.facts}

@@ -142,6 +142,9 @@ def test_bands_are_published_whole_next_to_the_values_of_counts(load_text):
     assert (known["load_mw_low"] >= 0).all()
     assert known["load_mw_high"].to_list() == [round(high) for high in known["load_mw_high"].to_list()]
     assert statement_of(settings, DAY, release, 0, 0).bands.known in ("all", "some")
+    assert rows["load_mw_estimate"].to_list() == pytest.approx(
+        release.estimate[np.argsort(settings.tree_of(DAY).nodes)].T.ravel().tolist(), rel=1e-5
+    )
     zeros = 0.0 * release.values
     narrow = published_rows(settings, DAY, replace(release, values=zeros + 2.0, bands=(zeros, zeros)), 0, 0)
     assert (narrow["load_mw_high"] == narrow["load_mw"]).all(), "a band holds the published value"
