@@ -654,6 +654,26 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
             found[small] = replace(levels[small], **common | alone)
         return tuple(found.items())
 
+    def with_learned(self, known: State | None, *, keeps_blocks: bool) -> "HistoryInformedTree":
+        """Return the tree with the learned prior of a state as its first prior, if it has learned one.
+
+        keeps_blocks: whether the blocks stay; else this prior chooses them where they are not given. Learned
+        from noisy measurements, so public.
+        """
+        belief = self._belief(known)
+        if belief.learned is None:
+            return self
+        pattern = replace(self.pattern, components=belief.prior.as_components)
+        if keeps_blocks:
+            pattern = replace(pattern, **self.common_blocks)  # type: ignore[arg-type]
+        return HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound)
+
+    @property
+    def common_blocks(self) -> dict[str, int]:
+        """The arguments that give the blocks of the levels that share theirs."""
+        blocks = self._sets_of_levels[0][0][1].blocks
+        return {"n_blocks": blocks.n_blocks, "block_length": blocks.length}
+
     def expected_by_level(self) -> NDArray[np.float64]:
         """Return the expected errors of each level, as `Mechanism.expected_by_level`."""
         figures = tree_figures(self.pattern, self.tree)

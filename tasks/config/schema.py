@@ -308,14 +308,14 @@ class HistoryInformed(Mechanism):
 
     is_checked: ClassVar[bool] = False  # to make it may take seconds
     fixed: ClassVar[Mapping[str, Any]] = {
-        "n_blocks": None,
-        "block_length": None,
         "history_days": 56,
         "relearn_days": 28,
         "proxy": None,
     }
 
     scale: float | None = Field(None, ge=1e-9, le=1e15, description="a number in [1e-09, 1e+15]")
+    n_blocks: int | None = Field(None, ge=1, description="an integer of at least 1")
+    block_length: int | None = Field(None, ge=1, description="an integer of at least 1")
     country: str | None = Field(None, pattern=r"^[A-Z]{2}$", description='a country such as "FR"')
     holidays: Listed[date] = Field((), max_length=10_000, description="a list of dates, at most 10000")
     noise: Noise = None

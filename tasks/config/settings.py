@@ -44,7 +44,7 @@ SHAPES_NOTHING: dict[str, Any] = {
 """Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
 FIRST: Mapping[str, str] = {
     "stream": "name unit leaves_per_step step time_zone day",
-    "mechanism": "name threshold scale country holidays",
+    "mechanism": "name threshold scale country holidays n_blocks block_length",
     "privacy": "epsilon window population alpha resolution bounds lower_bound",
     "budget": "levels restatement_share",
     "sampling": "n_samples threshold",

@@ -28,7 +28,7 @@ from optstream.privacy.horizon import HorizonLoss
 from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.plan.long_spans import plan_horizons
-from tasks.release.mechanism import Mechanism, clashes, mechanism_for
+from tasks.release.mechanism import Mechanism, clashes, learned_by, mechanism_for
 from tasks.release.outcomes import Exact, Printed, is_none, left_out
 from tasks.trusted.covariates import read_covariates
 
@@ -195,7 +195,8 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
     spends = mechanism.plan(n_steps, first_step)
     costs = {level: own.epsilon for level, own in mechanism.by_level.items()}
     bands = _bands(mechanism, n_steps, first_step)
-    if (figures := mechanism.expected_by_level()) is not None:
+    known = mechanism.with_learned(learned_by(settings), keeps_blocks=True)
+    if (figures := known.expected_by_level()) is not None:
         expected = [Expected(*row) if np.isfinite(row).all() else None for row in figures.tolist()]
     elif bands is not None:
         expected = [Expected(band.typical, None) for band in bands]
