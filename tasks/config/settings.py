@@ -338,6 +338,17 @@ class Settings(Section):
         return self.privacy.counts and self._takes_counts
 
     @property
+    def variation(self) -> float | None:
+        """The part of alpha by which sums of customers vary from step to step (`HistoryInformed`), if any.
+
+        Of customers between 0 and alpha no more than alpha; an eighth is that of households.
+        """
+        low, high = self.privacy.bounds
+        is_small = self.metered and low >= 0 and high <= self.privacy.alpha
+        takes = "variation" in self.mechanism.kind.__dataclass_fields__
+        return float(self.privacy.alpha) / 8 if is_small and takes and not self.privacy.counts else None
+
+    @property
     def _takes_counts(self) -> bool:
         return self.margin is None and "counts" in self.mechanism.kind.__dataclass_fields__
 
@@ -397,6 +408,8 @@ class Settings(Section):
             described["leaves_per_period"] = n_leaves
         if self.counts_known:
             described["counts"] = True
+        if self.variation is not None:
+            described["variation"] = self.variation
         if self.stream.leaves_per_period is not None and "declared_leaves" in taken:
             described["leaves_per_period"] = self.stream.leaves_per_period
         described["level_shares"] = [str(share) for share in self.level_shares]
