@@ -252,10 +252,11 @@ class InformedMechanism(Mechanism):
         tree, bound = self.own_tree, getattr(self, "lower_bound", None)
         if tree and self.pattern.counts:
             counts = fit_counts(belief, near, tree, self.small_level, steps, scale)
-            errors_of = None if counts.draws is None else partial(counts.unshrunk_draws, tree)
-            return published_counts(counts, measured, tree, bound), errors_of
+            of_counts = None if counts.draws is None else partial(counts.unshrunk_draws, tree)
+            return published_counts(counts, measured, tree, bound), of_counts
         whole, rows = (tree, slice(None)) if tree else (star(len(measured.points)), slice(1, None))
-        found, draws = fit_tree(belief, near, whole, steps, scale), None
+        found = fit_tree(belief, near, whole, steps, scale)
+        errors_of: Errors | None = None
         if found is None:
             values, variances = nothing_measured(whole, len(steps), scale)
         else:
@@ -268,6 +269,8 @@ class InformedMechanism(Mechanism):
             def draws(n: int) -> NDArray[np.float64]:
                 return errors.draws(n)[:, rows] * unit
 
+            errors_of = draws
+
         values, variances = values[rows] * unit, variances[rows] * unit**2
         optimality, unbounded, fitted = None, None, variances
         if tree and bound is not None and values[tree.leaf_indices].min() < bound:
@@ -278,8 +281,9 @@ class InformedMechanism(Mechanism):
         if tree and (variation := self.pattern.variation) is not None:
             of_leaves = variation * np.maximum(values[tree.leaf_indices], 0.0)
             fitted = variances + tree.add_up(of_leaves)
-            draws = draws and partial(_with_variation, draws, of_leaves, tree, steps)
-        return Estimate(values, fitted, optimality=optimality, unbounded=unbounded), draws
+            if errors_of is not None:
+                errors_of = partial(_with_variation, errors_of, of_leaves, tree, steps)
+        return Estimate(values, fitted, optimality=optimality, unbounded=unbounded), errors_of
 
     def _with_errors(self, measured: Measured, belief: FilterState, histories: Histories) -> Release:
         found, errors = self._estimated(measured, belief, histories)
@@ -306,7 +310,8 @@ def _with_variation(
 ) -> NDArray[np.float64]:
     """Return draws of errors with the variation of leaves' single steps, (n, n_nodes, n_steps)."""
     keys = CUSTOMERS, np.arange(n)[:, None, None], keys_of(tree.leaves)[:, None], np.array(steps)
-    return draws(n) + np.stack([tree.add_up(np.sqrt(variances) * one) for one in normals(*keys)])
+    added = [tree.add_up(np.sqrt(variances) * one) for one in normals(*keys)]
+    return np.asarray(draws(n) + np.stack(added))
 
 
 NOTHING = BlockHistory.empty(0)
