@@ -210,6 +210,12 @@ def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> No
     if not advice.keys:
         terminal.say(f"\n{name}: no plan is expected to err less than the configured one")
         return
+    if advice.keys.keys() == {"published"}:
+        terminal.say(
+            f"\n{name}: levels that are as good as nothing need not be published; in {settings.file.name}:\n"
+            f"{as_toml(advice.keys)}"
+        )
+        return
     less = "less" if advice.gain >= 0 else "more"  # where it leaves a share to another stream
     terminal.say(
         f"\n{name}: {best.choice.label} is expected to err {abs(advice.gain):.0%} {less} than configured; "

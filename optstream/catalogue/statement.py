@@ -215,6 +215,9 @@ class CountBands(Document):
         Fraction(19, 20), description="of steps that a band is to hold at least"
     )
     estimate: OrAbsent[bool] = absent("true where the column *_estimate is there; absent in older releases")
+    wide: Annotated[tuple[str, ...], Strict(False)] = absent(
+        "nodes whose mean band is wider than their mean value, the first 1,000; absent without any", ()
+    )
     in_words: Text = ""
 
 
@@ -387,6 +390,9 @@ class ReleaseStatement(Document):
     )
 
     constraints: OrAbsent[Constraints] = absent("absent where none was configured for the day")
+    published_levels: OrAbsent[int] = absent(
+        "how many levels the rows have, from the root on; absent where they have all"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> "ReleaseStatement":

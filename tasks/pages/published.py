@@ -29,7 +29,7 @@ from optstream.catalogue.standard_errors import Replicates, read_replicates, rep
 from optstream.catalogue.statement import MARGIN
 from optstream.errors import PublicationError
 from optstream.stream import days_from
-from tasks.pages.render import DAY, counted, day_in_words, seconds, shown, unit_of
+from tasks.pages.render import DAY, Z, counted, day_in_words, seconds, shown, unit_of
 
 MOST_SUMMED = 10_000
 """Nodes that are summed up, level by level from the root: of a million its upper levels."""
@@ -125,11 +125,14 @@ MOST_NODES = 40
 
 
 class Node(NamedTuple):
-    """A node as the published rows have it; parent: None at the root. level: root 0."""
+    """A node as the published rows have it; parent: None at the root. level: root 0. is_wide: whether its
+    band is wider than its figures.
+    """
 
     name: str
     parent: str | None
     level: int
+    is_wide: bool = False
 
 
 class LevelError(NamedTuple):
@@ -267,9 +270,10 @@ def _drawn(newest: PublicFacts, listed: Sequence[Entry]) -> list[str]:
 def _newest(catalogue: Catalogue, statement: ReleaseStatement, rows: pl.DataFrame) -> PublicFacts:
     """Return the statement of the newest release that is there."""
     value = catalogue.value_column
-    first = rows.filter(pl.col("step") == rows["step"].min()).sort("level", "node")
-    nodes = tuple(Node(*row) for row in first.select("node", "parent", "level").iter_rows())
     columns = [pl.col(name).cast(pl.Float64) for name in (value, *error_columns(value))]
+    is_wide = (2 * Z * columns[2].mean() > columns[0].abs().mean()).fill_null(value=False)
+    known = rows.group_by("node", "parent", "level").agg(is_wide.alias("is_wide")).sort("level", "node")
+    nodes = tuple(Node(*row) for row in known.iter_rows())
     by_level = rows.group_by("level").agg([(one**2).mean().sqrt() for one in columns]).sort("level")
     errors = tuple(
         LevelError(level, size, noise if error is None else error, error is not None)

@@ -26,7 +26,7 @@ from optstream.stream import AggregationTree, Lattice
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings, load_settings
 from tasks.config.schema import MECHANISMS, OWN_TABLES, Budget, HistoryInformed, Sampling
-from tasks.plan.dry_run import Expected, check_population, squared_errors, warnings_of
+from tasks.plan.dry_run import Expected, check_population, is_useless, squared_errors, warnings_of
 from tasks.release.mechanism import learned_by, mechanism_for
 from tasks.release.outcomes import Exact, Printed
 
@@ -405,10 +405,21 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
         keys = {table: dict(entries) for table, entries in proposed.choice.keys.items()}
         if share != own:
             keys.setdefault("budget", {})["stream_share"] = str(share)
+        if levels := useful_levels(one.settings, proposed.expected):
+            keys["published"] = {"levels": levels}
         own_facts = {"stream": one.settings.stream.name, "stream_share": share, "keys": keys}
         gain = 1.0 - proposed.relative / one.configured.relative
         found.append(StreamAdvice(**vars(one), **own_facts, proposed=proposed, gain=gain))
     return AdviceDocument(stream_shares_exceed_epsilon=overdrawn, streams=tuple(found))
+
+
+def useful_levels(settings: Settings, expected: Sequence[Expected]) -> list[int]:
+    """Return the levels to publish where the deepest ones are as good as nothing; none to publish all."""
+    n_levels = len(expected)
+    while n_levels > 1 and is_useless(expected[n_levels - 1]):
+        n_levels -= 1
+    is_free = not (settings.margin or settings.published.levels or settings.dated_hierarchy.changes)
+    return list(range(n_levels)) if is_free and n_levels < len(expected) else []
 
 
 # A configuration with the proposed keys in it, comments and all else as the operator wrote them.

@@ -45,6 +45,7 @@ def mechanism_for(
         "shortest_period": lambda: lengths[0],
         "leaves_per_period": lambda: settings.leaves_per_period(day),
         "counts": lambda: settings.privacy.counts,
+        "variation": lambda: settings.variation,
         "declared_leaves": lambda: settings.stream.leaves_per_period,
         "period_lengths": lambda: lengths,
         "covariates": lambda: tuple(covariates),

@@ -6,8 +6,10 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
+import polars as pl
 import pytest
 
+from optstream import read_sum
 from optstream.estimation.estimate import UNKNOWN
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
@@ -15,7 +17,7 @@ from tasks.release.lineage import EVENTS, released_by_lineage
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
 from tasks.release.run import Status
-from tasks.release.statement import known_errors, published_rows, statement_of
+from tasks.release.statement import _replicates, known_errors, published_rows, statement_of
 from tests.tasks.test_schemas import validator
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -151,6 +153,41 @@ def test_bands_are_published_whole_next_to_the_values_of_counts(load_text):
     nothing = replace(release, bands=None)
     assert published_rows(settings, DAY, nothing, 0, 0)["load_mw_low"].null_count() == rows.height
     assert statement_of(settings, DAY, nothing, 0, 0).bands.known == "none"
+
+
+def test_a_level_may_be_measured_and_not_published(load_text):
+    """The rows above it are as they were; statement and replicates are of the published nodes alone."""
+    every, some = load_text(COUNTS), load_text(COUNTS, ("[published]\n", "[published]\nlevels = [0]\n"))
+    assert every.configuration_hash != some.configuration_hash
+    release = drawn(some)
+    rows = published_rows(some, DAY, release, 0, 0)
+    assert rows.equals(published_rows(every, DAY, drawn(every), 0, 0).filter(pl.col("level") == 0))
+    stated = statement_of(some, DAY, release, 0, 0)
+    assert stated.published_levels == 1
+    assert statement_of(every, DAY, release, 0, 0).published_levels is None
+    assert set(_replicates(some, DAY, release).rows["node"]) == {some.tree_of(DAY).nodes[0]}
+
+
+@pytest.mark.slow
+def test_days_without_their_leaves_are_published_sound(installation):
+    days = [FIRST + timedelta(days=number) for number in range(2)]
+    installation.configure("[published]\n", "[published]\nlevels = [0]\n")
+    installation.simulate(*days)
+    assert installation.statuses(*days) == {Status.PUBLISHED}
+    assert set(installation.rows()["level"]) == {0}
+    assert read_sum(installation.folder / "published", ["FR"], *days).noise_standard_error > 0
+    installation.write_pages()
+    assert installation.problems() == []
+
+
+def test_nodes_whose_band_is_wider_than_their_value_are_named(load_text):
+    settings = load_text(COUNTS)
+    release = drawn(settings)
+    edges = np.zeros_like(release.values), np.where(np.arange(len(release.values))[:, None] == 2, 9.0, 0.0)
+    stated = statement_of(settings, DAY, replace(release, bands=edges), 0, 0)
+    assert stated.bands.wide == (settings.tree_of(DAY).nodes[2],)
+    narrow = replace(release, bands=(0.0 * release.values, 0.0 * release.values))
+    assert statement_of(settings, DAY, narrow, 0, 0).bands.wide == ()
 
 
 @pytest.mark.slow
