@@ -281,6 +281,8 @@ def release_days(
         if report:
             ended = and_after(ended, lambda: close_and_write_pages(run))
         if in_prefect():
+            if settings.counts_warning is not None:
+                get_run_logger().warning(settings.counts_warning)
             log_days(ended)
             keep_artifacts(settings, ledger, ended)
         return ended

@@ -110,6 +110,7 @@ class Document(BaseModel):
     """
 
     model_config = ConfigDict(
+        defer_build=True,
         frozen=True,
         strict=True,
         extra="forbid",
@@ -166,7 +167,7 @@ class Document(BaseModel):
 class Part(BaseModel):
     """A part of a document that is printed; made of a mapping, or of a value's attributes."""
 
-    model_config = ConfigDict(extra="forbid", from_attributes=True, use_enum_values=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", from_attributes=True, use_enum_values=True)
 
 
 def _written(value: Any) -> Any:

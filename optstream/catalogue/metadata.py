@@ -14,7 +14,6 @@ from itertools import compress
 from typing import Any
 
 import polars as pl
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from optstream.catalogue import layout
 from optstream.catalogue.about import About, find_hierarchy
@@ -33,7 +32,13 @@ from optstream.catalogue.layout import CATALOGUE, CURVES, ERRORS, PAGE
 from optstream.catalogue.read import listed_errors, read_statement
 from optstream.catalogue.rows import HIERARCHY_COLUMNS, Column, columns_of, columns_of_replicates
 from optstream.catalogue.signing import Signer, put_file
-from optstream.catalogue.statement import ReleaseStatement, in_words, plain_number, rounded_up
+from optstream.catalogue.statement import (
+    ReleaseStatement,
+    in_words,
+    plain_number,
+    rounded_up,
+    template_environment,
+)
 from optstream.errors import PublicationError
 from optstream.privacy import PrivacyModel
 from optstream.storage.store import Location
@@ -202,14 +207,14 @@ class Dataset:
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables that the folder has: releases, errors and the hierarchy's."""
-        bands = self.statement is not None and self.statement.bands is not None
+        has = () if self.statement is None else (True, *self.statement.has_columns[1:])
         releases = Table(
             "releases",
             "A row for each day, step and node, a Parquet file for each published day",
             "The local day is in the path, date=YYYY-MM-DD.",
             f"{layout.DATA}/",
             [file for entry in self.listed for file in sorted(files_of(entry))],
-            columns_of(self.catalogue.value_column, with_bands=bands),
+            columns_of(self.catalogue.value_column, *has),
             ("date", "step", "node"),
         )
         errors = Table(
@@ -269,11 +274,7 @@ _LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
 
 def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
     """Return a template filled with a dataset and more facts, without nulls; JSON-ready."""
-    environment = Environment(
-        loader=PackageLoader("optstream.catalogue"),
-        autoescape=False,
-        undefined=StrictUndefined,
-    )
+    environment = template_environment()
     environment.policies["json.dumps_kwargs"] = {}  # the keys' order stays
     environment.filters["inside"] = lambda text: json.dumps(text)[1:-1]
     environment.filters["plain"] = plain_number

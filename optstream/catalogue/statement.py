@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import (
     AfterValidator,
     ConfigDict,
@@ -221,6 +220,10 @@ class CountBands(Document):
     share: Annotated[Amount, AfterValidator(_below_one)] = Field(
         Fraction(19, 20), description="of steps that a band is to hold at least"
     )
+    estimate: OrAbsent[bool] = absent("true where the column *_estimate is there; absent in older releases")
+    wide: Annotated[tuple[str, ...], Strict(False)] = absent(
+        "nodes whose mean band is wider than their mean value, the first 1,000; absent without any", ()
+    )
     in_words: Text = ""
 
 
@@ -393,6 +396,9 @@ class ReleaseStatement(Document):
     )
 
     constraints: OrAbsent[Constraints] = absent("absent where none was configured for the day")
+    published_levels: OrAbsent[int] = absent(
+        "how many levels the rows have, from the root on; absent where they have all"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> "ReleaseStatement":
@@ -420,6 +426,12 @@ class ReleaseStatement(Document):
             if one is not None:
                 found[name] = one.model_copy(update={"file": place(one.file_hash)})
         return found
+
+    @property
+    def has_columns(self) -> tuple[bool, bool, bool]:
+        """Whether the rows have standard errors, bands, and estimates to add up (`columns_of`)."""
+        bands = self.bands
+        return self.standard_errors is not None, bands is not None, bool(bands and bands.estimate)
 
     @property
     def epsilon_of_grant(self) -> Fraction:
@@ -512,15 +524,17 @@ def decimal_below(amount: Fraction) -> str:
     return _decimal(below) if below else str(amount)
 
 
+def template_environment(**options: Any) -> Any:
+    """Return jinja's environment of the catalogue's templates."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # 15 ms: only where something is written
+
+    loader = PackageLoader("optstream.catalogue")
+    return Environment(loader=loader, autoescape=False, undefined=StrictUndefined, **options)
+
+
 @cache
 def _sentences() -> Any:
-    environment = Environment(
-        loader=PackageLoader("optstream.catalogue"),
-        autoescape=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = template_environment(trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
         "up": _decimal,
         "four": lambda amount: f"{rounded_up(amount):g}",

@@ -115,6 +115,8 @@ def prior_draws(prior: TemporalPrior, blocks: Blocks, n: int, *parts: tuple[int,
         frequencies = Frequencies.drawn(one, number, n)
         weights = np.sqrt(np.tile(frequencies.weights(lengths), 2))
         every = frequencies.at(blocks, prior.steps_per_day) * weights[:, :, None]  # of variance 1 together
+        if one.by_hour and prior.hours.size:
+            every = every * prior.strengths(blocks)
         for gate in open_gates:
             at = np.flatnonzero(gates == gate)
             waves = every[:, :, at]

@@ -17,7 +17,7 @@ from optstream.history.learn import learn
 from optstream.history.posterior import NoiseGroups, Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.history.robust import with_known_noise
-from optstream.history.self_check import LEAST_GAIN, is_unlike, variance_factor
+from optstream.history.self_check import LEAST_GAIN, is_unlike, variance_factors
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
@@ -34,14 +34,21 @@ MORE_NOISE = 0.1
 class Fitted:
     """The posterior of some blocks, shared by all days that have these blocks.
 
-    posterior: without the effect of public covariates. factor: of its variances. unlike: whether the day in
-    question is unlike all others, and called an event.
+    posterior: without the effect of public covariates. factor, by_level: of its variances
+    (`variance_factors`). unlike: whether the day in question is unlike all others, and called an event.
     """
 
     posterior: TreePosterior
     factor: float
+    by_level: Floats
     effect: CovariateEffect | None = None
     unlike: bool = False
+
+    @property
+    def wider(self) -> Floats:
+        """The factor of each node's variances by its level over that of all, at least 1, (n_nodes, 1)."""
+        levels = np.fmax(self.by_level / self.factor, 1.0)
+        return np.asarray(levels[list(self.posterior.seen.tree.depths), None])
 
     @cached_property
     def published(self) -> TreePosterior:
@@ -90,7 +97,7 @@ def last_fit(function: Callable[..., Fitted]) -> Callable[..., Fitted]:
         prior: TemporalPrior, seen: Seen, covariates: tuple[Covariate, ...] = (), *others: object
     ) -> Fitted:
         plain = (prior.steps_per_day, prior.components, [one.key for one in covariates], others)
-        key = sha256(repr(plain).encode() + prior.logs.tobytes() + seen.key).digest()
+        key = sha256(repr(plain).encode() + prior.logs.tobytes() + prior.hours.tobytes() + seen.key).digest()
         if key not in kept:
             kept.clear()
             kept[key] = function(prior, seen, covariates, *others)
@@ -132,7 +139,7 @@ def fit(
 def conditioned(prior: TemporalPrior, seen: Seen, covariates: tuple[Covariate, ...]) -> Fitted:
     """Condition the prior on measurements, whatever the days in question."""
     posterior, effect = explained(prior, seen, covariates)
-    return Fitted(posterior, variance_factor(posterior), effect)
+    return Fitted(posterior, *variance_factors(posterior), effect)
 
 
 def with_own_noise(posterior: TreePosterior) -> TreePosterior:
@@ -243,8 +250,12 @@ class FilterState:
         given = document or {}
         prior, logs = TemporalPrior.broad(days.steps_per_day, components), given.get("prior")
         is_same = logs is not None and len(logs) == prior.logs.size
+        if is_same:
+            prior = replace(
+                prior, logs=np.array(logs, np.float64), hours=np.array(given.get("hours", ()), np.float64)
+            )
         return cls(
-            replace(prior, logs=np.array(logs, dtype=np.float64)) if is_same else prior,
+            prior,
             days,
             given.get("began"),
             given.get("learned") if is_same else None,
@@ -256,7 +267,8 @@ class FilterState:
         """Return the state as a JSON-ready document, public; covariates only where there are any."""
         known = {"covariates": [one.to_document() for one in self.covariates]} if self.covariates else {}
         learned = {"prior": self.prior.logs.tolist(), "began": self.began, "learned": self.learned}
-        return {**learned, "events": list(self.events), **known}
+        hours = {"hours": self.prior.hours.tolist()} if self.prior.hours.size else {}
+        return {**learned, **hours, "events": list(self.events), **known}
 
     def refreshed(
         self, look: Look, histories: Histories, first_step: int, relearn_days: int
@@ -404,6 +416,9 @@ def seen_tree(
             precision, pulled = precision + known, pulled + scale * known
         means[at] = pulled / precision
         square = ((own**2).sum(axis=1) - steps.size * variance) / information
+        if scale is not None:  # noise of a square, Laplace noise having kurtosis 6, against the public scale
+            sure = information**2 / (steps.size * variance * (5.0 * variance + 4.0 * np.mean(own**2)))
+            square = (square * sure + scale**-2.0) / (sure + scale**-4.0)
         sizes[at] = np.sqrt(np.maximum(np.maximum(square, means[at] ** 2), 1.0 / precision))
         noise[at] = np.maximum(variance, LEAST_NOISE * sizes[at] ** 2)
         if (history.group_sizes > 1).any():
@@ -458,10 +473,10 @@ class PeriodErrors:
 
     def series(self) -> tuple[Floats, Floats]:
         """Return posterior means less prior means, and variances, of every node, (n_nodes, n_steps)."""
-        if not self.is_day:
-            return self.fitted.series(self.steps)
-        means, variances = self.fitted.series(self.steps, np.eye(self.uncertainty.size) + self._to_mean)
-        return means, np.maximum(variances + self.more[:, None] * self.uncertainty**2, 0.0)
+        times = np.eye(self.uncertainty.size) + self._to_mean if self.is_day else None
+        means, variances = self.fitted.series(self.steps, times)
+        more = self.more[:, None] * self.uncertainty**2 if self.is_day else 0.0
+        return means, np.maximum(self.fitted.wider * variances + more, 0.0)
 
     def draws(self, n: int) -> Floats:
         """Return draws of the errors of every node, (n, n_nodes, n_steps)."""
@@ -474,7 +489,7 @@ class PeriodErrors:
             means = np.roll(of_prior, 1, axis=0).mean(axis=2)
             apart = means - means.sum(axis=1, keepdims=True) * seen.sizes / seen.sizes.sum()
             found = found + np.sqrt(MORE_OF_DAYS) * apart[:, :, None] * self.uncertainty
-        return np.stack([seen.tree.add_up(one) for one in found])
+        return np.stack([np.sqrt(self.fitted.wider) * seen.tree.add_up(one) for one in found])
 
     @property
     def _to_mean(self) -> Floats:

@@ -4,8 +4,8 @@ A leaf i is m_i + s_i (f(t) + g_i(t)): f shared by all leaves, g_i its own, both
 same components in other strengths. Time is in days, on the public clock.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +25,8 @@ class Component:
 
     gate: between which days it acts. shared, own: prior medians of the standard deviation of the part that
     all series share, and of a series' own, relative to its size. lengths: prior medians in days, but the
-    first of a periodic kernel, which is of the sine.
+    first of a periodic kernel, which is of the sine. by_hour: whether it is stronger at some hours of a day
+    (`TemporalPrior.hours`).
     """
 
     name: str
@@ -34,6 +35,7 @@ class Component:
     shared: float
     own: float
     lengths: tuple[float, ...] = ()
+    by_hour: bool = False
 
     @property
     def n_parameters(self) -> int:
@@ -70,13 +72,13 @@ def weekly(lags: Floats, lengths: Lengths) -> Floats:
 
 COMPONENTS: tuple[Component, ...] = (
     Component("size", constant, "always", 0.3, 0.3),
-    Component("drift", smooth, "always", 0.10, 0.02, (6.0,)),
-    Component("day to day", rough, "always", 0.02, 0.02, (1.5,)),
+    Component("drift", smooth, "always", 0.10, 0.02, (6.0,), True),
+    Component("day to day", rough, "always", 0.02, 0.02, (1.5,), True),
     Component("daily shape", daily, "always", 0.12, 0.04, (0.8, 100.0)),
     Component("edges of the day", daily, "always", 0.03, 0.02, (0.12, 150.0)),
     Component("kind of day", daily, "kind", 0.06, 0.02, (0.9, 100.0)),
-    Component("shape of these days", daily, "always", 0.015, 0.015, (1.0, 3.0)),
-    Component("short memory", smooth, "always", 0.01, 0.012, (0.08,)),
+    Component("shape of these days", daily, "always", 0.015, 0.015, (1.0, 3.0), True),
+    Component("short memory", smooth, "always", 0.01, 0.012, (0.08,), True),
     Component("event", constant, "event", 0.3, 1.0),
     Component("course of an event", smooth, "event", 0.3, 0.5, (0.12,)),
 )
@@ -101,11 +103,16 @@ NUGGET = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class TemporalPrior:
-    """Covariances of blocks; `logs`: logarithms of all components' shared, own and lengths in a row."""
+    """Covariances of blocks.
+
+    logs: logarithms of all components' shared, own and lengths in a row. hours: strengths of the parts that
+    are stronger at some hours, for parts of a day in a row; nothing before they were learned.
+    """
 
     logs: Floats
     steps_per_day: int
     components: tuple[Component, ...] = COMPONENTS
+    hours: Floats = field(default_factory=lambda: np.ones(0))
 
     @classmethod
     def broad(cls, steps_per_day: int, components: tuple[Component, ...] = COMPONENTS) -> "TemporalPrior":
@@ -123,23 +130,54 @@ class TemporalPrior:
             at += one.n_parameters
         return tuple(found)
 
+    @property
+    def as_components(self) -> tuple[Component, ...]:
+        """The components with these parameters as medians; hours at their root mean square."""
+        mean_square = float((self.hours**2).mean()) if self.hours.size else 1.0
+        found = []
+        for one, _, *variances, lengths in self.parameters:
+            shared, own = np.sqrt(np.array(variances) * (mean_square if one.by_hour else 1.0)).tolist()
+            found.append(replace(one, shared=shared, own=own, lengths=tuple(lengths.tolist())))
+        return tuple(found)
+
+    def strengths(self, blocks: Blocks) -> Floats:
+        """Return the strength of hours at the middle of blocks, (n,)."""
+        return self.hours[self.parts_of_day(blocks)]
+
+    def parts_of_day(self, blocks: Blocks) -> NDArray[np.int64]:
+        """Return the place in `hours` of the middle of blocks, (n,)."""
+        middle = (blocks.clock + blocks.lengths // 2) % self.steps_per_day
+        return np.asarray(middle * self.hours.size // self.steps_per_day)
+
     def covariances(self, rows: Blocks, columns: Blocks) -> tuple[Floats, Floats]:
         """Return the shared and the own part's covariance of two sets of blocks, (n_rows, n_columns) each."""
         lags = LagTables.between(rows, columns, self.steps_per_day)
         parts = np.zeros((2, rows.clock.size, columns.clock.size))
-        for gate in lags.pair_weights:
+        for (gate, by_hour), some in self.alike.items():
+            if gate not in lags.pair_weights:
+                continue
             kernels = np.zeros((2, lags.days.size))
-            for one, _, shared, own, lengths in self.parameters:
-                if one.gate == gate:
-                    kernels += np.array([[shared], [own]]) * one.kernel(lags.days, lengths)
+            for one, _, shared, own, lengths in some:
+                kernels += np.array([[shared], [own]]) * one.kernel(lags.days, lengths)
+            strengths = np.outer(*map(self.strengths, (rows, columns))) if by_hour else 1.0
             for part, kernel in zip(parts, kernels, strict=True):
-                part += lags.gathered(kernel, gate)
+                part += lags.gathered(kernel, gate) * strengths
         return parts[0], parts[1]
+
+    @cached_property
+    def alike(self) -> Mapping[tuple[Gate, bool], list[tuple[Component, int, float, float, Floats]]]:
+        """The `parameters` by gate and, where hours were learned, by whether these matter."""
+        found: dict[tuple[Gate, bool], list[tuple[Component, int, float, float, Floats]]] = {}
+        for one in self.parameters:
+            found.setdefault((one[0].gate, one[0].by_hour and self.hours.size > 0), []).append(one)
+        return found
 
     def variances(self, steps: Blocks) -> tuple[Floats, Floats]:
         """Return the variances of single steps, shared and own part, (n_steps,) each."""
         inside = steps.events > 0
         found = np.zeros((2, steps.clock.size))
-        for one, _, shared, own, _ in self.parameters:
-            found += np.array([[shared], [own]]) * (inside if one.gate == "event" else 1.0)
+        for (gate, by_hour), some in self.alike.items():
+            times = (inside if gate == "event" else 1.0) * (self.strengths(steps) ** 2 if by_hour else 1.0)
+            for _, _, shared, own, _ in some:
+                found += np.array([[shared], [own]]) * times
         return found[0], found[1]

@@ -50,6 +50,8 @@ EXACT_LATEST = 96
 ALIKE = 3.0
 """Left-out surprises are correlated: so many of them count for one."""
 LARGEST_FACTOR = 9.0
+OFF = 4.0
+"""A level's factor that is an alarm: measurements miss twice as far as predicted."""
 LAPLACE_TAIL, SHARED_TAIL, EACH_BLOCK = 95.0, 40.0, 3.0
 """Chi-squared that alarms: for a node what Laplace noise alone exceeds in 1 of 10^6 blocks, (ln 10^6)^2 / 2;
 less for what all share, whose noise is a mean; and so much more for each block of the day."""
@@ -59,30 +61,46 @@ LEAST_GAIN = 10.0
 """By how much calling a day an event must raise the log likelihood."""
 
 
-def variance_factor(posterior: TreePosterior) -> float:
-    """Return the factor, at least 1, from the prior's variances to those of the measurements.
+def variance_factors(posterior: TreePosterior) -> tuple[float, Floats]:
+    """Return the factors from the prior's variances to those of the measurements: a prior predictive check.
 
-    The factor c is the least-squares fit of surprise^2 - noise to c v, v the prior's residual variance,
-    joined with its prior.
+    Of all nodes, at least 1; and of each level, as found, nan where it was not measured. A factor c is the
+    least-squares fit of surprise^2 - noise to c v, v the prior's residual variance, joined with its prior,
+    which of a level is the factor of all.
     """
     seen = posterior.seen
-    known = np.isfinite(seen.noise)
+    known = np.flatnonzero(np.isfinite(seen.noise))
     surprise, spread = (part[known] for part in posterior.left_out(EXACT_LATEST))
     noise = seen.noise[known, None]
     ordinary = seen.blocks.events == 0
     ordinary[:-EXACT_LATEST] = False
     model_variance = np.maximum(spread - noise, 0.0)[:, ordinary]
-    return fitted_factor((surprise**2)[:, ordinary], noise, model_variance)
+    found = _score_and_information((surprise**2)[:, ordinary], noise, model_variance)
+    every = _joined(found.sum(axis=1), EXPECTED_FACTOR)
+    depths, levels = np.array(seen.tree.depths)[known], np.full(seen.tree.n_levels, np.nan)
+    for depth in np.unique(depths):
+        levels[depth] = _joined(found[:, depths == depth].sum(axis=1), every)
+    return max(every, 1.0), levels
 
 
 def fitted_factor(squares: Floats, noise: Floats | float, model_variance: Floats) -> float:
     """Return the least-squares fit of squared surprises less their noise to c times `model_variance`."""
+    found = _score_and_information(squares, noise, model_variance)
+    return max(_joined(found.sum(axis=1), EXPECTED_FACTOR), 1.0)
+
+
+def _score_and_information(squares: Floats, noise: Floats | float, model_variance: Floats) -> Floats:
+    """Return each row's part in the fit, (2, n)."""
     # of a square: Laplace noise has kurtosis 6
     square_variance = 5.0 * noise**2 + 4.0 * noise * model_variance + 2.0 * model_variance**2
-    first = float(((squares - noise) * model_variance / square_variance).sum()) / ALIKE
-    second = float((model_variance**2 / square_variance).sum()) / ALIKE
-    known = FACTOR_DEVIATION**-2
-    return float(np.clip((first + EXPECTED_FACTOR * known) / (second + known), 1.0, LARGEST_FACTOR))
+    score = (squares - noise) * model_variance / square_variance
+    return np.stack([score.sum(axis=1), (model_variance**2 / square_variance).sum(axis=1)]) / ALIKE
+
+
+def _joined(score_and_information: Floats, expected: float) -> float:
+    """Return the factor, joined with the expected one."""
+    (score, information), known = score_and_information, FACTOR_DEVIATION**-2
+    return float(np.clip((score + expected * known) / (information + known), 0.0, LARGEST_FACTOR))
 
 
 def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float) -> bool:

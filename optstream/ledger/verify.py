@@ -19,7 +19,7 @@ from optstream.ledger.accounting import (
     rows_hash,
 )
 from optstream.ledger.database import reading
-from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hash_of
+from optstream.ledger.hash_chain import GENESIS, HASHED, hash_of
 from optstream.ledger.records import Entries, Key, StreamTerms, continues, trees_from
 from optstream.ledger.schema import (
     AmendmentRow,
@@ -105,7 +105,7 @@ class StreamCheck:
             EventRow.stream_id == self.stream.id
         )
         for event in plain_rows(self.connection, events.order_by(EventRow.number)):
-            previous, number, found = event[0], event[1], event[-1]
+            previous, number, _, kind, period, revision, text, found = event
             if number != expected:
                 missing = f"event {expected} should be here; events are missing or out of order"
                 yield f"stream {name!r}, event {number}: {missing}"
@@ -117,7 +117,7 @@ class StreamCheck:
             before, expected = found, (number if isinstance(number, int) else expected) + 1
             # a list in the place of a name names nothing, and its row is missed below
             try:
-                self._replay(event)
+                self._replay(number, kind, (period, revision), text)
             except (TypeError, ValueError, KeyError):
                 continue
         if (self.stream.head, self.stream.n_events) != (before, expected):
@@ -132,16 +132,15 @@ class StreamCheck:
         if terms is None or self.terms is None or any(stated.get(one) != kept.get(one) for one in named):
             yield f"stream {name!r}: its terms differ from its events"
 
-    def _replay(self, event: PlainEvent) -> None:
+    def _replay(self, number: int, kind: str, place: Place, text: str) -> None:
         """Add an event to the record of those before it."""
-        _, number, _, kind, period, revision, text, _ = event
         try:
             body = orjson.loads(text)
         except ValueError:
             body = None
         if type(body) is not dict:
             body = {}
-        if period is None:
+        if place[0] is None:
             self.terms = body
             named = body.get("grant"), body.get("amendment", 0)
             self.account.guarantees[named] = [body.get(name) for name in GUARANTEE_COLUMNS]
@@ -152,18 +151,18 @@ class StreamCheck:
                 self.tree_problems.append(number)
             self.trees = trees
         elif "vintage" in body:
-            self.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
+            self.vintages.setdefault((*place, body["vintage"]), {}).update(body)
         else:
-            stated = self.releases.get((period, revision))
+            stated = self.releases.get(place)
             if stated is None:
                 # events from before there were amendments do not say it
-                self.releases[period, revision] = {"amendment": 0, **body}
+                self.releases[place] = {"amendment": 0, **body}
             else:
                 stated |= body
             if "n_steps" in body:
                 self.reserved_until = max(self.reserved_until, body["first_step"] + body["n_steps"])
             if "spends_hash" in body:
-                self.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
+                self.spends[*place, body.get("generation", 0)] = body["spends_hash"]
 
     def _rows(self, query: Select[Place], names: Sequence[str], recorded: dict[Place, Body]) -> Iterator[str]:
         """Yield what differs between rows, which begin with what names them, and their events."""
@@ -209,8 +208,7 @@ class StreamCheck:
                 continue
             self.account.longest = max(self.account.longest, *[n_steps for _, _, n_steps, _ in plan])
             if generation == in_force:
-                for position, first_step, _, document in plan:
-                    self.account.history.add(position, first_step, document, amendment)
+                self.account.history.add(plan, amendment)
         nothing = rows_hash(self.stream.grant_id, [])
         for place, digest in self.spends.items():
             if digest != nothing:

@@ -91,6 +91,10 @@ class Mechanism(ABC):
         """
         return None
 
+    def with_learned(self, known: State | None, *, keeps_blocks: bool) -> "Mechanism":
+        """Return the plan whose errors are expected by the prior that a stream has learned, if it learns."""
+        return self
+
     @abstractmethod
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
         """Return the most that a period will cost, known before the draw.
@@ -232,6 +236,10 @@ class Mechanism(ABC):
 
     def events(self, measured: Measured) -> tuple[int, ...]:
         """Return the numbers, on the public clock, of days that a self-check found unlike all others."""
+        return ()
+
+    def levels_off(self, measured: Measured) -> tuple[int, ...]:
+        """Return the levels whose measurements miss their predictions far more than the prior expects."""
         return ()
 
     def measured(self, measured: Measured) -> bool:

@@ -67,7 +67,7 @@ class SimulatedNoise:
 
     simulated = True
 
-    def __init__(self, seed: int | Sequence[int] | np.random.SeedSequence) -> None:
+    def __init__(self, seed: "int | Sequence[int] | np.random.SeedSequence") -> None:
         self._generator = np.random.default_rng(seed)
         self._seeded_in = os.getpid()
 
@@ -91,6 +91,6 @@ class SimulatedNoise:
             raise NoiseError("no fork between seeding and drawing: seed in the process that draws")
 
 
-def simulated_noise(seed: int | Sequence[int] | np.random.SeedSequence) -> SimulatedNoise:
+def simulated_noise(seed: "int | Sequence[int] | np.random.SeedSequence") -> SimulatedNoise:
     """Return a source seeded by numpy's `default_rng`; its releases say so and the publisher refuses them."""
     return SimulatedNoise(seed)

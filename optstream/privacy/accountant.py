@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from math import inf
 from typing import Any, NamedTuple
 
@@ -74,37 +75,28 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
         times = {count: charged.numerators * (factor * count) for count in set(counts.values())}
         for shift, count in counts.items():
             placed[charged.first_start + shift].append(times[count])
-    # what often comes together is added up once, too
-    sums = dict[tuple[int, ...], NDArray[np.object_]]()
-    worst, stretch, stop = NO_COST, list[tuple[int, NDArray[np.object_]]](), 0
-    for start in sorted(placed):
-        of = tuple(map(id, placed[start]))
-        if of not in sums:
-            sums[of] = _overlaid([(0, one) for one in placed[start]])
-        if stretch and start > stop:
-            worst = max(worst, _worst_of_sum(stretch, denominator), key=lambda cost: cost.epsilon)
-            stretch = []
-        stop = max(stop, start + sums[of].size) if stretch else start + sums[of].size
-        stretch.append((start, sums[of]))
-    if not stretch:
-        return NO_COST
-    return max(worst, _worst_of_sum(stretch, denominator), key=lambda cost: cost.epsilon)
-
-
-def _overlaid(charges: Sequence[tuple[int, NDArray[np.object_]]]) -> NDArray[np.object_]:
-    """Return the sum of charges (first window, numerators) from the first window of the first of them on."""
-    first, stop = charges[0][0], max(start + numerators.size for start, numerators in charges)
-    total = np.zeros(stop - first, dtype=object)
-    for start, numerators in charges:
-        total[start - first : start - first + numerators.size] += numerators
-    return total
-
-
-def _worst_of_sum(stretch: Sequence[tuple[int, NDArray[np.object_]]], denominator: int) -> WindowCost:
-    """Return the worst window of overlaid charges (first window, numerators), given by first window."""
-    total = _overlaid(stretch)
-    most = int(np.argmax(total))
-    return WindowCost(Fraction(int(total[most]), denominator), stretch[0][0] + most)
+    starts, first, worst = sorted(placed), 0, NO_COST
+    reach = max((charged.numerators.size for charged, _ in charges), default=0)
+    gaps = [after - start for start, after in pairwise([*starts, math.inf])]
+    kinds = [tuple(map(id, placed[start])) for start in starts]
+    # windows up to the next start cost what they do wherever the same charges lie at the same distances
+    known = set[tuple[object, ...]]()
+    for place, start in enumerate(starts):
+        while starts[first] + reach <= start:
+            first += 1
+        near = (*gaps[first : place + 1], *kinds[first : place + 1])
+        if near in known:
+            continue
+        known.add(near)
+        total = np.zeros(int(min(gaps[place], reach)), dtype=object)
+        for before in starts[first : place + 1]:
+            for numerators in placed[before]:
+                own = numerators[start - before :][: total.size]
+                total[: own.size] += own
+        most = int(np.argmax(total))
+        cost = WindowCost(Fraction(int(total[most]), denominator), start + most)
+        worst = max(worst, cost, key=lambda one: one.epsilon)
+    return worst
 
 
 def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: range) -> list[Fraction]:

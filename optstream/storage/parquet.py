@@ -11,7 +11,6 @@ from typing import IO, Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -195,6 +194,8 @@ def _text_bytes(table: pa.Table) -> int:
     """Return the bytes of all rows' texts, dictionaries, together. Raises ArrowInvalid where one is no UTF-8,
     at which polars panics.
     """
+    import pyarrow.compute as pc  # 30 ms: only where it is needed
+
     total = 0
     for chunk in itertools.chain.from_iterable(column.chunks for column in table.columns):
         chunk.dictionary.validate(full=True)

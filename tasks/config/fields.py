@@ -39,7 +39,9 @@ class Section(BaseModel):
     range from a field's description, which follows from its type where it has none.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="forbid", strict=True, hide_input_in_errors=True
+    )
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:

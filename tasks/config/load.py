@@ -523,6 +523,9 @@ def load_settings(path: Path) -> Settings:
         )
         problems = list(_misplaced(settings))
         if not problems:
+            if "counts" not in settings.privacy.model_fields_set and settings.counts_by_facts:
+                privacy = settings.privacy.model_copy(update={"counts": True})
+                settings = settings.model_copy(update={"privacy": privacy})
             return settings
     raise refused(
         f"the configuration {path}", list(map(population.placed, problems) if population else problems)

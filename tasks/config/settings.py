@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
@@ -43,7 +44,7 @@ SHAPES_NOTHING: dict[str, Any] = {
 """Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
 FIRST: Mapping[str, str] = {
     "stream": "name unit leaves_per_step step time_zone day",
-    "mechanism": "name threshold scale country holidays",
+    "mechanism": "name threshold scale country holidays n_blocks block_length",
     "privacy": "epsilon window population alpha resolution bounds lower_bound",
     "budget": "levels restatement_share",
     "sampling": "n_samples threshold",
@@ -60,6 +61,8 @@ ALWAYS: Mapping[str, Mapping[str, Any]] = {
 }
 """Keys that an earlier version had, with their only value since; a mechanism's are its `fixed`."""
 USUAL_REVISE_DAYS = 14
+UNITS = ("w", "kw", "mw", "gw", "wh", "kwh", "mwh", "gwh", "kvar", "l", "m3", "kg", "t", "c", "eur", "usd")
+"""At the end of a column's name: of a quantity that is measured, not counted."""
 
 
 class Within:
@@ -315,6 +318,11 @@ class Settings(Section):
         """Return the aggregation tree that holds on a day."""
         return self.dated_hierarchy.tree_of(day)
 
+    def n_published(self, day: date) -> int:
+        """Return how many nodes of a day's tree are published, its first ones."""
+        levels, tree = self.published.levels, self.tree_of(day)
+        return tree.levels[levels[-1]].stop if levels else len(tree.nodes)
+
     def leaves_per_period(self, day: date) -> int:
         """The most leaves of one customer's readings of a day: nothing keeps metered rows in one."""
         return len(self.tree_of(day).leaves) if self.metered and self.model.unit == "customer" else 1
@@ -327,7 +335,61 @@ class Settings(Section):
     @property
     def counts_known(self) -> bool:
         """Whether readings are counts, and the mechanism makes use of that: then there are bands."""
-        return self.privacy.counts and "counts" in self.mechanism.kind.__dataclass_fields__
+        return self.privacy.counts and self._takes_counts
+
+    @property
+    def variation(self) -> float | None:
+        """The part of alpha by which sums of customers vary from step to step (`HistoryInformed`), if any.
+
+        Of customers between 0 and alpha no more than alpha; an eighth is that of households.
+        """
+        low, high = self.privacy.bounds
+        is_small = self.metered and low >= 0 and high <= self.privacy.alpha
+        takes = "variation" in self.mechanism.kind.__dataclass_fields__
+        return float(self.privacy.alpha) / 8 if is_small and takes and not self.privacy.counts else None
+
+    @property
+    def _takes_counts(self) -> bool:
+        return self.margin is None and "counts" in self.mechanism.kind.__dataclass_fields__
+
+    @property
+    def _is_delivered_whole(self) -> bool:
+        return self.privacy.is_whole and {layout.factor for _, layout in self.input.layouts} == {1}
+
+    @property
+    def _may_count(self) -> bool:
+        """Whether readings are whole and of no quantity that is measured, by the name of their column."""
+        return self._is_delivered_whole and self.published.value.lower().rpartition("_")[2] not in UNITS
+
+    @property
+    def counts_by_facts(self) -> bool:
+        """Whether public facts say that readings are counts, one of each customer, for a mechanism that asks.
+
+        Not for a stream whose newest draw was not of counts: it goes on so.
+        """
+        if not (self._takes_counts and self._may_count and self.model.alpha == 1):
+            return False
+        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+            newest = max((self.inputs_folder / self.stream.name).glob("*/*.json"))
+            drawn = json.loads(newest.read_bytes()).get("stated", {}).get("mechanism", {})
+            return bool(drawn.get("counts", drawn.get("name", self.mechanism.name) != self.mechanism.name))
+        return True
+
+    @property
+    def counts_warning(self) -> str | None:
+        """How `privacy.counts` contradicts the public facts; None where it does not."""
+        is_sure = self.model.alpha == 1 or "counts" not in self.privacy.model_fields_set
+        if self._takes_counts and self.privacy.counts and not self._is_delivered_whole:
+            return (
+                "privacy.counts is true, and resolution, bounds, alpha or input.factor are not of whole "
+                "numbers: estimates and bands are of another quantity; correct one of them"
+            )
+        if self._takes_counts and not self.privacy.counts and self._may_count and is_sure:
+            return (
+                "privacy.counts is false, and resolution, bounds and alpha are of counts, whose sums are "
+                "biased so and whose bands do not hold: write counts = true, unless they are none"
+            )
+        return None
 
     def features(self, day: date) -> list[Feature]:
         """Return the named partitions of a day, in the file's order; none where the mechanism has none."""
@@ -346,6 +408,8 @@ class Settings(Section):
             described["leaves_per_period"] = n_leaves
         if self.counts_known:
             described["counts"] = True
+        if self.variation is not None:
+            described["variation"] = self.variation
         if self.stream.leaves_per_window is not None and "declared_leaves" in taken:
             described["leaves_per_window"] = self.stream.leaves_per_window
         described["level_shares"] = [str(share) for share in self.level_shares]

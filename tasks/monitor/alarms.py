@@ -65,6 +65,7 @@ class Kind(StrEnum):
     LEDGER = "ledger", ALARM, "the published folder was written with another ledger than the configured one"
     AUDIT = "audit", ALARM, "the last `python -m studies audit --config` of this configuration failed"
     UNLIKE = "unlike-history", WARNING, "the newest published day was unlike all others; its bands are wide"
+    OFF = "off-prior", WARNING, "a level's noisy measurements miss predictions twice as far as expected"
     FAR = "far-from-history", WARNING, "a published mean is far from the median of the 28 days before"
     SUSPECT = "suspect-readings", ALARM, "over a twentieth of a region's readings were replaced", True
     USER_SUITE = "user-suite", WARNING, "a suite of yours does not hold for one of the last 28 days", True
@@ -295,6 +296,12 @@ def _release_alarms(settings: Settings, facts: Facts, day: DayState) -> Iterator
             Kind.UNLIKE,
             "its noisy measurements contradict the stream's habits by more than noise can: it was estimated "
             "as a first day is, with wider bands; if readings are broken, restate it once they are corrected",
+        )
+    for level in facts.off if day.day == facts.newest else ():
+        yield (
+            Kind.OFF,
+            f"{level}: noisy measurements miss what the learned habits predict twice as far as these expect; "
+            "bands there are wider. If it lasts for weeks, measure more often: `optstream advise`",
         )
     for one in facts.surprises.far:
         if one.day == day.day == last:

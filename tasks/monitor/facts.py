@@ -140,9 +140,9 @@ def _resized(settings: Settings, listed: Iterable[Entry], figures: pl.DataFrame 
     for entry in day_entries(listed):
         own = entry.own if isinstance(entry, DayEntry) else (entry,)
         size = known.get(entry.closed_in or "" if isinstance(entry, DayEntry) else entry.file_hash)
-        path = folder / entry.file
-        if size is not None and path.is_file() and path.stat().st_size != size:
-            found |= dict.fromkeys([one.period for one in own], RESIZED)
+        with suppress(OSError):
+            if size is not None and (folder / entry.file).stat().st_size != size:
+                found |= dict.fromkeys([one.period for one in own], RESIZED)
     return found
 
 
@@ -207,13 +207,14 @@ def read_verdicts(settings: Settings, days: set[date]) -> Verdicts:
 
 
 def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:
-    own = metrics.filter(pl.col("day") == day.isoformat())
+    own = metrics.lazy().filter(pl.col("day") == day.isoformat())
     shares = {
-        name: (pl.sum_horizontal(sorted(of & {*own.columns})) / pl.max_horizontal("rows", 1)).clip(0, 1)
+        name: (pl.sum_horizontal(sorted(of & {*metrics.columns})) / pl.max_horizontal("rows", 1)).clip(0, 1)
         for name, of in SHARES.items()
     }
     shares["unusable"] = pl.when(pl.col("rows") == 0).then(1.0).otherwise(shares["unusable"])
-    return {region: Suspect(*rest) for region, *rest in own.select("region", **shares).iter_rows()}
+    found = own.select("region", **shares).collect()
+    return {region: Suspect(*rest) for region, *rest in found.iter_rows()}
 
 
 def loudest(settings: Settings, days: set[date]) -> list[str]:
@@ -351,7 +352,8 @@ class Facts:
     """Facts of a stream at one moment; only `suspect` and `user_suites` depend on readings.
 
     figures: the pages' summaries. days: from first to last. newest: the newest published day; unlike: the
-    days that its self-check found unlike all others; without: which covariates it lacked.
+    days that its self-check found unlike all others; off: levels that miss their predictions too far;
+    without: which covariates it lacked.
     """
 
     live: bool
@@ -371,6 +373,7 @@ class Facts:
     days: Sequence[date] = ()
     newest: date | None = None
     unlike: tuple[date, ...] = ()
+    off: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     lost: Mapping[date, str] = field(default_factory=dict)
     suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
@@ -429,7 +432,8 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     of_users = {} if settings.contracts_folder is None else verdicts.user_suites
     published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
     newest = max(published, default=None)
-    unlike, without = ((), ()) if newest is None else _newest_facts(settings, newest, releases[newest])
+    of_newest = ((), (), ()) if newest is None else _newest_facts(settings, newest, releases[newest])
+    unlike, off, without = of_newest
     books = read_book(settings, ledger) if ledger and releases else ()
     known_noise, said = ledger.known_noise(stream) if ledger and catalogue else (), tuple[object, ...]()
     if known_noise:
@@ -455,6 +459,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         days=expected,
         newest=newest,
         unlike=unlike,
+        off=off,
         without=without,
         lost=lost_files(settings, catalogue, figures),
         suspect={
@@ -499,22 +504,24 @@ def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOu
 
 def _newest_facts(
     settings: Settings, day: date, release: ReleaseOutline
-) -> tuple[tuple[date, ...], tuple[str, ...]]:
-    """Return `unlike` and `without` of `Facts`, by the day's stored measurements, which are noisy."""
-    given, unlike = settings.covariates, tuple[date, ...]()  # no stream of hours has covariates
+) -> tuple[tuple[date, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return `unlike`, `off` and `without` of `Facts`, by the day's stored measurements, which are noisy."""
+    given, unlike, off = settings.covariates, tuple[date, ...](), tuple[str, ...]()
+    # no stream of hours has covariates
     if not (settings.mechanism.kind.has_self_check or given):
-        return (), ()
+        return (), (), ()
     try:
         folder = settings.measurements_of(day, release.revision)
         measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))
     except (LedgerError, ParameterError, OSError):
-        return (), ()
+        return (), (), ()
     if settings.mechanism.kind.has_self_check:
         with suppress(ParameterError):
-            events = mechanism_for(settings, day, release.revision).events(measured)
-            unlike = tuple(ORIGIN + timedelta(days=number) for number in events)
+            mechanism = mechanism_for(settings, day, release.revision)
+            unlike = tuple(ORIGIN + timedelta(days=number) for number in mechanism.events(measured))
+            off = tuple(map(mechanism.tree.level_name, mechanism.levels_off(measured)))
     if not given:
-        return unlike, ()
+        return unlike, off, ()
     from optstream.mechanisms.history_informed import COVARIATES, LATE  # it takes a second
 
     before, number = measured.before or {}, (day - ORIGIN).days
@@ -524,7 +531,7 @@ def _newest_facts(
     missing = [one for one in given if one.name not in in_time]
     unread = read_covariates(settings, day).unread if missing else {}
     without = "covariate {0.name}: {0.path} had no value of the day"
-    return unlike, tuple(unread.get(one.name, without.format(one)) for one in missing)
+    return unlike, off, tuple(unread.get(one.name, without.format(one)) for one in missing)
 
 
 def _page_behind(

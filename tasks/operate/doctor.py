@@ -522,7 +522,10 @@ def noise_library(source: NoiseSource) -> Lines:
 
 
 def public_facts(case: Case) -> Lines:
-    """Of the days that nights release."""
+    """Whether readings are counts, and those of the days that nights release."""
+    if (contradiction := case.settings.counts_warning) is not None:
+        rule, _, remedy = contradiction.partition(": ")
+        yield WARNING, "[privacy] counts", rule, remedy
     today, n_days = case.settings.local_day(case.now), case.settings.scheduling.catch_up_days
     for problem in clashes(case.settings, [today - timedelta(days=n) for n in range(n_days + 1)]):
         yield WRONG, CONSTRAINTS, problem, "no such day is drawn before that"

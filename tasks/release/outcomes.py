@@ -28,7 +28,11 @@ class Printed(BaseModel):
     """What a command prints: a frozen value, which `--json` writes as it is."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", arbitrary_types_allowed=True, serialize_by_alias=True
+        defer_build=True,
+        frozen=True,
+        extra="forbid",
+        arbitrary_types_allowed=True,
+        serialize_by_alias=True,
     )
 
     def to_json(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def errors_of(tree_name="ragged", *, factor=FACTOR, is_day=True, noise=1.0, noth
     seen = replace(seen, noise=noise * seen.noise, sizes=sizes, blocks=blocks)
     posterior = TreePosterior(prior, seen)
     effect = effect_of(posterior, covariates) if covariates else None
-    fitted = Fitted(posterior, factor, effect)
+    fitted = Fitted(posterior, factor, np.full(seen.tree.n_levels, factor), effect)
     fitted.__dict__["published"] = posterior
     return PeriodErrors(fitted, replace(asked, clock=asked.clock + 30), is_day)
 

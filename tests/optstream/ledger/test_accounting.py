@@ -48,8 +48,8 @@ def guarantee_of(window_length, **more):
 
 def history_of(*plans):
     history = History()
-    for position, first_step, _, document in (row for plan in plans for row in plan):
-        history.add(position, first_step, document)
+    for plan in plans:
+        history.add(plan)
     return history
 
 

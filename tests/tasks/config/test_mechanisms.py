@@ -1,7 +1,8 @@
 """The `[mechanism]` table: any mechanism by its name, its own keys, and which noise is joint."""
 
+import json
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from optstream.noise.order import VARIANCES
 from optstream.privacy import OrderSpend, StepSpend, worst_window
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
 from tasks.config.templates import example_of
+from tasks.operate.doctor import Case, public_facts
 from tasks.plan.dry_run import dry_run
 from tasks.release.mechanism import mechanism_for
 from tests.tasks.config.conftest import laid_over, refused
@@ -26,6 +28,7 @@ from tests.tasks.two_regions import released_by
 pytestmark = pytest.mark.slow
 
 DAY, SPRING, AUTUMN = date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)
+NOW = datetime(2025, 1, 16, tzinfo=UTC)
 WORD = "stream.leaves_per_window = 1"
 JOINT, LAPLACE = 'mechanism.noise = "joint"', 'mechanism.noise = "laplace"'
 
@@ -200,3 +203,89 @@ def test_the_dry_run_says_over_how_many_steps_noise_is_joint(stream):
     root, leaves = document["periods"][0]["levels"]
     assert root["stages"][0]["noise"][0]["joint_over"] == 48
     assert "joint_over" not in leaves["stages"][0]["noise"][0]
+
+
+# Whether readings are counts: by public facts where the key is left out.
+
+
+@pytest.fixture
+def visits(load_text):
+    """A stream of visits for HistoryInformed, the key `counts` left out, with other keys."""
+    text = example_of("HistoryInformed", counts=True)
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("counts ="))
+    return lambda *pieces: load_text(laid_over(text, "\n".join(pieces)))
+
+
+CONTRADICTS = "privacy.counts is {}, and resolution"
+
+
+@pytest.mark.parametrize(
+    ("piece", "counts", "warns"),
+    [
+        ("", True, False),
+        ("privacy.counts = true", True, False),
+        ("privacy.counts = false", False, True),
+        ('privacy.alpha = "3"', False, True),
+        ('privacy.alpha = "3"\nprivacy.counts = false', False, False),
+        ('privacy.alpha = "3"\nprivacy.counts = true', True, False),
+        ('privacy.resolution = "0.1"', False, False),
+        ('privacy.lower_bound = "-1"', False, False),
+        ('published.value = "load_mw"', False, False),
+        ('input.factor = "0.1"', False, False),
+        ('privacy.bounds = ["0", "20.5"]\nprivacy.counts = true', True, True),
+        ('input.factor = "0.1"\nprivacy.counts = true', True, True),
+    ],
+)
+def test_whether_readings_are_counts_follows_from_public_facts(visits, piece, counts, warns):
+    settings = visits(piece)
+    assert settings.privacy.counts is mechanism_for(settings, DAY).pattern.counts is counts
+    assert (
+        any(
+            one.startswith(CONTRADICTS.format(str(counts).lower()))
+            for one in dry_run(settings, [DAY]).warnings
+        )
+        is warns
+    )
+    assert ("[privacy] counts" in [place for _, place, *_ in public_facts(Case(settings, {}, NOW))]) is warns
+
+
+def test_counts_by_facts_have_the_hash_of_written_ones_and_others_keep_theirs(visits, load):
+    assert visits().configuration_hash == visits("privacy.counts = true").configuration_hash
+    laplace = load("Laplace", 'privacy.alpha = "1"\nprivacy.resolution = "1"\npublished.value = "visits"')
+    assert not laplace.privacy.counts
+    assert laplace.counts_warning is None
+
+
+@pytest.mark.parametrize(
+    ("stated", "counts"),
+    [
+        ({"stated": {"mechanism": {"name": "HistoryInformed"}}}, False),
+        ({"inputs": {}}, False),  # of an earlier version
+        ({"stated": {"mechanism": {"name": "HistoryInformed", "counts": True}}}, True),
+        ({"stated": {"mechanism": {"name": "Laplace"}}}, True),
+    ],
+)
+def test_a_stream_that_began_without_counts_goes_on_without_them(visits, stated, counts):
+    settings = visits()
+    record = settings.inputs_of(DAY, 0) / "1.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps(stated))
+    again = visits()
+    assert again.privacy.counts is counts
+    assert (again.counts_warning is None) is counts
+
+
+@pytest.mark.parametrize(
+    ("name", "piece", "variation"),
+    [
+        ("HistoryInformed", "", 0.75),
+        ("Laplace", "", None),
+        ("HistoryInformed", 'privacy.bounds = ["-6", "6"]', None),
+        ("HistoryInformed", 'privacy.bounds = ["0", "7"]', None),
+    ],
+)
+def test_sums_of_metered_customers_vary_by_a_part_of_alpha(load_text, name, piece, variation):
+    text = laid_over(example_of(name, metered=True), 'privacy.alpha = "6"\nprivacy.bounds = ["0", "6"]')
+    settings = load_text(laid_over(text, piece))
+    assert settings.variation == variation == settings.describe_mechanism(DAY).get("variation")
+    assert getattr(mechanism_for(settings, DAY).mechanism, "variation", None) == variation
