@@ -37,11 +37,12 @@ class OrderTerms:
 
     @property
     def orders(self) -> int:
+        """How many orders there are. Privacy: none; a public rule."""
         return -(-self.n_blocks // LARGEST_WINDOW)
 
     @property
     def window(self) -> int:
-        """Blocks of one order in a window, at most."""
+        """Blocks of one order in a window, at most. Privacy: none; a public rule."""
         return -(-self.n_blocks // self.orders)
 
     @property

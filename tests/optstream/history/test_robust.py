@@ -124,7 +124,7 @@ def test_heavy_joint_noise_errs_less_than_by_its_variance(lost):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_blocks", [4, 8, pytest.param(16, marks=pytest.mark.nightly)])
 def test_noise_of_a_whole_stream_is_known_by_that_of_a_group(n_blocks):
-    """Its mean size is that of a group's share within 2 %, and it beats the estimate that knows variances."""
+    """Its mean size is that of a group's share within 2 %, and taken for Laplace noise it errs more."""
     terms, n, n_series = OrderTerms(n_blocks, 1), 200, 40
     drawn, _ = order_noise(simulated_noise(5), n + 8 * n_blocks, [Order(3000.0, n_blocks)] * n_series)
     noise, size = drawn[:, 8 * n_blocks :] / 3000.0, terms.like_group
@@ -133,10 +133,12 @@ def test_noise_of_a_whole_stream_is_known_by_that_of_a_group(n_blocks):
         (0.75 * (size + 1) / (size + 2)) ** 0.5, rel=0.02
     )
     groups = NoiseGroups(np.arange(n), np.full((n_series + 1, n), size))
-    plain = posterior_of(noise, deviation**2, slots=48, clock=np.arange(n), groups=groups)
-    known = with_known_noise(plain)
-    by_variance, by_shape = ((one.means(Blocks.at(np.arange(n)))[1:] ** 2).mean() for one in (plain, known))
-    assert by_shape < by_variance
+    like, laplace = (
+        with_known_noise(posterior_of(noise, deviation**2, slots=48, clock=np.arange(n), groups=one))
+        for one in (groups, None)
+    )
+    by_shape, by_laplace = ((one.means(Blocks.at(np.arange(n)))[1:] ** 2).mean() for one in (like, laplace))
+    assert by_shape < 0.9 * by_laplace
 
 
 @pytest.mark.slow
