@@ -10,9 +10,12 @@ import polars as pl
 import pytest
 
 from optstream import read_sum
+from optstream.catalogue import read_catalogue
+from optstream.catalogue.backends import open_storage
 from optstream.estimation.estimate import UNKNOWN
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
+from tasks.pages.published import NO_SUMMARIES, public_facts
 from tasks.release.lineage import EVENTS, released_by_lineage
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
@@ -203,6 +206,10 @@ def test_days_are_published_with_bands_and_cost_no_more_than_the_grant(installat
     rows = installation.rows()
     assert rows.height == 3 * 3 * 48
     assert in_bands(rows).height > rows.height / 2
+    place = open_storage(installation.folder / "published")
+    summaries = public_facts(place, read_catalogue(place), NO_SUMMARIES)[1]
+    means = rows.group_by("date", "node").agg(pl.col("load_mw_estimate").mean())["load_mw_estimate"]
+    assert sorted(summaries["mean"]) == pytest.approx(sorted(means)), "daily means are unbiased"
     for data in installation.files("published/manifests").values():
         assert not list(validator("optstream.manifest/1").iter_errors(json.loads(data)))
         text = json.dumps(json.loads(data))
