@@ -202,9 +202,8 @@ def with_files(
             continue
         with suppress(OptStreamError):
             made = _replicates(settings, day, again())
-            data = b"" if made is None else encode_replicates(made)
-            if sha256(data).hexdigest() == digest:
-                found[digest] = data
+            tries = () if made is None else (encode_replicates(made, one) for one in ("lz4", "zstd"))
+            found |= {one: data for data in tries if (one := sha256(data).hexdigest()) == digest}
     return replace(staged, attachments=found)
 
 
