@@ -275,8 +275,8 @@ class InformedMechanism(Mechanism):
         optimality, unbounded, fitted = None, None, variances
         if tree and bound is not None and values[tree.leaf_indices].min() < bound:
             merged = measured.seen_as(values, variances)
-            # a posterior's leaves inform their parents too, so no parent is fixed
-            nearest = consistent(merged, tree, [], "variance", bound, "joint")
+            # leaves below the bound are raised at their siblings' cost: parents stay unbiased
+            nearest = consistent(merged, tree, [], "variance", bound, "held")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
         if tree and (variation := self.pattern.variation) is not None:
             of_leaves = variation * np.maximum(values[tree.leaf_indices], 0.0)
@@ -785,7 +785,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         """Return the least squares of its posterior, each value by its own variance."""
         assert release.standard_errors is not None
         merged = release.measured.seen_as(release.unbounded, release.standard_errors**2)
-        return least_squares(merged, self.tree, [], "variance"), "joint"
+        return least_squares(merged, self.tree, [], "variance"), "held"
 
     def measured(self, measured: Measured) -> bool:
         """Return whether its parts are block sums at each measured level's nodes of this tree."""
