@@ -177,10 +177,15 @@ def release_metrics(
     n_steps: int,
     statement: Mapping[str, Any],
     step_of_day: int = 0,
+    n_nodes: int | None = None,
 ) -> pl.DataFrame:
     """Return the frame `RELEASE` of one period, a row for each node, as it will be published. lower_bound: of
-    one leaf. step_of_day: of the period's first step. All of it is noisy or public.
+    one leaf. step_of_day: of the period's first step. n_nodes: that are published, None for all. All of it is
+    noisy or public.
     """
+    least = _least(tree, resolution, lower_bound)[:n_nodes]
+    if n_nodes is not None:
+        tree = AggregationTree(tree.nodes[:n_nodes], tree.parents[:n_nodes])
     number = pl.col("node").cast(pl.String).cast(pl.Enum(tree.nodes), strict=False).to_physical()
     placed = rows.with_columns(
         node=number.cast(pl.Int64),
@@ -212,7 +217,7 @@ def release_metrics(
         cells_expected=pl.lit(n_steps),
         not_finite=(~finite).sum(axis=1),
         lowest=values.min(axis=1),
-        lowest_allowed=_least(tree, resolution, lower_bound),
+        lowest_allowed=least,
         highest=values.max(axis=1),
         total=values.sum(axis=1),
         children_minus_parent=_children_minus_parent(whole, tree),

@@ -10,16 +10,18 @@ By level: mean absolute error, and that of Laplace noise at every step (shares a
 and of noisy totals a day (their mean over 28 days, not below 0, spread evenly); the error of a node's mean
 over all these days, and that of noisy totals of the same days; the bias in percent of the mean; how many true
 values the bands of 95 % hold, for the worst and the best quarter of the day, smallest and largest third of
-the nodes, and all; and root mean square errors, expected by the plan over found.
+the nodes, and all; and root mean square errors, expected by the learned prior over found. --follow: after two
+weeks the blocks are those that `optstream advise` proposes from what was learned.
 All streams are public or made up, so errors may be printed. Noise is simulated.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -28,13 +30,13 @@ from numpy.typing import NDArray
 from optstream import PrivacyModel, simulated_noise
 from optstream.estimation.rounding import rounded_units
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
-from optstream.stream import AggregationTree
+from optstream.stream import AggregationTree, State
 from optstream.stream.public_days import PublicDays
 from studies.benchmarks.measure import Data, show, table, timed, tracked
 from studies.evaluation.series import LOAD, read_load
 
 Values = NDArray[np.float64]
-FIRST, DAYS, PAST = date(2016, 1, 4), 42, 28
+FIRST, DAYS, PAST, FOLLOWED = date(2016, 1, 4), 42, 28, 15
 BAND = 1.96
 """Standard errors: half of a band of 95 %."""
 
@@ -158,12 +160,25 @@ def plan(stream: Stream, epsilon: str) -> tuple[HistoryInformedTree, Hierarchica
     return tree, Hierarchical(every, stream.tree, tree.level_shares, 0.0)
 
 
+def advised(mechanism: HistoryInformedTree, state: State | None) -> HistoryInformedTree:
+    """Return the mechanism with the blocks that its learned prior chooses."""
+    blocks: Any = mechanism.with_learned(state, keeps_blocks=False).common_blocks
+    pattern = replace(mechanism.pattern, **blocks)
+    return HistoryInformedTree(pattern, mechanism.tree, mechanism.level_shares, mechanism.lower_bound)
+
+
 def released(
-    stream: Stream, mechanism: HistoryInformedTree, laplace: Hierarchical, seed: int, n_days: int
+    stream: Stream,
+    mechanism: HistoryInformedTree,
+    laplace: Hierarchical,
+    seed: int,
+    n_days: int,
+    follow: bool,
 ) -> tuple[Values, ...]:
     """Return truth, estimates, both edges of bands, and the rivals, of the second half of the days.
 
-    (n_days, n_nodes, n_steps) each; at last the means over these days of truth, estimates and noisy totals.
+    (n_days, n_nodes, n_steps) each; then the means over these days of truth, estimates and noisy
+    totals, and the errors of levels that the learned prior expects.
     """
     found, state, tree, n_steps = [], None, stream.tree, stream.values.shape[2]
     random = np.random.default_rng([seed, 1])
@@ -173,6 +188,8 @@ def released(
     scale = model.window_length * float(model.alpha / model.epsilon) / np.where(share, share, share.max())
     totals = truth.sum(axis=2) + random.laplace(size=truth.shape[:2]) * scale
     for day in range(n_days):
+        if follow and day == FOLLOWED:
+            mechanism = advised(mechanism, state)
         noise, first = simulated_noise([seed, day]), day * n_steps
         measured = mechanism.measure(stream.values[day], noise=noise, first_step=first, state=state)
         state = measured.state
@@ -191,15 +208,21 @@ def released(
     # of the mean over all these days
     mean = np.maximum(totals[n_days // 2 :].mean(axis=0), 0) / n_steps
     means = [np.mean([one[place] for one in found], axis=(0, 2)) for place in (0, 1)] + [mean]
-    return (*(np.stack(one) for one in zip(*found, strict=True)), np.array(means)[None])
+    expected = mechanism.with_learned(state, keeps_blocks=True).expected_by_level()[None, :, 0]
+    return (*(np.stack(one) for one in zip(*found, strict=True)), np.array(means)[None], expected)
 
 
-def rows(stream: Stream, mechanism: HistoryInformedTree, parts: tuple[Values, ...]) -> list[list[str]]:
+def all_of(run: Callable[..., tuple[Values, ...]], streams: Sequence[Stream]) -> list[tuple[Values, ...]]:
+    """Return what each draw of a stream gives."""
+    return [run(one, seed=seed) for seed, one in enumerate(streams)]
+
+
+def rows(stream: Stream, parts: tuple[Values, ...]) -> list[list[str]]:
     """Return the figures of each level."""
-    truth, values, low, high, *rivals, means = parts
+    truth, values, low, high, *rivals, means, expected = parts
     slack = 0 if stream.resolution == "1" else 1e-9
     held = (truth >= low - slack) & (truth <= high + slack)
-    expected, found = mechanism.expected_by_level()[:, 0], []
+    found = []
     for depth, level in enumerate(stream.tree.levels):
         at = slice(level.start, level.stop)
         missed, size = values[:, at] - truth[:, at], truth[:, at].mean()
@@ -212,7 +235,7 @@ def rows(stream: Stream, mechanism: HistoryInformedTree, parts: tuple[Values, ..
         found.append(
             [f"{size:.4g}", *(f"{one:.3g}" for one in errors), f"{100 * missed.mean() / size:+.1f}"]
             + [f"{100 * one:.0f}" for one in bands]
-            + [f"{expected[depth] / np.sqrt((missed**2).mean()):.2f}"]
+            + [f"{expected[:, depth].mean() / np.sqrt((missed**2).mean()):.2f}"]
         )
     return found
 
@@ -228,6 +251,7 @@ def main(
     kinds: Annotated[list[str], typer.Option("--stream", help="May be repeated.")] = ALL,
     draws: Annotated[int, typer.Option(min=1, help="Of stream and noise.")] = 3,
     days: Annotated[int, typer.Option(min=2, help="At most so many days.")] = 2 * DAYS,
+    follow: Annotated[bool, typer.Option(help="Take the blocks that are proposed after two weeks.")] = False,
 ) -> None:
     """Release the streams and print the table."""
     found, notes = table(["stream", "level"], COLUMNS), []
@@ -238,11 +262,10 @@ def main(
         streams = [make(np.random.default_rng([seed, 0]), data) for seed in range(draws)]
         mechanism, laplace = plan(streams[0], epsilon)
         n_days = min(len(streams[0].values), days)
-        taken, parts = timed(
-            lambda: [released(one, mechanism, laplace, seed, n_days) for seed, one in enumerate(streams)]  # noqa: B023
-        )
+        run = partial(released, mechanism=mechanism, laplace=laplace, n_days=n_days, follow=follow)
+        taken, parts = timed(partial(all_of, run, streams))
         every = tuple(np.concatenate(one) for one in zip(*parts, strict=True))
-        for level, figures in enumerate(rows(streams[0], mechanism, every)):
+        for level, figures in enumerate(rows(streams[0], every)):
             found.add_row(kind, str(level), *figures)
         groups = {level: own for level, own in mechanism.levels if isinstance(own, HistoryInformed)}
         blocks = ", ".join(

@@ -160,7 +160,9 @@ def advise(
 ) -> None:
     """Propose how to release, from public facts alone.
 
-    Mechanism, noise, shares of levels and streams, by their expected errors. Opens no dump and no ledger.
+    Mechanism, noise, blocks, shares of levels and streams, by their expected errors. Opens no dump and no
+    ledger. What HistoryInformed has learned from noisy measurements is public too, and replaces the general
+    prior.
     """
     streams = [load_settings(one) for one in config or [cli.DEFAULT_CONFIG]]
     scales: list[float | None] = [*scale] if scale else [None]
@@ -181,8 +183,8 @@ def advise(
     for one in advice.streams:
         _show_stream(one, terminal, alone=len(streams) == 1)
     terminal.explain(
-        "Errors are root mean squares that a general prior expects, with that of HistoryInformed once it "
-        "has learned: public facts alone, no dump and no ledger was read. Errors on your "
+        "Errors are root mean squares that a prior expects, the one that the stream has learned from noisy "
+        "measurements, else a general one: no dump and no ledger was read. Errors on your "
         "readings may differ; trying plans on them would cost privacy that nobody counts."
     )
     terminal.document(advice)
@@ -207,6 +209,12 @@ def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> No
             terminal.explain(f"{title}: {warning}")
     if not advice.keys:
         terminal.say(f"\n{name}: no plan is expected to err less than the configured one")
+        return
+    if advice.keys.keys() == {"published"}:
+        terminal.say(
+            f"\n{name}: levels that are as good as nothing need not be published; in {settings.file.name}:\n"
+            f"{as_toml(advice.keys)}"
+        )
         return
     less = "less" if advice.gain >= 0 else "more"  # where it leaves a share to another stream
     terminal.say(

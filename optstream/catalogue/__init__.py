@@ -5,7 +5,7 @@ from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import digest_of, replace_page
 from optstream.catalogue.publish import Publication, Withdrawal, finish_listing, publish, withdraw
 from optstream.catalogue.read import read_published
-from optstream.catalogue.rows import band_columns, error_columns
+from optstream.catalogue.rows import band_columns, error_columns, estimate_column
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
 from optstream.catalogue.statement import (
     CountBands,
@@ -38,6 +38,7 @@ __all__ = [
     "check_files",
     "digest_of",
     "error_columns",
+    "estimate_column",
     "find_catalogue",
     "finish_listing",
     "noise_scales",

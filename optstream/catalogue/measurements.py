@@ -135,9 +135,11 @@ def _described(value: Any) -> Any:
     if not is_dataclass(value) or _kinds().get(name) is not type(value):
         raise ParameterError(f"a {name} has no document")
     document = {one.name: _described(getattr(value, one.name)) for one in fields(value)}
+    # keys that came later: a mechanism without them is described as it always was
     if isinstance(value, PrivacyModel) and not value.delta:
-        # keys that came later: a mechanism without them is described as it always was
         del document["delta"], document["rho"]
+    if document.get("variation", 0) is None:
+        del document["variation"]
     return {KIND: name, **document}
 
 

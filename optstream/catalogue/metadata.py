@@ -207,14 +207,14 @@ class Dataset:
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables that the folder has: releases, errors and the hierarchy's."""
-        bands = self.statement is not None and self.statement.bands is not None
+        has = () if self.statement is None else (True, *self.statement.has_columns[1:])
         releases = Table(
             "releases",
             "A row for each day, step and node, a Parquet file for each published day",
             "The local day is in the path, date=YYYY-MM-DD.",
             f"{layout.DATA}/",
             [file for entry in self.listed for file in sorted(files_of(entry))],
-            columns_of(self.catalogue.value_column, with_bands=bands),
+            columns_of(self.catalogue.value_column, *has),
             ("date", "step", "node"),
         )
         errors = Table(

@@ -30,6 +30,7 @@ from optstream.catalogue.rows import (
     MAY_BE_NULL,
     band_columns,
     error_columns,
+    estimate_column,
     hash_rows,
     holds_each_once,
     joined_rows,
@@ -201,7 +202,8 @@ def read_published(
     Returns:
         Columns date, step, timestamp (UTC; null for a slot that the day does not have), node, parent, level,
         the value column, its two standard errors (`error_columns`; null where not known), of counts its band
-        (`band_columns`; likewise), revision, vintage; without rows where every period was withdrawn.
+        (`band_columns`; likewise) and estimates to add up (`estimate_column`), revision, vintage; without
+        rows where every period was withdrawn.
 
     Raises:
         ParameterError: The URL or a public key cannot be one.
@@ -433,6 +435,7 @@ def rows_as_of(
         {"as_of": pl.String(), "above": pl.String(), "depth": pl.Int32(), "node": pl.List(pl.String())}
     )
     errors = {*error_columns(value), *band_columns(value)} & {*rows.columns}
+    summed_up = {value, estimate_column(value)} & {*rows.columns}
     parts, made = [], dict[str, pl.DataFrame]()
     for (day,), own in rows.group_by("date", maintain_order=True):
         assert isinstance(day, date)
@@ -455,7 +458,7 @@ def rows_as_of(
                 pl.col("date", "timestamp", "revision", "vintage").first(),
                 pl.col("above").first().alias("parent"),
                 pl.col("depth").first().alias("level"),
-                pl.col(value).sum(),
+                pl.col(summed_up).sum(),
                 *(
                     pl.when(pl.col("n").first() == 1).then(pl.col(name).first()).alias(name)
                     for name in errors

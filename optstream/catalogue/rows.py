@@ -23,6 +23,11 @@ def band_columns(value_column: str) -> tuple[str, str]:
     return f"{value_column}_low", f"{value_column}_high"
 
 
+def estimate_column(value_column: str) -> str:
+    """Return the name of the column of estimates whose sums over time are unbiased."""
+    return f"{value_column}_estimate"
+
+
 KINDS = {
     pl.Date: "date",
     pl.Datetime: "datetime",
@@ -92,8 +97,10 @@ def columns_of_replicates(n: int) -> tuple[Column, ...]:
     return (*labels, estimate, *replicates)
 
 
-def columns_of(value: str, with_errors: bool = True, with_bands: bool = False) -> tuple[Column, ...]:
-    """Return the columns of the published rows, in order; releases of counts alone have bands."""
+def columns_of(
+    value: str, with_errors: bool = True, with_bands: bool = False, with_estimate: bool = False
+) -> tuple[Column, ...]:
+    """Return the columns of the published rows, in order; releases of counts alone have the last two."""
     noise, model = error_columns(value)
     low, high = band_columns(value)
     kind = pl.Float64()
@@ -105,11 +112,13 @@ def columns_of(value: str, with_errors: bool = True, with_bands: bool = False) -
         Column(low, kind, "Lowest count of a band that holds the true count in 95 % of steps.", True),
         Column(high, kind, "Highest count of that band.", True),
     )
+    unbiased = "Estimate to add up over time and nodes, which may be below 0: its sums are unbiased."
     return (
         *_BEFORE,
         Column(value, kind, "The published value, with differentially private noise."),
         *(errors if with_errors else ()),
         *(bands if with_bands else ()),
+        *([Column(estimate_column(value), kind, unbiased)] if with_estimate else ()),
         *_AFTER,
     )
 
@@ -128,27 +137,25 @@ def kind_of(name: str) -> pl.DataType:
     return _TYPES.get(name, pl.Float64())
 
 
-def schema(value_column: str, with_errors: bool = True, with_bands: bool = False) -> dict[str, pl.DataType]:
-    return {one.name: one.type for one in columns_of(value_column, with_errors, with_bands)}
+def schema(value_column: str, *has: bool) -> dict[str, pl.DataType]:
+    """Return the types of `columns_of`."""
+    return {one.name: one.type for one in columns_of(value_column, *has)}
 
 
 def joined_rows(frames: Iterable[pl.DataFrame], value_column: str) -> pl.DataFrame:
     """Return the rows of several releases under one another, null where a release lacks a column."""
     parts = list(frames)
-    bands = any(band_columns(value_column)[0] in part.columns for part in parts)
-    none = pl.DataFrame(schema=schema(value_column, with_bands=bands))
+    of_counts = band_columns(value_column)[0], estimate_column(value_column)
+    has = (any(name in part.columns for part in parts) for name in of_counts)
+    none = pl.DataFrame(schema=schema(value_column, True, *has))
     return pl.concat([none, *parts], how="diagonal")
 
 
 def ordered_rows(
-    rows: pl.DataFrame,
-    value_column: str,
-    stated: Mapping[str, object],
-    with_errors: bool,
-    with_bands: bool = False,
+    rows: pl.DataFrame, value_column: str, stated: Mapping[str, object], *has: bool
 ) -> pl.DataFrame:
     """Return the rows in the published types, sorted by (date, step, node as UTF-8), or raise."""
-    columns = columns_of(value_column, with_errors, with_bands)
+    columns = columns_of(value_column, *has)
     wanted = {one.name: one.type for one in columns}
     may_be_null = {one.name for one in columns if one.may_be_null}
     if set(rows.columns) != set(wanted):

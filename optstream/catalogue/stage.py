@@ -96,8 +96,7 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     where the rows are not a whole period.
     """
     stated = {"date": day_of(statement.period), "revision": statement.revision, "vintage": statement.vintage}
-    has = statement.standard_errors is not None, statement.bands is not None
-    ordered = ordered_rows(rows, statement.value_column, stated, *has)
+    ordered = ordered_rows(rows, statement.value_column, stated, *statement.has_columns)
     rows_hash = hash_rows(ordered)
     return StagedRelease(encode(ordered, Footer(rows_hash, statement.to_json())), rows_hash)
 
@@ -119,9 +118,7 @@ def statement_in(data: bytes) -> ReleaseStatement:
 
 def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame:
     """Return the rows of a file with the date of its statement. Raises PublicationError for other columns."""
-    wanted = schema(
-        statement.value_column, statement.standard_errors is not None, statement.bands is not None
-    )
+    wanted = schema(statement.value_column, *statement.has_columns)
     if "date" in inner.columns or {"date": pl.Date(), **inner.schema} != wanted:
         raise PublicationError(f"the release of {statement.period} has other columns than a release has")
     date = pl.Series("date", [day_of(statement.period)], pl.Date()).new_from_index(0, inner.height)

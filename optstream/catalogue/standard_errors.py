@@ -18,7 +18,13 @@ from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
 from optstream.catalogue.read import catalogue_reader, read_attachment, read_release, read_statement
-from optstream.catalogue.rows import ESTIMATE, REPLICATE, columns_of_replicates, error_columns
+from optstream.catalogue.rows import (
+    ESTIMATE,
+    REPLICATE,
+    columns_of_replicates,
+    error_columns,
+    estimate_column,
+)
 from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statement import ErrorsOf, ReleaseStatement
 from optstream.errors import ParameterError, PublicationError
@@ -254,8 +260,9 @@ def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bo
     found = read_replicates(storage, entry, footer.stated, rows)
     noise, _ = error_columns(catalogue.value_column)
     noise_is_all = noise in rows.columns and rows[noise].null_count() < rows.height
-    rows.columns = ["value" if name == catalogue.value_column else name for name in rows.columns]
+    rows = rows.rename({catalogue.value_column: "value"})
     if found is None:
+        rows = rows.rename({estimate_column(catalogue.value_column): ESTIMATE}, strict=False)
         return Day(entry.period, rows, has_whole=False, has_noise=False)
     known = found.of == "whole", found.of == "noise" or noise_is_all
     if isinstance(found, OldErrors):
@@ -422,7 +429,8 @@ def sum_of_days(
     (found,) = _figures(rows, lambda value: (value * weight).sum(), by, replicates).iter_rows(named=True)
     has_whole, has_noise = all(day.has_whole for day in days), all(day.has_noise for day in days)
     if not (has_whole or has_noise):
-        return SumOfValues(found["value"], None, None, found["value"])
+        has_estimates = ESTIMATE in rows.columns and not rows[ESTIMATE].null_count()
+        return SumOfValues(found["value"], None, None, found[ESTIMATE if has_estimates else "value"])
     variance, shares = (found["spread"] or 0.0) ** 2, dict[date, float]()
     for one in (day.old for day in days if day.old):
         own = set(range(one.n_steps)) & set(range(one.n_steps) if steps is None else steps)

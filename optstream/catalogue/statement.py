@@ -214,6 +214,10 @@ class CountBands(Document):
     share: Annotated[Amount, AfterValidator(_below_one)] = Field(
         Fraction(19, 20), description="of steps that a band is to hold at least"
     )
+    estimate: OrAbsent[bool] = absent("true where the column *_estimate is there; absent in older releases")
+    wide: Annotated[tuple[str, ...], Strict(False)] = absent(
+        "nodes whose mean band is wider than their mean value, the first 1,000; absent without any", ()
+    )
     in_words: Text = ""
 
 
@@ -386,6 +390,9 @@ class ReleaseStatement(Document):
     )
 
     constraints: OrAbsent[Constraints] = absent("absent where none was configured for the day")
+    published_levels: OrAbsent[int] = absent(
+        "how many levels the rows have, from the root on; absent where they have all"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> "ReleaseStatement":
@@ -413,6 +420,12 @@ class ReleaseStatement(Document):
             if one is not None:
                 found[name] = one.model_copy(update={"file": place(one.file_hash)})
         return found
+
+    @property
+    def has_columns(self) -> tuple[bool, bool, bool]:
+        """Whether the rows have standard errors, bands, and estimates to add up (`columns_of`)."""
+        bands = self.bands
+        return self.standard_errors is not None, bands is not None, bool(bands and bands.estimate)
 
     @property
     def epsilon_of_grant(self) -> Fraction:

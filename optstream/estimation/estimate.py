@@ -86,6 +86,7 @@ class Estimate:
     unless a mechanism says so. noise_variances: the exact effect of the noise of all measurements, given
     which were made; 0 where none enters, nan where it is not known; None if it never is. optimality, bands:
     as in `Release`. unbounded: the values before their lower bound; None where that changed nothing.
+    for_sums: as in `Release`.
     """
 
     values: NDArray[np.float64]
@@ -94,6 +95,7 @@ class Estimate:
     optimality: Optimality | None = None
     bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     unbounded: NDArray[np.float64] | None = None
+    for_sums: NDArray[np.float64] | None = None
 
 
 # From measured steps to every step by holding the last value.

@@ -262,7 +262,8 @@ class LeafEstimate:
     means, variances: (n_leaves, n_steps), of the leaves' expected values. sizes: (n_leaves,), mean values.
     joined: u of `joined_sizes`. measured: variances of sizes by each leaf's own blocks alone. noise: of each
     block, variation of counts included. factor: by how much the model's variances fall short. strength: of
-    the leaves' own parts. shape: (n_parents, n_steps), the parents' series over their means.
+    the leaves' own parts. shape: (n_parents, n_steps), the parents' series over their means. rest: as in
+    `CountsFit`.
     """
 
     blocks: LeafBlocks
@@ -277,6 +278,7 @@ class LeafEstimate:
     strength: float
     shape: Floats
     families: list[Family]
+    rest: Floats
 
     @property
     def shares(self) -> Floats:
@@ -318,9 +320,11 @@ def estimate_leaves(
         families.append(Family(leaves, seen, np.maximum(spectrum, 0.0), basis, left[leaves] @ basis, across))
     strength, before = _strength(families, sizes, noise), own_prior.variances(asked)[1]
     bent, own_variances = np.zeros((2, len(sizes), len(targets)))
+    unexplained = np.empty_like(left)
     for one in families:
         power = (strength * sizes[one.leaves, None]) ** 2
         with_noise = power * one.spectrum + noise[one.leaves, None]
+        unexplained[one.leaves] = (noise[one.leaves, None] / with_noise * one.residuals) @ one.basis.T
         bent[one.leaves] = (power * one.residuals / with_noise) @ one.across.T
         own_variances[one.leaves] = power * np.maximum(before - (power / with_noise) @ (one.across**2).T, 0.0)
     model_variance = (size_variances[:, None] + own_variances.mean(axis=1, keepdims=True)) * cover[own] ** 2
@@ -329,7 +333,21 @@ def estimate_leaves(
     found = np.maximum((sizes[:, None] + bent) * shape[own], 0.0)
     variances = factor * (size_variances[:, None] + own_variances) * shape[own] ** 2
     of_sizes = sizes, size_variances, joined, noise / info[own]
-    return LeafEstimate(blocks, found, variances, *of_sizes, noise, factor, strength, shape, families)
+    rest = unshrunk_sizes(unexplained, cover[own], noise, size_variances + joined**2)
+    return LeafEstimate(blocks, found, variances, *of_sizes, noise, factor, strength, shape, families, rest)
+
+
+def unshrunk_sizes(unexplained: Floats, cover: Floats, noise: Floats, variances: Floats) -> Floats:
+    """Return what sizes lack to be unbiased, the variance that it adds, and the whole variance, (3, n).
+
+    A size that is drawn to others errs less, and is biased, that of a small node by a multiple of itself. The
+    mean of what the fit leaves unexplained makes up for it, whatever the fit: blocks drift through the day.
+    unexplained: (n, n_blocks). cover: the blocks' sums where the size is 1. noise: (n,), of a block.
+    variances: of the sizes.
+    """
+    cover_of_all = cover.sum(axis=-1)
+    whole = np.maximum(noise * unexplained.shape[1] / cover_of_all**2, variances)
+    return np.stack([unexplained.sum(axis=1) / cover_of_all, whole - variances, whole])
 
 
 def own_parts(prior: TemporalPrior) -> TemporalPrior:
@@ -511,8 +529,8 @@ class CountsFit:
     means: (n_nodes, n_steps), expected counts, plus their estimated variation. variances: of the
     expectations. given: those by which nodes give way to each other. count_variances: residual variance of a
     count whose expectation is 1. n_normal: how many nodes, the first ones, have a normal posterior, which may
-    lie below 0. draws: makes n draws of the errors, (n, n_nodes, n_steps); None where leaves were not
-    measured.
+    lie below 0. shape: expected counts where a node's size is 1. rest: (3, n_nodes), `unshrunk_sizes`. draws:
+    makes n draws of the errors, (n, n_nodes, n_steps); None where leaves were not measured.
     """
 
     means: Floats
@@ -520,7 +538,23 @@ class CountsFit:
     given: Floats
     count_variances: Floats
     n_normal: int
+    shape: Floats
+    rest: Floats
     draws: Callable[[int], Floats] | None = None
+
+    @property
+    def unshrunk(self) -> tuple[Floats, Floats]:
+        """Estimates whose sums over time are unbiased, and variances of their sums, (n_nodes, n_steps)."""
+        rest, _, whole = self.rest[:, :, None]
+        return self.means + rest * self.shape, whole * self.shape**2
+
+    def unshrunk_draws(self, tree: AggregationTree, n: int) -> Floats:
+        """Return draws of the errors of `unshrunk` where it adds up, (n, n_nodes, n_steps)."""
+        assert self.draws is not None
+        _, more, whole = self.rest[:, :, None]
+        drawn = np.sqrt(more) * normals(REST, np.arange(n), keys_of(tree.nodes)[:, None])
+        problem = LeastSquares(np.eye(n), drawn, np.broadcast_to(1.0 / whole, drawn.shape))
+        return self.draws(n) + project(problem, tree).T[:, :, None] * self.shape
 
 
 def tree_above(tree: AggregationTree, small: int | None) -> AggregationTree:
@@ -544,7 +578,7 @@ class SharedFit:
 
     of_nodes: (n_nodes, 1), sizes. factors: (n_nodes,), of the posterior's variances, after its own factor.
     excess_variances: (n_nodes, 1), of sizes beyond the posterior. own_size_variances: (n_nodes,), of each
-    node's size without the nodes below it.
+    node's size without the nodes below it. rest: as in `CountsFit`.
     """
 
     tree: AggregationTree
@@ -556,6 +590,7 @@ class SharedFit:
     factors: Floats
     excess_variances: Floats
     own_size_variances: Floats
+    rest: Floats
 
     def shape(self, means: Floats) -> Floats:
         """Return the root's expected counts over its size, (n_steps,), of all nodes', (n_nodes, n_steps)."""
@@ -614,7 +649,13 @@ def shared_fit(
     expected[inner] += shared * of_nodes[inner] ** 2
     excess = np.asarray(np.maximum(size_variances[:, None] - expected, 0.0))
     measured = common_blocks(dense)
-    return SharedFit(above, measured, found, belief.days, events, of_nodes, factors, excess, alone)
+    # what the posterior leaves unexplained of its values is their noise times its pulls
+    own, cover = found.published, seen.blocks.lengths * seen.blocks.weight
+    unexplained = np.where(own.known, own.seen.noise[:, None], 0.0) * (own.pulls @ own.basis.T)
+    rest = unshrunk_sizes(unexplained, cover, own.seen.noise, size_variances)
+    rest[:2, inner] = 0.0  # their sizes are drawn to nothing
+    rest[2, inner] = np.where(own.known[inner, 0], size_variances[inner], np.inf)
+    return SharedFit(above, measured, found, belief.days, events, of_nodes, factors, excess, alone, rest)
 
 
 def fit_counts(
@@ -635,7 +676,9 @@ def fit_counts(
     shared = shared_fit(belief, histories, tree, small, steps, scale)
     if shared is None:
         means, unknown = nothing_measured(tree, len(steps), scale)
-        return CountsFit(means, unknown, unknown, np.ones_like(means), len(means))
+        ones, rest = np.ones_like(means), np.zeros((3, len(means)))
+        rest[2] = 1.0
+        return CountsFit(means, unknown, unknown, ones, len(means), ones, rest)
     moved, variances = shared.found.series(step_blocks(steps, shared.days, shared.events))
     expected = shared.of_nodes + moved
     varied = count_variation(shared.tree, expected, shared.measured, steps)
@@ -647,14 +690,16 @@ def fit_counts(
 
     alone = variances_with(shared.excess_variances)
     given, draws = alone + LEAST_VARIANCE, partial(_draws, shared, expected, varied, tree, steps)
+    shape, rest = np.broadcast_to(shared.shape(expected), means.shape), shared.rest
     if small is None:
-        return CountsFit(means, alone, given, left, n_above, partial(draws, None))
+        return CountsFit(means, alone, given, left, n_above, shape, rest, partial(draws, None))
     known = shared.leaf_blocks(tree, small, histories[small], steps)
     if known is None:  # even parts of their parents
         parents = np.array(tree.parents)[list(tree.levels[small])]
         of_leaves = np.maximum(means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
         unknown, whole, of_errors = np.full(of_leaves.shape, UNKNOWN), alone, None
-        below = of_leaves, unknown, unknown, np.ones_like(of_leaves)
+        below = of_leaves, unknown, unknown, np.ones_like(of_leaves), np.ones_like(of_leaves)
+        of_rest = np.outer([0.0, 0.0, UNKNOWN], np.ones(len(of_leaves)))
     else:
         leaves = estimate_leaves(*known, steps, shared.found.posterior.prior, shared.days)
         # the leaves' information on nodes above is in the published sums, not in the variances of their fit
@@ -664,13 +709,16 @@ def fit_counts(
             leaves.variances + leaves.shares**2 @ alone,
             leaves.variances + SHARED_VARIANCE * leaves.means + LEAST_VARIANCE,
             np.full_like(leaves.means, leaves.factor),
+            leaves.shape[leaves.blocks.parents],
         )
-    pairs = zip((means, whole, given, left), below, strict=True)
-    means, spread, given, left = (np.vstack(pair) for pair in pairs)
-    return CountsFit(means, spread, given, left, n_above, of_errors)
+        of_rest = leaves.rest
+    pairs = zip((means, whole, given, left, shape), below, strict=True)
+    means, spread, given, left, shape = (np.vstack(pair) for pair in pairs)
+    rest = np.hstack([rest, of_rest])
+    return CountsFit(means, spread, given, left, n_above, shape, rest, of_errors)
 
 
-SIZES, COUNTS, NOISE_OF_COUNTS, LEAF_SIZES, LEAF_PARENTS, LEAF_NOISE, LEAF_COUNTS = range(16, 23)
+SIZES, COUNTS, NOISE_OF_COUNTS, LEAF_SIZES, LEAF_PARENTS, LEAF_NOISE, LEAF_COUNTS, REST = range(16, 24)
 """First keys, as those of `draws`."""
 
 
@@ -819,6 +867,7 @@ def published_counts(
     found = consistent(merged, tree, [], "variance", lower_bound, "joint")
     bounded = lower_bound is not None
     free = consistent(merged, tree, [], "variance", None, "joint").values if bounded else found.values
+    for_sums = consistent(measured.seen_as(*fit.unshrunk), tree, [], "variance", None, "joint").values
     expected = np.maximum(found.values, 0.0)
     known = fit.variances < UNKNOWN * (1.0 - 1e-9)
     variances = np.where(known, fit.variances + fit.count_variances * expected, UNKNOWN)
@@ -835,4 +884,6 @@ def published_counts(
         np.vstack([mean, expected[~normal]]), np.vstack([rest, model_variance[~normal]]), fit.count_variances
     )
     bands = np.where(known, low, np.nan), np.where(known, high, np.nan)
-    return Estimate(found.values, variances, optimality=found.optimality, bands=bands, unbounded=free)
+    return Estimate(
+        found.values, variances, optimality=found.optimality, bands=bands, unbounded=free, for_sums=for_sums
+    )

@@ -130,6 +130,16 @@ class TemporalPrior:
             at += one.n_parameters
         return tuple(found)
 
+    @property
+    def as_components(self) -> tuple[Component, ...]:
+        """The components with these parameters as medians; hours at their root mean square."""
+        mean_square = float((self.hours**2).mean()) if self.hours.size else 1.0
+        found = []
+        for one, _, *variances, lengths in self.parameters:
+            shared, own = np.sqrt(np.array(variances) * (mean_square if one.by_hour else 1.0)).tolist()
+            found.append(replace(one, shared=shared, own=own, lengths=tuple(lengths.tolist())))
+        return tuple(found)
+
     def strengths(self, blocks: Blocks) -> Floats:
         """Return the strength of hours at the middle of blocks, (n,)."""
         return self.hours[self.parts_of_day(blocks)]

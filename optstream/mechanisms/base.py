@@ -89,6 +89,10 @@ class Mechanism(ABC):
         """
         return None
 
+    def with_learned(self, known: State | None, *, keeps_blocks: bool) -> "Mechanism":
+        """Return the plan whose errors are expected by the prior that a stream has learned, if it learns."""
+        return self
+
     @abstractmethod
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
         """Return the most that a period will cost, known before the draw.

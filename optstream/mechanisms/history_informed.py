@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from typing import Any, ClassVar, Literal, cast
 
@@ -15,6 +15,7 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.least_squares import BoundRule, consistent
 from optstream.estimation.problem import LeastSquares, least_squares
+from optstream.estimation.replicates import keys_of, normals
 from optstream.history.blocks import BlockHistory
 from optstream.history.changed_tree import GUESSED, carried_levels, guesses, refined
 from optstream.history.counts import fit_counts, published_counts, seen_counts, tree_above, typical_above
@@ -251,9 +252,11 @@ class InformedMechanism(Mechanism):
         tree, bound = self.own_tree, getattr(self, "lower_bound", None)
         if tree and self.pattern.counts:
             counts = fit_counts(belief, near, tree, self.small_level, steps, scale)
-            return published_counts(counts, measured, tree, bound), counts.draws
+            of_counts = None if counts.draws is None else partial(counts.unshrunk_draws, tree)
+            return published_counts(counts, measured, tree, bound), of_counts
         whole, rows = (tree, slice(None)) if tree else (star(len(measured.points)), slice(1, None))
-        found, draws = fit_tree(belief, near, whole, steps, scale), None
+        found = fit_tree(belief, near, whole, steps, scale)
+        errors_of: Errors | None = None
         if found is None:
             values, variances = nothing_measured(whole, len(steps), scale)
         else:
@@ -266,14 +269,21 @@ class InformedMechanism(Mechanism):
             def draws(n: int) -> NDArray[np.float64]:
                 return errors.draws(n)[:, rows] * unit
 
+            errors_of = draws
+
         values, variances = values[rows] * unit, variances[rows] * unit**2
-        optimality, unbounded = None, None
+        optimality, unbounded, fitted = None, None, variances
         if tree and bound is not None and values[tree.leaf_indices].min() < bound:
             merged = measured.seen_as(values, variances)
-            # a posterior's leaves inform their parents too, so no parent is fixed
-            nearest = consistent(merged, tree, [], "variance", bound, "joint")
+            # leaves below the bound are raised at their siblings' cost: parents stay unbiased
+            nearest = consistent(merged, tree, [], "variance", bound, "held")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
-        return Estimate(values, variances, optimality=optimality, unbounded=unbounded), draws
+        if tree and (variation := self.pattern.variation) is not None:
+            of_leaves = variation * np.maximum(values[tree.leaf_indices], 0.0)
+            fitted = variances + tree.add_up(of_leaves)
+            if errors_of is not None:
+                errors_of = partial(_with_variation, errors_of, of_leaves, tree, steps)
+        return Estimate(values, fitted, optimality=optimality, unbounded=unbounded), errors_of
 
     def _with_errors(self, measured: Measured, belief: FilterState, histories: Histories) -> Release:
         found, errors = self._estimated(measured, belief, histories)
@@ -287,7 +297,21 @@ class InformedMechanism(Mechanism):
             belief.covariates,
             found.values if found.unbounded is None else found.unbounded,
             errors,
+            for_sums=found.for_sums,
         )
+
+
+CUSTOMERS = 24
+"""First key, as those of `draws`."""
+
+
+def _with_variation(
+    draws: Errors, variances: NDArray[np.float64], tree: AggregationTree, steps: range, n: int
+) -> NDArray[np.float64]:
+    """Return draws of errors with the variation of leaves' single steps, (n, n_nodes, n_steps)."""
+    keys = CUSTOMERS, np.arange(n)[:, None, None], keys_of(tree.leaves)[:, None], np.array(steps)
+    added = [tree.add_up(np.sqrt(variances) * one) for one in normals(*keys)]
+    return np.asarray(draws(n) + np.stack(added))
 
 
 NOTHING = BlockHistory.empty(0)
@@ -351,6 +375,9 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         n_nodes: As in `Laplace`.
         declared_leaves: As in `Laplace`.
         horizon: As in `Laplace`.
+        variation: Of sums of customers' readings: the variance of a leaf's single step around what history
+            expects of it, for each unit of that, in the unit of the readings. It widens bands of leaves of
+            few customers, on trees; None for none.
 
     Raises:
         ParameterError: As `Laplace`; and for counts of another resolution.
@@ -379,10 +406,13 @@ class HistoryInformed(InformedMechanism, JointMechanism):
     n_nodes: int | None = None
     declared_leaves: int | None = None
     horizon: Horizon | None = None
+    variation: float | None = None
 
     def __post_init__(self) -> None:
         make_plain(self)
         window = self.model.window_length
+        if self.variation is not None:
+            check_positive(self.variation, "variation of HistoryInformed")
         if self.n_blocks is not None:
             whole(self.n_blocks, "n_blocks of HistoryInformed", 1, window)
         if self.block_length is not None:
@@ -413,7 +443,7 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         """The rule of the blocks."""
         n_blocks, length = self.n_blocks, self.block_length
         if n_blocks is None or length is None:
-            n_blocks, length = choose_blocks(self.figures((self.n_nodes,)))
+            n_blocks, length = choose_blocks(self.figures((self.n_nodes,)), self.n_nodes or 1)
         return drifting_blocks(self.model.window_length, n_blocks, length, self.public_days.steps_per_day)
 
     @property
@@ -652,6 +682,26 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
             found[small] = replace(levels[small], **common | alone)
         return tuple(found.items())
 
+    def with_learned(self, known: State | None, *, keeps_blocks: bool) -> "HistoryInformedTree":
+        """Return the tree with the learned prior of a state as its first prior, if it has learned one.
+
+        keeps_blocks: whether the blocks stay; else this prior chooses them where they are not given. Learned
+        from noisy measurements, so public.
+        """
+        belief = self._belief(known)
+        if belief.learned is None:
+            return self
+        pattern = replace(self.pattern, components=belief.prior.as_components)
+        if keeps_blocks:
+            pattern = replace(pattern, **self.common_blocks)  # type: ignore[arg-type]
+        return HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound)
+
+    @property
+    def common_blocks(self) -> dict[str, int]:
+        """The arguments that give the blocks of the levels that share theirs."""
+        blocks = self._sets_of_levels[0][0][1].blocks
+        return {"n_blocks": blocks.n_blocks, "block_length": blocks.length}
+
     def expected_by_level(self) -> NDArray[np.float64]:
         """Return the expected errors of each level, as `Mechanism.expected_by_level`."""
         figures = tree_figures(self.pattern, self.tree)
@@ -735,7 +785,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         """Return the least squares of its posterior, each value by its own variance."""
         assert release.standard_errors is not None
         merged = release.measured.seen_as(release.unbounded, release.standard_errors**2)
-        return least_squares(merged, self.tree, [], "variance"), "joint"
+        return least_squares(merged, self.tree, [], "variance"), "held"
 
     def measured(self, measured: Measured) -> bool:
         """Return whether its parts are block sums at each measured level's nodes of this tree."""

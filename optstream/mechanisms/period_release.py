@@ -47,6 +47,7 @@ class Release:
         errors_of: Draws whole errors, (n, n_nodes, n_steps), for `replicates`; None where noise is the whole
             error, or the whole error is not known.
         kept: The public facts that the values keep, and how exactly; None without facts.
+        for_sums: Of counts, estimates whose sums are unbiased; None where `unbounded` are the best ones.
     """
 
     values: NDArray[np.float64]
@@ -59,6 +60,7 @@ class Release:
     before_bound: NDArray[np.float64] | None = field(default=None, repr=False)
     errors_of: Callable[[int], NDArray[np.float64] | None] | None = field(default=None, repr=False)
     kept: Kept | None = field(default=None, repr=False)
+    for_sums: NDArray[np.float64] | None = field(default=None, repr=False)
 
     @property
     def spends(self) -> tuple[Spend, ...]:
@@ -113,10 +115,15 @@ class Release:
         found: NDArray[np.float64] = self.mechanism.unbounded(self.measured)
         return found
 
+    @property
+    def estimate(self) -> NDArray[np.float64]:
+        """The values to add up over time: `for_sums`, or else `unbounded`."""
+        return self.unbounded if self.for_sums is None else self.for_sums
+
     def replicates(
         self, wanted: int = REPLICATES
     ) -> tuple[Literal["whole", "noise"], NDArray[np.float64]] | None:
-        """Return versions of `unbounded` that err around it as it errs around the truth.
+        """Return versions of `estimate` that err around it as it errs around the truth.
 
         The standard deviation of any figure over them is that figure's standard error.
 
@@ -130,17 +137,18 @@ class Release:
         n = n_replicates(wanted, *self.values.shape)
         errors = self.errors_of(n) if self.errors_of and n else None
         if errors is not None:
-            return "whole", self.unbounded + errors
+            return "whole", self.estimate + errors
         errors = self.mechanism.noise_replicates(self.measured, n) if n else None
         if errors is None:
             return None
         is_whole = self.mechanism.misses_only_noise(self.measured)
-        return "whole" if is_whole else "noise", self.unbounded + errors
+        return "whole" if is_whole else "noise", self.estimate + errors
 
     def sum(self, nodes: Sequence[str] | None = None, steps: Sequence[int] | None = None) -> SumOfValues:
         """Return the sum of some nodes' values over some steps, with its standard errors.
 
-        Standard errors are of `estimate`, the sum before the lower bound, from `REPLICATES` replicates.
+        Standard errors are of `estimate`, the sum that the lower bound does not bias, from `REPLICATES`
+        replicates.
 
         Args:
             nodes: Their names, over plain series their numbers as text; None for the root, or all series.
@@ -157,7 +165,7 @@ class Release:
                 "nodes of a release's sum must be names, each once; `optstream.read_sum` takes weights"
             )
         at = np.ix_(self._rows(nodes), self._columns(steps))
-        value, before = (float(one[at].sum()) for one in (self.values, self.unbounded))
+        value, before = (float(one[at].sum()) for one in (self.values, self.estimate))
         of, replicates = self._replicates or (None, None)
         if replicates is None:
             return SumOfValues(value, None, None, before)

@@ -87,7 +87,7 @@ def file_of_replicates(release: Release) -> bytes:
     assert release.tree is not None
     of, replicates = drawn
     day = date(2016, 2, 1)
-    return encode_replicates(Replicates.labelled(day, of, release.tree.nodes, release.unbounded, replicates))
+    return encode_replicates(Replicates.labelled(day, of, release.tree.nodes, release.estimate, replicates))
 
 
 def released(mechanism: Any, tree: AggregationTree, day: int, state: Any) -> tuple[float, Release]:

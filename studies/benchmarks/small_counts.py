@@ -1,10 +1,11 @@
 """Measures how far published counts are from the truth: trips of a city by the hour, mostly zeros.
 
 City, boroughs and zones of taxi_trips_nyc_hourly_2024.parquet, w = 24, alpha 1 trip, HistoryInformed with
-`counts`; rounded as published, resolution 1, bound 0; every so many days after the
-first 28. Mean absolute errors in trips an hour, the bias of the city, how many true counts the bands of 95 %
-held. For comparison: the errors of `Laplace` with the same shares, of publishing 0 everywhere, and of a noisy
-sum a day and zone over 28 days times the city's true shape. made-up: instead of the trips counters of people
+`counts`; rounded as published, resolution 1, bound 0; every so many days after the first 28. Mean absolute
+errors in trips an hour, the bias of values, of estimates to add up with its standard error over nodes, and
+of the city, how many true counts the bands of 95 % held. For comparison: the errors of `Laplace` with the
+same shares, of publishing 0 everywhere, and of a noisy sum a day and zone over 28 days times the city's true
+shape. made-up: instead of the trips counters of people
 in a city, 4 districts and 12 places with so many an hour at a typical one, made up. The trips are public, so
 errors may be printed. Noise is simulated.
 """
@@ -85,8 +86,8 @@ def noise_alone(laplace: Hierarchical, trips: Values, days: Sequence[int], seed:
 
 def released(
     mechanism: HistoryInformedTree, trips: Values, every: int, seed: int
-) -> Mapping[int, tuple[Values, tuple[Values, Values]]]:
-    """Release day after day; return published values and bands of every so many days once learned."""
+) -> Mapping[int, tuple[Values, Values, tuple[Values, Values]]]:
+    """Release day after day; return values, estimates and bands of every so many days once learned."""
     found, state = {}, None
     days = range(trips.shape[1] // SLOTS)
     for day in tracked(days):
@@ -97,7 +98,7 @@ def released(
             release = mechanism.estimate(measured)
             assert release.bands is not None
             units = rounded_units(release.values, mechanism.tree, Fraction(1), first_step=step, least=0)
-            found[day] = units.astype(np.float64), release.bands
+            found[day] = units.astype(np.float64), release.estimate, release.bands
     return found
 
 
@@ -135,8 +136,8 @@ def main(
     taken, found = timed(lambda: released(mechanism, trips, every, seed))
     looked = sorted(found)
     truth = np.stack([tree.add_up(trips[:, day * SLOTS : (day + 1) * SLOTS]) for day in looked])
-    values = np.stack([found[day][0] for day in looked])
-    low, high = (np.stack([found[day][1][side] for day in looked]) for side in (0, 1))
+    values, estimates = (np.stack([found[day][kind] for day in looked]) for kind in (0, 1))
+    low, high = (np.stack([found[day][2][side] for day in looked]) for side in (0, 1))
     held = ((truth >= low) & (truth <= high)).mean(axis=(0, 2))
     missed, size = np.abs(values - truth).mean(axis=(0, 2)), truth.mean(axis=(0, 2))
     zones = np.arange(len(tree.nodes)) >= tree.levels[-1].start
@@ -150,15 +151,18 @@ def main(
     }
     laplace = Hierarchical(Laplace(model), tree, mechanism.level_shares, 0.0)
     alone = noise_alone(laplace, trips, looked, seed)
-    rows = table(["nodes"], ["number", "an hour", "error", "Laplace", "0 everywhere", "peer", "bands hold %"])
+    headings = ["number", "an hour", "error", "Laplace", "0 everywhere", "peer", "bands hold %"]
+    rows = table(["nodes"], [*headings, "bias", "bias of estimates", "its standard error"])
     for name, which in groups.items():
         rival = f"{peer(tree, trips, looked, seed, float(model.epsilon)):.3f}" if name == "zones" else ""
         if not which.any():
             continue
+        off = (estimates - truth)[:, which].mean(axis=(0, 2))
         figures = [one[which].mean() for one in (size, missed, alone)] + [np.abs(truth[:, which]).mean()]
         rows.add_row(
             name, str(int(which.sum())), *(f"{one:.3f}" for one in figures), rival,
-            f"{100 * held[which].mean():.1f}",
+            f"{100 * held[which].mean():.1f}", f"{(values - truth)[:, which].mean():+.3f}",
+            f"{off.mean():+.3f}", f"{off.std() / off.size**0.5:.3f}",
         )  # fmt: skip
     show(rows)
     bias = (values - truth)[:, 0].mean()

@@ -149,7 +149,7 @@ def run_of(releases: Sequence[Release], case: Case, n_replicates: int) -> Run:
         drawn = release.replicates(n_replicates)
         assert drawn is not None
         assert release.standard_errors is not None
-        days.append(np.stack([truth, release.unbounded, *drawn[1]]).astype(np.float32))
+        days.append(np.stack([truth, release.estimate, *drawn[1]]).astype(np.float32))
         within.append((np.abs(release.values - truth) <= BAND * release.standard_errors).mean(axis=1))
     return Run(np.stack(days, axis=1), np.array(within))
 

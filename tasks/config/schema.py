@@ -308,14 +308,14 @@ class HistoryInformed(Mechanism):
 
     is_checked: ClassVar[bool] = False  # to make it may take seconds
     fixed: ClassVar[Mapping[str, Any]] = {
-        "n_blocks": None,
-        "block_length": None,
         "history_days": 56,
         "relearn_days": 28,
         "proxy": None,
     }
 
     scale: float | None = Field(None, ge=1e-9, le=1e15, description="a number in [1e-09, 1e+15]")
+    n_blocks: int | None = Field(None, ge=1, description="an integer of at least 1")
+    block_length: int | None = Field(None, ge=1, description="an integer of at least 1")
     country: str | None = Field(None, pattern=r"^[A-Z]{2}$", description='a country such as "FR"')
     holidays: Listed[date] = Field((), max_length=10_000, description="a list of dates, at most 10000")
     noise: Noise = None
@@ -700,6 +700,7 @@ class Published(Section):
     not_before: ClockTime | None = None
     measurements: bool = False
     replicates: Annotated[int, Field(ge=0, le=MOST_REPLICATES)] = REPLICATES
+    levels: Listed[int] = Field((), description="a list of levels from 0 on, such as [0, 1]")
     about: Annotated[dict[str, str], AfterValidator(_texts)] = Field(
         {}, description=f"a table of printable texts of 1 to {LONGEST_LINE} characters: {', '.join(TEXTS)}"
     )
@@ -711,6 +712,15 @@ class Published(Section):
 def _published(published: Published) -> Iterator[str]:
     if published.value in RESERVED:
         yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
+
+
+@rule
+def _published_levels(published: Published, hierarchy: Hierarchy, trees: Trees) -> Iterator[str]:
+    levels, n_levels = published.levels, max((tree.n_levels for tree in trees), default=0)
+    if levels and (hierarchy.margins or hierarchy.changes):
+        yield "published.levels must be left out with hierarchy.margins or hierarchy.changes"
+    elif levels != tuple(range(len(levels))) or (trees and len(levels) > n_levels):
+        yield f"published.levels must be 0, 1 and so on without gaps, below {n_levels}; got {list(levels)}"
 
 
 RAW_STATE_DAYS = 7

@@ -44,7 +44,7 @@ SHAPES_NOTHING: dict[str, Any] = {
 """Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
 FIRST: Mapping[str, str] = {
     "stream": "name unit leaves_per_step step time_zone day",
-    "mechanism": "name threshold scale country holidays",
+    "mechanism": "name threshold scale country holidays n_blocks block_length",
     "privacy": "epsilon window population alpha resolution bounds lower_bound",
     "budget": "levels restatement_share",
     "sampling": "n_samples threshold",
@@ -318,6 +318,11 @@ class Settings(Section):
         """Return the aggregation tree that holds on a day."""
         return self.dated_hierarchy.tree_of(day)
 
+    def n_published(self, day: date) -> int:
+        """Return how many nodes of a day's tree are published, its first ones."""
+        levels, tree = self.published.levels, self.tree_of(day)
+        return tree.levels[levels[-1]].stop if levels else len(tree.nodes)
+
     def leaves_per_period(self, day: date) -> int:
         """The most leaves of one customer's readings of a day: nothing keeps metered rows in one."""
         return len(self.tree_of(day).leaves) if self.metered and self.model.unit == "customer" else 1
@@ -331,6 +336,17 @@ class Settings(Section):
     def counts_known(self) -> bool:
         """Whether readings are counts, and the mechanism makes use of that: then there are bands."""
         return self.privacy.counts and self._takes_counts
+
+    @property
+    def variation(self) -> float | None:
+        """The part of alpha by which sums of customers vary from step to step (`HistoryInformed`), if any.
+
+        Of customers between 0 and alpha no more than alpha; an eighth is that of households.
+        """
+        low, high = self.privacy.bounds
+        is_small = self.metered and low >= 0 and high <= self.privacy.alpha
+        takes = "variation" in self.mechanism.kind.__dataclass_fields__
+        return float(self.privacy.alpha) / 8 if is_small and takes and not self.privacy.counts else None
 
     @property
     def _takes_counts(self) -> bool:
@@ -392,6 +408,8 @@ class Settings(Section):
             described["leaves_per_period"] = n_leaves
         if self.counts_known:
             described["counts"] = True
+        if self.variation is not None:
+            described["variation"] = self.variation
         if self.stream.leaves_per_period is not None and "declared_leaves" in taken:
             described["leaves_per_period"] = self.stream.leaves_per_period
         described["level_shares"] = [str(share) for share in self.level_shares]

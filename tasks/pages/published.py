@@ -11,7 +11,14 @@ from typing import NamedTuple
 
 import polars as pl
 
-from optstream.catalogue import Catalogue, Entry, ReleaseStatement, error_columns, read_catalogue
+from optstream.catalogue import (
+    Catalogue,
+    Entry,
+    ReleaseStatement,
+    error_columns,
+    estimate_column,
+    read_catalogue,
+)
 from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Storage
 from optstream.catalogue.index import DayEntry, day_entries, files_of
@@ -22,7 +29,7 @@ from optstream.catalogue.standard_errors import Replicates, read_replicates, rep
 from optstream.catalogue.statement import MARGIN
 from optstream.errors import PublicationError
 from optstream.stream import days_from
-from tasks.pages.render import DAY, counted, day_in_words, seconds, shown, unit_of
+from tasks.pages.render import DAY, Z, counted, day_in_words, seconds, shown, unit_of
 
 MOST_SUMMED = 10_000
 """Nodes that are summed up, level by level from the root: of a million its upper levels."""
@@ -59,7 +66,7 @@ def read_summaries(path: Path) -> pl.DataFrame:
 
 def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
     """Return the rows of a file; a day's noise is known only if it is known at every step."""
-    columns = error_columns(value)
+    columns = (*error_columns(value), estimate_column(value))
     wanted = {"step", "node", "level", value, *columns}
     if isinstance(entry, DayEntry):
         rows = read_columns(place, entry, wanted, set(columns))
@@ -73,12 +80,12 @@ def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
         names = first.sort("level", "node").head(MOST_SUMMED)["node"]
         rows = rows.filter(pl.col("node").is_in(names.implode()))
     terms = list(dict.fromkeys(one.terms_in_words for one in stated))
-    noise, model = (pl.col(name).cast(pl.Float64) for name in columns)
+    noise, model, estimate = (pl.col(name).cast(pl.Float64) for name in columns)
     known, whole = pl.col("known").first(), pl.col("whole").first()
     of_model = pl.coalesce(pl.when(whole).then(known), model.mean())
     found = rows.join(_mean_rows(place, entry, stated[-1]), on="node", how="left").group_by("node")
     return found.agg(
-        pl.col(value).cast(pl.Float64).mean().alias("mean"),
+        pl.coalesce(estimate, pl.col(value).cast(pl.Float64)).mean().alias("mean"),
         pl.when(noise.null_count() == 0).then(pl.coalesce(known, noise.mean())).alias("noise"),
         pl.when(model.null_count() == 0).then(of_model).alias("model"),
         epsilon=pl.lit(str(max(one.epsilon_of_grant for one in stated))),
@@ -118,11 +125,14 @@ MOST_NODES = 40
 
 
 class Node(NamedTuple):
-    """A node as the published rows have it; parent: None at the root. level: root 0."""
+    """A node as the published rows have it; parent: None at the root. level: root 0. is_wide: whether its
+    band is wider than its figures.
+    """
 
     name: str
     parent: str | None
     level: int
+    is_wide: bool = False
 
 
 class LevelError(NamedTuple):
@@ -260,9 +270,10 @@ def _drawn(newest: PublicFacts, listed: Sequence[Entry]) -> list[str]:
 def _newest(catalogue: Catalogue, statement: ReleaseStatement, rows: pl.DataFrame) -> PublicFacts:
     """Return the statement of the newest release that is there."""
     value = catalogue.value_column
-    first = rows.filter(pl.col("step") == rows["step"].min()).sort("level", "node")
-    nodes = tuple(Node(*row) for row in first.select("node", "parent", "level").iter_rows())
     columns = [pl.col(name).cast(pl.Float64) for name in (value, *error_columns(value))]
+    is_wide = (2 * Z * columns[2].mean() > columns[0].abs().mean()).fill_null(value=False)
+    known = rows.group_by("node", "parent", "level").agg(is_wide.alias("is_wide")).sort("level", "node")
+    nodes = tuple(Node(*row) for row in known.iter_rows())
     by_level = rows.group_by("level").agg([(one**2).mean().sqrt() for one in columns]).sort("level")
     errors = tuple(
         LevelError(level, size, noise if error is None else error, error is not None)

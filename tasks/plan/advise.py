@@ -26,8 +26,8 @@ from optstream.stream import AggregationTree, Lattice
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings, load_settings
 from tasks.config.schema import MECHANISMS, OWN_TABLES, Budget, HistoryInformed, Sampling
-from tasks.plan.dry_run import Expected, check_population, squared_errors, warnings_of
-from tasks.release.mechanism import mechanism_for
+from tasks.plan.dry_run import Expected, check_population, is_useless, squared_errors, warnings_of
+from tasks.release.mechanism import learned_by, mechanism_for
 from tasks.release.outcomes import Exact, Printed
 
 # Ways to release a stream that are worth comparing, each with its keys of the configuration.
@@ -143,7 +143,7 @@ def _with_key(choice: Choice, key: str, value: Any) -> Choice | None:
 
 
 # Plans of one stream, judged by their expected errors: from the configuration, the public size of a typical
-# leaf, and series that are drawn from one prior for all; no folder of the input is opened, and no ledger.
+# leaf, and series that are drawn from one prior for all; no input is opened, and no ledger.
 
 Values = NDArray[np.float64]
 JITTER = 1e-8  # of a step's relative variance: smooth kernels have matrices that are singular in floats
@@ -188,7 +188,9 @@ class Judge:
         if settings.margin is not None:  # then the leaves are no cells, and the cells' level is gone
             shares = {"margins": {}, "levels": settings.level_shares[:-2]}
             scaled = changed(scaled, hierarchy={"margins": {}}, budget=shares)
-        figures = mechanism_for(scaled, self.day).pattern.figures(())  # type: ignore[union-attr]
+        self.known = learned_by(settings)
+        informed = mechanism_for(scaled, self.day).with_learned(self.known, keeps_blocks=True)
+        figures = informed.pattern.figures(())  # type: ignore[attr-defined]
         self.prior = TemporalPrior.broad(figures.steps_per_day, figures.components)
         sizes = known * leaves_by_level(self.tree)
         blind = np.minimum(misses_unmeasured(self.tree, figures), 1.0)
@@ -210,9 +212,17 @@ class Judge:
         )
         return tuple(tuple(np.split(np.clip(one, low, high), n_periods, axis=1)) for one in draws)
 
-    def judged(self, choice: Choice) -> Judged:
-        """Return the plan with its expected errors. Raises ParameterError if it does not fit the stream."""
-        settings, mechanism = choice.settings, mechanism_for(choice.settings, self.day)
+    def judged(self, choice: Choice, *, as_it_runs: bool = False) -> Judged:
+        """Return the plan with its expected errors. Raises ParameterError if it does not fit the stream.
+
+        Of a stream that has learned they are those of the learned prior, which chooses the blocks of all
+        plans but the one that runs.
+        """
+        plain: Any = mechanism_for(choice.settings, self.day)
+        mechanism = plain.with_learned(self.known, keeps_blocks=as_it_runs)
+        if mechanism is not plain and mechanism.common_blocks != plain.common_blocks:
+            choice = with_blocks(choice, mechanism.common_blocks)
+        settings = choice.settings
         n_steps, first_step = settings.calendar.n_steps(self.day), settings.calendar.first_step(self.day)
         figures = mechanism.expected_by_level()
         if figures is None:
@@ -264,7 +274,7 @@ class Comparison(Printed):
 def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
     """Judge the configured plan and every other that fits from public facts; costs no privacy."""
     judge = Judge(settings, scale)
-    configured = judge.judged(_as_it_runs(judge))
+    configured = judge.judged(_as_it_runs(judge), as_it_runs=True)
     plans = [configured, *judge.fitting(_with_noises(mechanism_choices(settings), judge.scale))]
     best = min(plans, key=lambda one: one.relative).choice
     plans += judge.fitting(share_choices(best))
@@ -274,11 +284,11 @@ def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
     return Comparison(judge=judge, levels=levels, plans=rising, configured=configured)
 
 
-class WithBlocks(HistoryInformed):
-    """The mechanism with blocks that are not chosen by its scale; no key of a file."""
-
-    n_blocks: int
-    block_length: int
+def with_blocks(choice: Choice, blocks: Mapping[str, int]) -> Choice:
+    """Return the choice with these blocks in every window."""
+    keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), **blocks}}
+    label = "{}; {n_blocks} x {block_length} blocks".format(choice.label, **blocks)
+    return Choice(label, keys, changed(choice.settings, mechanism=dict(blocks)))
 
 
 def _as_it_runs(judge: Judge) -> Choice:
@@ -288,9 +298,8 @@ def _as_it_runs(judge: Judge) -> Choice:
     if scaled is None:
         return choice
     blocks = mechanism_for(judge.settings, judge.day).pattern.blocks  # type: ignore[union-attr]
-    own = dict(scaled.settings.mechanism)
-    mechanism = WithBlocks(**own, n_blocks=blocks.n_blocks, block_length=blocks.length)
-    return replace(choice, settings=changed(scaled.settings, mechanism=mechanism))
+    own = {"n_blocks": blocks.n_blocks, "block_length": blocks.length}
+    return replace(choice, settings=changed(scaled.settings, mechanism=own))
 
 
 def _with_noises(choices: Iterable[Choice], scale: float) -> Iterator[Choice]:
@@ -371,7 +380,7 @@ class AdviceDocument(Printed):
 
 
 def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) -> AdviceDocument:
-    """Propose mechanism, noise and shares from public facts alone: no dump, no ledger; costs no privacy."""
+    """Propose mechanism, noise, blocks and shares from public facts, what was learned included; free."""
     total = total_of(streams)
     written = [one.budget.stream_share for one in streams]
     overdrawn = sum(written, Fraction(0)) if sum(written) > 1 else None
@@ -396,10 +405,21 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
         keys = {table: dict(entries) for table, entries in proposed.choice.keys.items()}
         if share != own:
             keys.setdefault("budget", {})["stream_share"] = str(share)
+        if levels := useful_levels(one.settings, proposed.expected):
+            keys["published"] = {"levels": levels}
         own_facts = {"stream": one.settings.stream.name, "stream_share": share, "keys": keys}
         gain = 1.0 - proposed.relative / one.configured.relative
         found.append(StreamAdvice(**vars(one), **own_facts, proposed=proposed, gain=gain))
     return AdviceDocument(stream_shares_exceed_epsilon=overdrawn, streams=tuple(found))
+
+
+def useful_levels(settings: Settings, expected: Sequence[Expected]) -> list[int]:
+    """Return the levels to publish where the deepest ones are as good as nothing; none to publish all."""
+    n_levels = len(expected)
+    while n_levels > 1 and is_useless(expected[n_levels - 1]):
+        n_levels -= 1
+    is_free = not (settings.margin or settings.published.levels or settings.dated_hierarchy.changes)
+    return list(range(n_levels)) if is_free and n_levels < len(expected) else []
 
 
 # A configuration with the proposed keys in it, comments and all else as the operator wrote them.

@@ -28,7 +28,7 @@ from optstream.privacy.horizon import HorizonLoss
 from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.plan.long_spans import plan_horizons
-from tasks.release.mechanism import Mechanism, clashes, mechanism_for
+from tasks.release.mechanism import Mechanism, clashes, learned_by, mechanism_for
 from tasks.release.outcomes import Exact, Printed, is_none, left_out
 from tasks.trusted.covariates import read_covariates
 
@@ -195,7 +195,8 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
     spends = mechanism.plan(n_steps, first_step)
     costs = {level: own.epsilon for level, own in mechanism.by_level.items()}
     bands = _bands(mechanism, n_steps, first_step)
-    if (figures := mechanism.expected_by_level()) is not None:
+    known = mechanism.with_learned(learned_by(settings), keeps_blocks=True)
+    if (figures := known.expected_by_level()) is not None:
         expected = [Expected(*row) if np.isfinite(row).all() else None for row in figures.tolist()]
     elif bands is not None:
         expected = [Expected(band.typical, None) for band in bands]
@@ -255,6 +256,13 @@ def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | 
 
 
 AS_GOOD_AS_NOTHING = 0.9  # of the error of publishing 0, or the public scale, everywhere
+
+
+def is_useless(one: Expected | None) -> bool:
+    """Whether a level with this error is as good as nothing."""
+    return one is not None and one.unmeasured is not None and one.error >= AS_GOOD_AS_NOTHING * one.unmeasured
+
+
 STILL_PERIODS = 3
 
 
@@ -285,14 +293,14 @@ def warnings_of(
             f"privacy.lower_bound is left out, so nothing below 0 is published, and readings may be {low}: "
             f'write {least} to keep negative values, or "0" where that is meant'
         )
-    for level, one in enumerate(expected):
+    for level, one in enumerate(expected[: len(settings.published.levels) or None]):
         if one is None:
             continue
         called = tree.level_name(level)
-        if one.unmeasured is not None and one.error >= AS_GOOD_AS_NOTHING * one.unmeasured:
+        if is_useless(one):
             found.append(
                 f"{called}: error {one.error:.3g} at a typical {one.size:.3g}: as good as nothing; "
-                "give it a larger share of epsilon, a larger epsilon, or leave it out"
+                "give it a larger share of epsilon, a larger epsilon, or leave it out of published.levels"
             )
         # where rows are customers', bounds say nothing of a leaf
         elif level in with_leaves and not settings.metered and one.error > high - low:

@@ -83,6 +83,7 @@ def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
             n_steps=settings.calendar.n_steps(day.day),
             statement=day.statement.to_json(),
             step_of_day=settings.calendar.step_of_day(day.day),
+            n_nodes=settings.n_published(day.day) if settings.published.levels else None,
         )
         for day in days
     )

@@ -31,7 +31,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.transport.file import FileConfig, FileTransport
 
-from optstream.catalogue import ReleaseStatement, band_columns, error_columns
+from optstream.catalogue import ReleaseStatement, band_columns, error_columns, estimate_column
 from optstream.errors import DumpError, LedgerError, PublicationError
 from optstream.storage.folders import sync_folder
 from optstream.storage.store import Location, StoreUrl, name_below
@@ -272,7 +272,7 @@ def lineage_event(run: Run, published: Staged, file: str) -> RunEvent:
     value, raw = settings.published.value, settings.input_of(day).value
     sources = [column_lineage_dataset.InputField(*_dataset(place), raw, [masked]) for place in places]
     before, after = ("date", "step", "timestamp", "node", "parent", "level"), ("revision", "vintage")
-    bands = band_columns(value) if statement.bands else ()
+    bands = (*band_columns(value), estimate_column(value)) if statement.bands else ()
     columns = [*before, value, *error_columns(value), *bands, *after]
     output = OutputDataset(
         *_dataset(settings.published_folder / file),

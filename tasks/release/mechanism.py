@@ -45,6 +45,7 @@ def mechanism_for(
         "shortest_period": lambda: lengths[0],
         "leaves_per_period": lambda: settings.leaves_per_period(day),
         "counts": lambda: settings.privacy.counts,
+        "variation": lambda: settings.variation,
         "declared_leaves": lambda: settings.stream.leaves_per_period,
         "period_lengths": lambda: lengths,
         "covariates": lambda: tuple(covariates),
@@ -61,6 +62,17 @@ def mechanism_for(
     pattern = kind(model, **{name: offer() for name, offer in offered.items() if name in asked}, **own)
     built: Mechanism = on_tree(pattern, tree, settings.level_shares, bound)
     return built
+
+
+def learned_by(settings: Settings) -> State | None:
+    """Return what the newest stored measurements began with: noisy and public; None where there are none."""
+    if not settings.mechanism.kind.has_self_check:
+        return None
+    folder = settings.measurements_folder / settings.stream.name
+    for path in sorted(folder.glob("*-r*/*"), reverse=True) if folder.is_dir() else ():
+        with suppress(ParameterError, OSError):
+            return Measured.from_bytes(path.read_bytes()).before
+    return None
 
 
 # What a day may know of the days around it: spends from the ledger, memory from stored measurements.

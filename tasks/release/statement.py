@@ -23,6 +23,7 @@ from optstream.catalogue import (
     StatedMeasurements,
     band_columns,
     error_columns,
+    estimate_column,
     read_catalogue,
     read_staged,
 )
@@ -61,6 +62,7 @@ class Estimate:
 
 # A release as rows, rounded so that published figures add up exactly.
 
+MOST_NAMED = 1000  # nodes with wide bands
 DIGITS = 6  # significant, of a published standard error: another processor's last bits make no other bytes
 
 
@@ -69,15 +71,15 @@ def published_rows(
 ) -> pl.DataFrame:
     """One row for every node and step, in the published columns: values rounded to add up, unknowns null."""
     tree, calendar = settings.tree_of(day), settings.calendar
-    values = published_values(settings, day, release)
+    values = published_values(settings, day, release)[: settings.n_published(day)]
     n_nodes, n_steps = values.shape
-    names = pl.Series(tree.nodes)
+    names = pl.Series(tree.nodes[:n_nodes])
     order = names.arg_sort().to_numpy()
-    above = [tree.nodes[parent] if parent >= 0 else None for parent in tree.parents]
+    above = [tree.nodes[parent] if parent >= 0 else None for parent in tree.parents[:n_nodes]]
     of_node, of_step = np.tile(order, n_steps), np.repeat(np.arange(n_steps), n_nodes)
 
     def column(numbers: NDArray[np.float64]) -> pl.Series:
-        ordered = np.broadcast_to(numbers, values.shape)[order].T.ravel()
+        ordered = np.broadcast_to(numbers[:n_nodes], values.shape)[order].T.ravel()
         return pl.Series(ordered, dtype=pl.Float64).fill_nan(None)
 
     def errors(numbers: NDArray[np.float64] | None) -> pl.Series:
@@ -88,8 +90,9 @@ def published_rows(
     if settings.counts_known:
         low, high = release.bands or (np.full(1, np.nan),) * 2
         # a unit that rounding gave a node is in its band; unknown bands stay nan
-        wide = np.minimum(low, values), np.maximum(high, values)
+        wide = np.minimum(low[:n_nodes], values), np.maximum(high[:n_nodes], values)
         bands = dict(zip(band_columns(settings.published.value), map(column, wide), strict=True))
+        bands[estimate_column(settings.published.value)] = column(release.estimate).round_sig_figs(DIGITS)
     stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     return pl.DataFrame(
         {
@@ -227,8 +230,9 @@ def _replicates(settings: Settings, day: date, release: Release) -> Replicates |
         drawn = release.replicates(settings.published.replicates)
     if drawn is None:
         return None
-    nodes, first_step = settings.tree_of(day).nodes, settings.calendar.step_of_day(day)
-    return Replicates.labelled(day, drawn[0], nodes, release.unbounded, drawn[1], first_step)
+    n, first_step = settings.n_published(day), settings.calendar.step_of_day(day)
+    nodes, (of, replicates) = settings.tree_of(day).nodes[:n], drawn
+    return Replicates.labelled(day, of, nodes, release.estimate[:n], replicates[:, :n], first_step)
 
 
 # The statement: facts recorded with the draw, and facts of the estimate.
@@ -247,12 +251,17 @@ def statement_of(
     settings: Settings, day: date, release: Release, revision: int, vintage: int, **files: Any
 ) -> ReleaseStatement:
     """The statement in a release's footer and manifest: public facts only. files: the fields about files."""
-    calendar = settings.calendar
+    calendar, n_nodes = settings.calendar, settings.n_published(day)
     of_noise, of_model = (
-        _known(known_errors(settings, errors))
+        _known(known_errors(settings, errors)[:n_nodes])
         for errors in (release.noise_standard_errors, release.standard_errors)
     )
-    bands = CountBands(known="none" if release.bands is None else _known(release.bands[0]))
+    bands = CountBands(known="none", estimate=True)
+    if release.bands is not None:
+        low, high = (edge[:n_nodes].mean(axis=1) for edge in release.bands)
+        is_wide = high - low > release.values[:n_nodes].mean(axis=1)
+        wide = tuple(settings.tree_of(day).nodes[place] for place in np.flatnonzero(is_wide)[:MOST_NAMED])
+        bands = CountBands(known=_known(release.bands[0][:n_nodes]), estimate=True, wide=wide)
     constraints = None
     if release.kept is not None:
         facts = {json.dumps(fact.stated): fact.stated for fact in release.kept.facts}
@@ -286,6 +295,7 @@ def statement_of(
         bounds=settings.privacy.bounds,
         metered=settings.metered,
         constraints=constraints,
+        published_levels=len(settings.published.levels) or None,
         **files,
     )
 

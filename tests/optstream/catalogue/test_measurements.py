@@ -199,7 +199,7 @@ def put(folder, mechanism, day, measured, *, later=(), change=None):
     file = file_of(mechanism, day, measured)
     file = file if change is None else with_footer(file, change)
     of, drawn = release.replicates(N_REPLICATES)
-    errors = encode_replicates(Replicates.labelled(day, of, TREE.nodes, release.unbounded, drawn))
+    errors = encode_replicates(Replicates.labelled(day, of, TREE.nodes, release.estimate, drawn))
     attachments = {sha256(data).hexdigest(): data for data in (file, errors)}
     of_measured, of_errors = attachments
     vintage = int(bool(later))

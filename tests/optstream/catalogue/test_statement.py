@@ -19,6 +19,7 @@ from optstream.catalogue import (
     read_staged,
     stage,
 )
+from optstream.catalogue.standard_errors import read_sum
 from optstream.catalogue.statement import Consistency, Constraints
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation.constraints import NO_ANSWER, Kept
@@ -256,6 +257,27 @@ def test_a_staged_release_has_the_columns_that_it_states(rows):
     for table, other in ((rows(DAY), stated), (with_bands(rows(DAY)), make_statement(DAY))):
         with pytest.raises(PublicationError, match="have the columns"):
             stage(table, other)
+
+
+def test_counts_have_a_column_to_add_up_and_older_ones_lack_it(tmp_path, rows):
+    """`read_sum` takes it where no replicates are known; a day without it makes the sum that of values."""
+
+    def put(day, **estimate):
+        stated = make_statement(day, bands=CountBands(known="some", **estimate))
+        table = with_bands(rows(day))
+        table = table.with_columns(load_mw_estimate=pl.col("load_mw") - 0.5) if estimate else table
+        publish(tmp_path, [(stage(table, stated), stated)], lambda _: "head-0")
+
+    put(DAY, estimate=True)
+    one = read_sum(tmp_path, ["FR"], DAY, DAY)
+    n_steps = rows(DAY).filter(pl.col("node") == "FR").height
+    assert one.estimate == pytest.approx(one.value - 0.5 * n_steps)
+    put(NEXT)
+    read = read_published(tmp_path, verify=True)
+    assert read.columns[9:12] == ["load_mw_low", "load_mw_high", "load_mw_estimate"]
+    assert read.filter(pl.col("date") == NEXT)["load_mw_estimate"].null_count() == 12
+    both = read_sum(tmp_path, ["FR"], DAY, NEXT)
+    assert both.estimate == both.value
 
 
 def test_a_stream_that_became_one_of_counts_is_read_as_one_frame(tmp_path, rows):

@@ -264,3 +264,19 @@ def test_a_stream_that_began_without_counts_goes_on_without_them(visits, stated,
     again = visits()
     assert again.privacy.counts is counts
     assert (again.counts_warning is None) is counts
+
+
+@pytest.mark.parametrize(
+    ("name", "piece", "variation"),
+    [
+        ("HistoryInformed", "", 0.75),
+        ("Laplace", "", None),
+        ("HistoryInformed", 'privacy.bounds = ["-6", "6"]', None),
+        ("HistoryInformed", 'privacy.bounds = ["0", "7"]', None),
+    ],
+)
+def test_sums_of_metered_customers_vary_by_a_part_of_alpha(load_text, name, piece, variation):
+    text = laid_over(example_of(name, metered=True), 'privacy.alpha = "6"\nprivacy.bounds = ["0", "6"]')
+    settings = load_text(laid_over(text, piece))
+    assert settings.variation == variation == settings.describe_mechanism(DAY).get("variation")
+    assert getattr(mechanism_for(settings, DAY).mechanism, "variation", None) == variation

@@ -21,10 +21,11 @@ from tasks.plan.advise import (
     drawn_series,
     model_level_shares,
     total_of,
+    useful_levels,
     with_level_shares,
     write_proposal,
 )
-from tasks.plan.dry_run import dry_run
+from tasks.plan.dry_run import Expected, dry_run
 from tests.tasks.two_regions import CONFIGURATION, released_by
 
 DAY = date(2025, 1, 15)
@@ -172,6 +173,16 @@ def test_a_proposal_with_a_margin_is_written(settings, advice):
     assert proposed.level_shares == tuple(map(Fraction, ("1/8", "1/8", "1/4", "1/2")))
     assert 'margins = { sector = "1/2" }' in as_toml(keys)
     assert advice.to_json()["streams"][0]["levels"][-1] == "sector"
+
+
+def test_the_deepest_levels_that_are_as_good_as_nothing_are_proposed_to_be_left_out(load_text):
+    settings = load_text(released_by("HistoryInformed"))
+    good, bad = Expected(1.0, 9.0, 5.0), Expected(4.6, 9.0, 5.0)
+    assert useful_levels(settings, [good, bad]) == [0]
+    assert useful_levels(settings, [bad, bad]) == [0]
+    assert useful_levels(settings, [bad, good]) == useful_levels(settings, [good, good]) == []
+    some = load_text(released_by("HistoryInformed"), ("[published]\n", "[published]\nlevels = [0]\n"))
+    assert useful_levels(some, [good, bad]) == []
 
 
 def test_a_floor_moves_shares_to_the_one_that_needs_it_more():

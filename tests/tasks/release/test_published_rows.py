@@ -6,16 +6,21 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
+import polars as pl
 import pytest
 
+from optstream import read_sum
+from optstream.catalogue import read_catalogue
+from optstream.catalogue.backends import open_storage
 from optstream.estimation.estimate import UNKNOWN
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
+from tasks.pages.published import NO_SUMMARIES, public_facts
 from tasks.release.lineage import EVENTS, released_by_lineage
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
 from tasks.release.run import Status
-from tasks.release.statement import known_errors, published_rows, statement_of
+from tasks.release.statement import _replicates, known_errors, published_rows, statement_of
 from tests.tasks.test_schemas import validator
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -142,12 +147,50 @@ def test_bands_are_published_whole_next_to_the_values_of_counts(load_text):
     assert (known["load_mw_low"] >= 0).all()
     assert known["load_mw_high"].to_list() == [round(high) for high in known["load_mw_high"].to_list()]
     assert statement_of(settings, DAY, release, 0, 0).bands.known in ("all", "some")
+    assert rows["load_mw_estimate"].to_list() == pytest.approx(
+        release.estimate[np.argsort(settings.tree_of(DAY).nodes)].T.ravel().tolist(), rel=1e-5
+    )
     zeros = 0.0 * release.values
     narrow = published_rows(settings, DAY, replace(release, values=zeros + 2.0, bands=(zeros, zeros)), 0, 0)
     assert (narrow["load_mw_high"] == narrow["load_mw"]).all(), "a band holds the published value"
     nothing = replace(release, bands=None)
     assert published_rows(settings, DAY, nothing, 0, 0)["load_mw_low"].null_count() == rows.height
     assert statement_of(settings, DAY, nothing, 0, 0).bands.known == "none"
+
+
+def test_a_level_may_be_measured_and_not_published(load_text):
+    """The rows above it are as they were; statement and replicates are of the published nodes alone."""
+    every, some = load_text(COUNTS), load_text(COUNTS, ("[published]\n", "[published]\nlevels = [0]\n"))
+    assert every.configuration_hash != some.configuration_hash
+    release = drawn(some)
+    rows = published_rows(some, DAY, release, 0, 0)
+    assert rows.equals(published_rows(every, DAY, drawn(every), 0, 0).filter(pl.col("level") == 0))
+    stated = statement_of(some, DAY, release, 0, 0)
+    assert stated.published_levels == 1
+    assert statement_of(every, DAY, release, 0, 0).published_levels is None
+    assert set(_replicates(some, DAY, release).rows["node"]) == {some.tree_of(DAY).nodes[0]}
+
+
+@pytest.mark.slow
+def test_days_without_their_leaves_are_published_sound(installation):
+    days = [FIRST + timedelta(days=number) for number in range(2)]
+    installation.configure("[published]\n", "[published]\nlevels = [0]\n")
+    installation.simulate(*days)
+    assert installation.statuses(*days) == {Status.PUBLISHED}
+    assert set(installation.rows()["level"]) == {0}
+    assert read_sum(installation.folder / "published", ["FR"], *days).noise_standard_error > 0
+    installation.write_pages()
+    assert installation.problems() == []
+
+
+def test_nodes_whose_band_is_wider_than_their_value_are_named(load_text):
+    settings = load_text(COUNTS)
+    release = drawn(settings)
+    edges = np.zeros_like(release.values), np.where(np.arange(len(release.values))[:, None] == 2, 9.0, 0.0)
+    stated = statement_of(settings, DAY, replace(release, bands=edges), 0, 0)
+    assert stated.bands.wide == (settings.tree_of(DAY).nodes[2],)
+    narrow = replace(release, bands=(0.0 * release.values, 0.0 * release.values))
+    assert statement_of(settings, DAY, narrow, 0, 0).bands.wide == ()
 
 
 @pytest.mark.slow
@@ -163,6 +206,10 @@ def test_days_are_published_with_bands_and_cost_no_more_than_the_grant(installat
     rows = installation.rows()
     assert rows.height == 3 * 3 * 48
     assert in_bands(rows).height > rows.height / 2
+    place = open_storage(installation.folder / "published")
+    summaries = public_facts(place, read_catalogue(place), NO_SUMMARIES)[1]
+    means = rows.group_by("date", "node").agg(pl.col("load_mw_estimate").mean())["load_mw_estimate"]
+    assert sorted(summaries["mean"]) == pytest.approx(sorted(means)), "daily means are unbiased"
     for data in installation.files("published/manifests").values():
         assert not list(validator("optstream.manifest/1").iter_errors(json.loads(data)))
         text = json.dumps(json.loads(data))

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from optstream import simulated_noise
 from optstream.history.prior import COUNT_COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
 from optstream.privacy import PrivacyModel, worst_window
@@ -25,11 +26,11 @@ SHARES = ["1/3", "1/6", "1/2"]
 RATES = np.where(np.arange(N_ZONES) < 20, 0.02, np.where(np.arange(N_ZONES) < 28, 0.5, 12.0))
 
 
-def trips(n_days, seed=0):
+def trips(n_days, seed=0, weekend=0.8):
     """Trips of thirty zones: twenty nearly empty, eight of a few, two busy; a shape of the day."""
     hours = np.arange(n_days * SLOTS)
     shape = 1 + 0.6 * np.sin((hours - 9) * np.pi / 12)
-    rates = RATES[:, None] * shape * np.where(hours // SLOTS % 7 > 4, 0.8, 1.0)
+    rates = RATES[:, None] * shape * np.where(hours // SLOTS % 7 > 4, weekend, 1.0)
     return np.random.default_rng(seed).poisson(rates).astype(float)
 
 
@@ -46,6 +47,9 @@ def on_tree(shares=SHARES, **given):
 def draw(mechanism, stream, state=None, first_step=0, lengths=None):
     """Measure day by day, or periods of these lengths."""
     return drawn(mechanism, stream, lengths or [SLOTS] * (stream.shape[1] // SLOTS), state, first_step)
+
+
+MECHANISM = on_tree()
 
 
 def run(mechanism, stream):
@@ -177,3 +181,30 @@ def test_what_a_version_with_other_components_learned_is_learned_anew_the_next_n
     assert ready["learned"] == 10
     assert len(ready["prior"]) == len(medians)
     assert not np.allclose(ready["prior"], medians)
+
+
+@pytest.mark.slow
+def test_sums_over_weeks_are_unbiased_for_nodes_of_every_size():
+    """Values are never negative and err less; their sums are biased, those of estimates are not."""
+    stream, missed, said = trips(28, weekend=1.0), [], []
+    truth = TREE.add_up(stream)[:, 14 * SLOTS :].sum(axis=1)
+    for seed in range(8):
+        state, found = None, []
+        for day in range(28):
+            at = day * SLOTS
+            noise = simulated_noise([seed, day])
+            one = MECHANISM.measure(stream[:, at : at + SLOTS], noise=noise, first_step=at, state=state)
+            state = one.state
+            found.append(MECHANISM.estimate(one))
+        for release in found:
+            assert release.values.min() >= 0
+            assert np.allclose(TREE.add_up(release.estimate[TREE.leaf_indices]), release.estimate)
+        drawn = sum(release.replicates(50)[1].sum(axis=2) for release in found[14:])
+        said.append(drawn.std(axis=0, ddof=1))
+        missed.append(sum(release.estimate.sum(axis=1) for release in found[14:]) - truth)
+    missed, sizes = np.array(missed), np.concatenate([np.full(1 + N_BOROUGHS, -1.0), RATES])
+    assert TREE.nodes[-N_ZONES:] == tuple(ZONES)
+    for group in (TREE.depths == 0, TREE.depths == 1, *(sizes == rate for rate in set(RATES))):
+        bias = missed[:, group].mean(axis=1)
+        assert abs(bias.mean()) < 2 * bias.std(ddof=1) / len(bias) ** 0.5
+        assert (np.abs(missed) < 1.96 * np.array(said))[:, group].mean() > 0.9

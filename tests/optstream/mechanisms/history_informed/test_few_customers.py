@@ -1,0 +1,65 @@
+"""Bands of leaves of a few households, whose steps jump by what single customers switch on."""
+
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pytest
+
+from optstream import simulated_noise
+from optstream.errors import ParameterError
+from optstream.mechanisms import HistoryInformed, HistoryInformedTree
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
+
+SLOTS, N_DAYS, ALPHA = 48, 28, 6
+TREE = AggregationTree.from_parents({"city": None} | {f"feeder {number}": "city" for number in range(10)})
+PATTERN = HistoryInformed(
+    PrivacyModel(4, SLOTS, ALPHA, resolution="0.001"),
+    scale=4.0,
+    days=PublicDays.from_date(date(2024, 1, 1), SLOTS),
+    variation=ALPHA / 8,
+)
+
+
+def households(seed):
+    """Return five households on each feeder: evening peaks, idle nights, appliances, (10, n_steps)."""
+    random, hour = np.random.default_rng(seed), np.arange(SLOTS) / 2
+    size, evening = np.exp(random.normal(0, 0.5, (50, 1, 1))), random.normal(19, 1.2, (50, 1, 1))
+    morning = random.uniform(0, 0.6, (50, 1, 1)) * np.exp(-(((hour - 7.5) / 1.2) ** 2))
+    shape = 0.15 + morning + 1.3 * np.exp(-(((hour - evening) / 2) ** 2))
+    days = np.exp(random.normal(0, 0.25, (50, N_DAYS, 1)))
+    shapes = np.where(random.random((50, N_DAYS, 1)) < 0.1, 0.15, shape) * days * size
+    used = shapes * random.gamma(2.0, 0.5, (50, N_DAYS, SLOTS))
+    switched_on = random.random(used.shape) < 0.04 * (shape / shape.max() + 0.1)
+    used = np.minimum(used + switched_on * random.uniform(1, 3, used.shape), ALPHA)
+    return used.reshape(10, 5, -1).sum(axis=1)
+
+
+@pytest.mark.slow
+def test_bands_hold_after_two_weeks():
+    held = []
+    for seed in range(2):
+        mechanism, state = HistoryInformedTree(PATTERN, TREE, ["1/2", "1/2"]), None
+        stream = households(seed)
+        for day in range(N_DAYS):
+            at, noise = slice(day * SLOTS, (day + 1) * SLOTS), simulated_noise([seed, day])
+            drawn = mechanism.measure(stream[:, at], noise=noise, first_step=at.start, state=state)
+            state = drawn.state
+            if day >= N_DAYS // 2:
+                release = mechanism.estimate(drawn)
+                missed = np.abs(release.values - TREE.add_up(stream[:, at]))
+                held.append(missed <= 1.96 * release.standard_errors)
+    held = np.array(held)
+    assert 0.93 < held[:, 1:].mean() < 0.97
+    assert held[:, 0].mean() > 0.93
+    bare = HistoryInformedTree(replace(PATTERN, variation=None), TREE, ["1/2", "1/2"]).estimate(drawn)
+    assert np.array_equal(release.values, bare.values), "it widens bands alone"
+    squares = (release.replicates(200)[1] - release.estimate).var(axis=0)[1:].mean()
+    assert squares == pytest.approx((release.standard_errors[1:] ** 2).mean(), rel=0.2)
+
+
+def test_a_variation_below_0_is_refused():
+    with pytest.raises(ParameterError, match="variation of HistoryInformed"):
+        replace(PATTERN, variation=-1.0)
