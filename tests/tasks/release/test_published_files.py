@@ -3,7 +3,6 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 import fsspec
 import numpy as np
@@ -106,15 +105,6 @@ def test_lost_and_damaged_replicates_come_back(nights):
         read_sum(nights.settings.published_folder, ["11"], FIRST, FIRST)
     path.write_bytes(whole)
     assert come_back(nights, path)
-
-
-def test_replicates_that_an_earlier_version_compressed_come_back_as_they_were(learning, monkeypatch):
-    with monkeypatch.context() as patch:
-        before = partial(encode_replicates, compression="zstd")
-        patch.setattr("tasks.release.statement.encode_replicates", before)
-        night(learning, FIRST)
-    (path,) = (learning.folder / f"published/errors/date={FIRST}").iterdir()
-    assert come_back(learning, path)
 
 
 def left_by_a_crash(installation, day, rank, digest=None):
