@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 
-from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, or_, select, update
 
 from optstream.ledger.records import GuaranteeLoss, Key, WindowLoss
 from optstream.ledger.schema import (
@@ -139,9 +139,8 @@ COLUMNS = ("position", "first_step", "n_steps", "document")
 
 def spend_rows(plan: Iterable[Spend]) -> list[PlainSpend]:
     """Return the spends' own columns, in order."""
-    text = partial(json.dumps, sort_keys=True, separators=(",", ":"))
     return [
-        (position, spend.first_step, spend.n_steps, text(spend_to_document(spend)))
+        (position, spend.first_step, spend.n_steps, _document_of(spend))
         for position, spend in enumerate(plan)
     ]
 
@@ -170,18 +169,26 @@ def store(
 IN_FORCE = and_(SpendRow.release_id == ReleaseRow.id, SpendRow.generation == ReleaseRow.generation)
 CHARGED = select(SpendRow.document, ReleaseRow.amendment, ReleaseRow.compromised).join(ReleaseRow, IN_FORCE)
 """The texts of spends in force, the privacy guarantee of their release, and why that is compromised."""
+_CHARGED_TO_RELEASE = CHARGED.where(SpendRow.release_id == bindparam("release")).order_by(SpendRow.position)
 
 
 def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, ...]:
     """Return a release's charges, priced by the privacy guarantee of its plan."""
-    query = CHARGED.where(SpendRow.release_id == release_id).order_by(SpendRow.position)
-    return tuple(map(_spend_of, connection.execute(query).scalars()))
+    found = connection.execute(_CHARGED_TO_RELEASE, {"release": release_id}).scalars()
+    return tuple(map(_spend_of, found))
 
 
-@lru_cache(maxsize=128)
+# the ledger is asked for a day's spends at each of its steps, and a backfill takes a month step by step
+@lru_cache(maxsize=1024)
 def _spend_of(document: str) -> Spend:
-    """Return the spend of a document: the ledger is asked for those of a day at each of its steps."""
+    """Return the spend of a document."""
     return spend_from_document(json.loads(document))
+
+
+@lru_cache(maxsize=1024)
+def _document_of(spend: Spend) -> str:
+    """Return the document of a spend."""
+    return json.dumps(spend_to_document(spend), sort_keys=True, separators=(",", ":"))
 
 
 def joined(plan: Iterable[Spend]) -> list[range]:

@@ -242,7 +242,7 @@ def open_engine(url: str | URL, busy_timeout_seconds: float) -> Engine:
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """A transaction that may write: on SQLite it holds the database from its first statement on."""
-    with _translated(engine), engine.execution_options(ledger_writes=True).begin() as connection:
+    with _translated(engine), _begun(engine, ledger_writes=True) as connection:
         yield connection
 
 
@@ -250,20 +250,26 @@ def writing(engine: Engine) -> Iterator[Connection]:
 def reading(engine: Engine) -> Iterator[Connection]:
     """A transaction that only reads, all of it from one moment."""
     snapshot = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-    with _translated(engine), engine.execution_options(**snapshot).begin() as connection:
+    with _translated(engine), _begun(engine, **snapshot) as connection:
         yield connection
 
 
 @contextmanager
 def _migrating(engine: Engine) -> Iterator[Connection]:
     """A transaction that may change the tables, alone; all of it or nothing."""
-    options = engine.execution_options(ledger_writes=True, ledger_migrates=True)
-    with _translated(engine), options.begin() as connection:
+    with _translated(engine), _begun(engine, ledger_writes=True, ledger_migrates=True) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": UPGRADE_LOCK})
         yield connection
         if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
             raise LedgerError("rows of the ledger point to rows that are gone: its schema was not upgraded")
+
+
+@contextmanager
+def _begun(engine: Engine, **options: Any) -> Iterator[Connection]:
+    """A transaction under these options; set on an engine, they would slow down all of its events."""
+    with engine.connect() as connection, connection.execution_options(**options).begin():
+        yield connection
 
 
 @contextmanager

@@ -266,8 +266,8 @@ class InformedMechanism(Mechanism):
         optimality, unbounded, fitted = None, None, variances
         if tree and bound is not None and values[tree.leaf_indices].min() < bound:
             merged = measured.seen_as(values, variances)
-            # a posterior's leaves inform their parents too, so no parent is fixed
-            nearest = consistent(merged, tree, [], "variance", bound, "joint")
+            # leaves below the bound are raised at their siblings' cost: parents stay unbiased
+            nearest = consistent(merged, tree, [], "variance", bound, "held")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
         if tree and (variation := self.pattern.variation) is not None:
             of_leaves = variation * np.maximum(values[tree.leaf_indices], 0.0)
@@ -428,7 +428,7 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         """The rule of the blocks."""
         n_blocks, length = self.n_blocks, self.block_length
         if n_blocks is None or length is None:
-            n_blocks, length = choose_blocks(self.figures((self.n_nodes,)), self.n_nodes or 1)
+            n_blocks, length = choose_blocks(self.figures((self.n_nodes,)))
         return drifting_blocks(self.model.window_length, n_blocks, length, self.public_days.steps_per_day)
 
     @property
@@ -730,7 +730,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         """Return the least squares of its posterior, each value by its own variance."""
         assert release.standard_errors is not None
         merged = release.measured.seen_as(release.unbounded, release.standard_errors**2)
-        return least_squares(merged, self.tree, [], "variance"), "joint"
+        return least_squares(merged, self.tree, [], "variance"), "held"
 
     def measured(self, measured: Measured) -> bool:
         """Return whether its parts are block sums at each measured level's nodes of this tree."""

@@ -115,6 +115,7 @@ def encode_table(
     rows: pl.DataFrame,
     metadata: Mapping[bytes, bytes],
     order: NDArray[np.int64] | None = None,
+    compression: str = "zstd",
     **encoding: Any,
 ) -> bytes:
     """Return the rows as Parquet, with metadata in the footer; the same of both give the same bytes.
@@ -127,7 +128,7 @@ def encode_table(
     schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in rows.schema.items()])
     sink = pa.BufferOutputStream()
     # Without Arrow's own schema: the columns are what Parquet says, and readers pick their types.
-    with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False, **encoding) as writer:
+    with pq.ParquetWriter(sink, schema, compression=compression, store_schema=False, **encoding) as writer:
         for first in range(0, max(rows.height, 1), GROUP_ROWS):
             at = slice(first, first + GROUP_ROWS)
             part = rows[at] if order is None else rows[order[at]]
@@ -156,12 +157,11 @@ def decode_table(
         leaves = [claims.footer.schema.column(number) for number in range(claims.columns)]
         paths = [leaf.path for leaf in leaves]
         # each text once, whatever repeats it, until it is known how long they are together
-        in_texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        places = [place for place, leaf in enumerate(leaves) if leaf.physical_type == "BYTE_ARRAY"]
+        in_texts = [paths[place] for place in places]
         file = pq.ParquetFile(pa.BufferReader(data), metadata=claims.footer, read_dictionary=in_texts)
-        if file.schema_arrow.names != paths or any(
-            leaf.physical_type == "BYTE_ARRAY" and not pa.types.is_dictionary(field.type)
-            for leaf, field in zip(leaves, file.schema_arrow, strict=True)
-        ):
+        kinds = file.schema_arrow
+        if kinds.names != paths or not all(pa.types.is_dictionary(kinds.field(at).type) for at in places):
             raise PublicationError(f"{what} is not a table of texts and numbers")
         most = max(FEW_TEXTS, TEXT_A_ROW * claims.rows)
         fixed = (leaf.length for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from flows.cli.output import Terminal
 from flows.cli.status import show_view
 from optstream.catalogue import Entry
+from optstream.mechanisms.history_informed import InformedMechanism
 from optstream.stream import AggregationTree
 from optstream.stream.lattice import Margin
 from tasks.config import load_settings
@@ -296,3 +297,19 @@ def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
     assert (alarm.day, alarm.node, alarm.severity) == (dark, None, Severity.WARNING)
     installation.release(days[9])
     assert unlike() == []
+
+
+def test_a_level_that_misses_its_predictions_is_a_warning(tmp_path, monkeypatch):
+    (tmp_path / "optstream.toml").write_text(released_by("HistoryInformed", keys=FEW_BLOCKS))
+    installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
+    installation.simulate(SPAN[0])
+    installation.released(SPAN[0])
+
+    def off():
+        return [one for one in installation.watch(live=False).alarms if one.kind == "off-prior"]
+
+    assert off() == []  # a stream that has learned nothing expects nothing
+    monkeypatch.setattr(InformedMechanism, "levels_off", lambda mechanism, measured: (1,))
+    (alarm,) = off()
+    assert (alarm.day, alarm.severity) == (SPAN[0], Severity.WARNING)
+    assert "level 1" in alarm.words
