@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.history.blocks import Blocks
 from optstream.history.counts import tree_above, typical_above
+from optstream.history.filter import star
 from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_level_errors
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.measurement.blocks import DriftingBlocks, drifting_blocks
@@ -35,7 +36,8 @@ Layout = tuple[int, int]
 """How many blocks a window has, and their steps."""
 Shares = tuple[Fraction, ...]
 SINGLE = AggregationTree(("series",), (-1,))
-JOINT_FIRST = 0.07
+MOST_SERIES = 16
+"""Of plain series that a choice looks at; more change no order."""
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 96)
 LENGTHS = (1, 2, 4)
@@ -96,30 +98,23 @@ class Figures:
 
 
 @lru_cache(maxsize=256)
-def choose_blocks(public: Figures) -> Layout:
-    """Return (m, L) of plain series, keeping those that are given.
+def choose_blocks(public: Figures, n_series: int = 1) -> Layout:
+    """Return (m, L) of so many plain series, which show their shared part together; given ones stay.
 
-    Joint blocks are chosen though one series alone expects up to `JOINT_FIRST` less of few Laplace ones: it
-    sees no other series, with which it shares most of its errors but not the noise.
+    Of equally good ones the most blocks, which trust the prior least, and of these the longest.
     """
     if public.relative_noise is None:
         count = public.n_blocks or max(1, round(public.window_length / BLIND_SHARE))
         return count, public.length or max(1, min(2, public.window_length // count))
-    public, shares = replace(public, count=None), (Fraction(1),)
-    found = choose_tree_blocks(SINGLE, public, shares)
-    if not any(public.joint) or public.groups(*found)[0] is not None:
-        return found
-    # errors rise with the number from here on: the fewest joint blocks are the best ones
-    counts, lengths = _layouts(public)
-    more = (m for m in counts if m > found[0] and public.groups(m, lengths[0])[0] is not None)
-    if (best := next(more, None)) is None:
-        return found
-    tried = [(best, long) for long in lengths if best * long <= public.window_length]
-    errors = {one: expected_error_of(SINGLE, public, shares, one) for one in (found, *tried)}
-    least = min(errors[one] for one in tried)
-    if least > errors[found] * (1.0 + JOINT_FIRST):
-        return found
-    return max(one for one in tried if errors[one] <= least * (1.0 + AS_GOOD))
+    if n_series == 1:
+        return choose_tree_blocks(SINGLE, replace(public, count=None), (Fraction(1),))
+    tree, shares = star(min(n_series, MOST_SERIES)), (Fraction(0), Fraction(1))
+    below_root = replace(public, count=None, joint=(False, *public.joint))
+    choices = [one for one in product(*_layouts(public)) if math.prod(one) <= public.window_length]
+    errors = {one: float(_posterior_errors(tree, below_root, shares, one)[1]) for one in choices}
+    fitting = [one for one, error in errors.items() if error <= min(errors.values()) * (1.0 + AS_GOOD)]
+    most = {one: error for one, error in errors.items() if one[0] == max(fitting)[0]}
+    return max(one for one, error in most.items() if error <= min(most.values()) * (1.0 + AS_GOOD))
 
 
 def _layouts(public: Figures) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -428,7 +428,7 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         """The rule of the blocks."""
         n_blocks, length = self.n_blocks, self.block_length
         if n_blocks is None or length is None:
-            n_blocks, length = choose_blocks(self.figures((self.n_nodes,)))
+            n_blocks, length = choose_blocks(self.figures((self.n_nodes,)), self.n_nodes or 1)
         return drifting_blocks(self.model.window_length, n_blocks, length, self.public_days.steps_per_day)
 
     @property
