@@ -43,7 +43,11 @@ def carried_levels(levels: Mapping[str, Any], between: TreeMap) -> dict[str, Any
     for level, own in levels.items():
         history = _carried(histories, int(level), between) if int(level) in histories else None
         kept = {key: value for key, value in (own or {}).items() if key != "history"}
-        if len(between.before.levels[int(level)]) > 1 or len(between.after.levels[int(level)]) > 1:
+        if any(
+            len(nodes) > 1
+            for tree in (between.before, between.after)
+            for nodes in tree.levels[int(level) :][:1]
+        ):
             # what customers of one node share noise with may be another node now (Lemma 18)
             kept.pop(ORDER, None)
         found[level] = kept if history is None else {**kept, "history": history.to_document()}

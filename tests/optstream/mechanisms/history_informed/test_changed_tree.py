@@ -44,6 +44,14 @@ def by_node(between, histories):
     return {node: row.tolist() for node, row in zip(between.after.nodes, rows, strict=True)}
 
 
+def test_noise_goes_on_at_the_root_alone():
+    """Of several nodes some customer may be in another one now, and would meet two orders in a window."""
+    hierarchy = DatedHierarchy(OLDEST, (TreeChange(CHANGED, merged={"12": ["1", "2"]}),))
+    between = hierarchy.map_between(CHANGED - timedelta(days=1), CHANGED)
+    carried = carried_levels({str(level): {"order": {"order": 0}} for level in range(3)}, between)
+    assert [bool(carried[str(level)]) for level in range(3)] == [True, False, False]
+
+
 def test_a_new_unit_is_a_typical_neighbour_until_it_is_measured_and_then_as_it_is():
     between, histories = mapped(added={"5": "S"})
     guessed = guesses(between, SINCE)

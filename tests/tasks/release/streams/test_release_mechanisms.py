@@ -14,6 +14,7 @@ from optstream.catalogue import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
+from optstream.privacy import OrderSpend
 from optstream.privacy.zero_concentrated import largest_rho
 from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
@@ -156,6 +157,31 @@ def test_raw_state_is_destroyed_when_the_stream_turns_to_another_mechanism(with_
     installation.configure('name = "PeGaSus"', 'name = "Laplace"\nnoise = "laplace"')
     installation.release(DAYS[2])
     assert installation.raw_files() == []
+
+
+def test_a_late_day_is_measured_with_the_joint_noise_that_was_kept_for_it(with_mechanism):
+    """The root's noise of the day between lies, secret, with the day before it, and is used once."""
+    installation = with_mechanism("Laplace")
+    installation.released(DAYS[0])
+    installation.released(DAYS[2])
+    assert [path.parent.name[:10] for path in installation.raw_files()] == [str(DAYS[0]), str(DAYS[2])]
+    installation.released(DAYS[1])
+    assert [path.parent.name[:10] for path in installation.raw_files()] == [str(DAYS[1]), str(DAYS[2])]
+    installation.released(DAYS[3])
+    for day in DAYS[:4]:
+        root, _ = installation.measured(day).parts
+        assert (type(root.spends[0]), root.positions) == (OrderSpend, tuple(range(48)))
+    assert budget_of(installation.settings, installation.ledger).spent <= 1
+    # a state that is gone begins new noise: the day that would share windows with the old one is not measured
+    for path in installation.raw_files():
+        (installation.folder / path).unlink()
+    after = [DAYS[3] + timedelta(days=number) for number in (1, 2)]
+    installation.simulate(*after)
+    installation.released(*after)
+    measured = [len(installation.measured(day).parts[0].positions) for day in after]
+    assert measured[0] <= 1
+    assert measured[1] >= 47
+    assert budget_of(installation.settings, installation.ledger).spent <= 1
 
 
 @pytest.mark.nightly
