@@ -48,6 +48,7 @@ ALL = (
     FIRST,
     Scenario("a second day with raw state", a_day_before, DAYS[1:2], "PeGaSus"),
     SHARPENED,
+    Scenario("a day after a gap, with joint noise", a_day_before, DAYS[2:3], "HistoryInformed"),
     Scenario("two days in a chunk", nothing, DAYS[:2]),
     Scenario("a redraw after a death", a_death(DRAWING), hours=1),
     Scenario("a day that was drawn", a_death(DRAWN), hours=1),
