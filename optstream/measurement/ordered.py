@@ -211,6 +211,7 @@ def _raw(content: dict[str, Any], spend: OrderSpend) -> RawState:
 
     Privacy: none; nothing is shown.
     """
-    places = 2 * LARGEST_WINDOW * spend.orders * spend.n_nodes + len(content["passed"]) * spend.n_nodes
+    of_series = 2 * OrderTerms(spend.n_blocks, spend.longest).window * spend.orders
+    places = (of_series + len(content["passed"])) * spend.n_nodes
     missing = LARGEST_NUMBER * places - len(str(content))
     return RawState({**content, "filled": " " * max(missing, 0)})

@@ -92,7 +92,9 @@ class Figures:
         terms = OrderTerms(*blocks)
         kinds = [(terms.deviation, terms.like_group) if one else (float(n_blocks), 1) for one in joint]
         return [
-            PlannedNoise(self.relative_noise * charge / share * more, like_group) if share else None
+            PlannedNoise(self.relative_noise * charge / share * more, like_group)
+            if share and math.isfinite(more)
+            else None
             for (charge, like_group), share in zip(kinds, shares, strict=True)
         ]
 

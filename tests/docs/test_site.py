@@ -105,8 +105,9 @@ def test_every_key_of_the_configuration_has_its_meaning():
     said = meanings()
     asked = {name: set(keys) for name, (_, keys) in tables().items()}
     assert {name: set(keys) for name, keys in said.items()} == asked
-    # what tunes a mechanism inside is no key: a new one takes the place of another
-    assert len(key_names()) <= 95
+    # what tunes a mechanism inside is no key, but for the blocks that `advise` proposes from what was learned
+    # (two keys; `published.levels` is the third since 95): a new one takes the place of another
+    assert len(key_names()) <= 98
 
 
 @pytest.mark.parametrize("package", PACKAGES)
