@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, or_, select, update
 
-from optstream.ledger.records import GuaranteeLoss, Key, WindowLoss
+from optstream.ledger.records import GuaranteeLoss, Key, ReleaseState, WindowLoss
 from optstream.ledger.schema import (
     AmendmentRow,
     GrantRow,
@@ -479,13 +479,18 @@ def window_spent(connection: Connection, grant: str, steps: range) -> WindowLoss
 
 
 def charged_near(
-    connection: Connection, key: Key, steps: range, amended: PrivacyModel | None = None
+    connection: Connection,
+    key: Key,
+    steps: range,
+    amended: PrivacyModel | None = None,
+    only_drawn: bool = False,
 ) -> tuple[Spend, ...]:
     """Return the priced charges of a stream's other releases at steps that share a window with a plan's.
 
     Only releases of the same share count: first releases have one share of the privacy budget, restatements
     another. Of a release whose owner died while drawing, only those reserved before it count, so that its
-    plan comes out as it was. amended: the privacy guarantee to price by, if not the one in force.
+    plan comes out as it was. amended: the privacy guarantee to price by, if not the one in force. only_drawn:
+    of releases that are DRAWN or PUBLISHED alone, whose spends are what was drawn.
     """
     row = find_stream(connection, key.stream)
     if row is None:
@@ -500,7 +505,9 @@ def charged_near(
     if own is not None and (own.drawing or own.redraws):
         others = and_(others, ReleaseRow.id < own.id)
     same_share = ReleaseRow.revision > 0 if key.revision else ReleaseRow.revision == 0
-    only = (ReleaseRow.stream_id == row.id, same_share, others)
+    drawn = [ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]
+    only = [ReleaseRow.stream_id == row.id, same_share, others]
+    only += [ReleaseRow.state.in_(drawn)] if only_drawn else []
     return charged_to_grant(connection, grant, reach, *only, guarantees=guarantees).spends
 
 

@@ -1,5 +1,6 @@
 """Noise that goes on from period to period: which orders a period continues, its draw, and what it leaves."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
@@ -16,6 +17,8 @@ from optstream.stream.state import ORDER, open_raw_state
 
 LONGEST_GAP = 64
 """Windows without a release, after which new orders begin: the noise of the blocks between is drawn too."""
+OF_OTHERS = 2**12
+"""Characters of a raw state but for its numbers, at most."""
 LARGEST_NUMBER = 40
 """Characters of a raw number and its place, generously."""
 BEGIN = 4
@@ -104,12 +107,13 @@ def ordered_variance(spend: OrderSpend) -> float:
 class Ordered:
     """Noise for the parts of a period that are measured.
 
-    parts: of the spend's. noise: (n_series, n_parts), for one use.
+    spend: what is measured, which charges no window more than the plan. noise: (n_series, n_parts), for one
+    use.
     after: what the next period goes on with, public but for its raw entry; empty where no orders have begun.
     left: raw, the noise of blocks that were passed over before this period, for a late period there.
     """
 
-    parts: tuple[range, ...]
+    spend: OrderSpend
     noise: NDArray[np.int64]
     after: dict[str, Any]
     left: dict[str, Any]
@@ -119,7 +123,8 @@ def draw_ordered(spend: OrderSpend, rule: Rule, state: State | None, noise: Nois
     """Draw the noise of a period's parts, of each series, from the orders that the spend names.
 
     Where the raw entry of `state` does not go on with them, because it is lost or a death has used it, new
-    orders begin, and of the spend's parts those stay that share no window with blocks of the others.
+    orders begin, and of the spend's parts those stay that share no window with blocks of the others; then the
+    spend of what is measured says so.
 
     Privacy: Lemma 15a, charged as Lemma 16b says. A raw entry must serve once. Faults decide whether there is
     one, and so which parts are measured; readings do not.
@@ -145,6 +150,7 @@ def draw_ordered(spend: OrderSpend, rule: Rule, state: State | None, noise: Nois
         own = [step for step in own if parts and step >= first + parts[0].start]
         if spend.earlier or spend.later:
             order = first
+        spend = replace(spend, parts=parts, order=order, earlier=0, later=0)
         new = [Order(float(spend.scale), terms.window)] * spend.n_nodes
         for _ in range(terms.orders if own else 0):
             series.append(order_noise(noise, BEGIN * terms.window, new)[1])
@@ -165,7 +171,7 @@ def draw_ordered(spend: OrderSpend, rule: Rule, state: State | None, noise: Nois
             "raw": _raw({**kept, "series": _plain(series), "passed": behind}, spend),
         }
     left = {ORDER: {"raw": _raw({**kept, "series": [], "passed": before}, spend)}} if before else {}
-    return Ordered(parts, values, {ORDER: after} if after else {}, left)
+    return Ordered(spend, values, {ORDER: after} if after else {}, left)
 
 
 def _is_apart(spend: OrderSpend, part: range) -> bool:
@@ -213,5 +219,5 @@ def _raw(content: dict[str, Any], spend: OrderSpend) -> RawState:
     """
     of_series = 2 * OrderTerms(spend.n_blocks, spend.longest).window * spend.orders
     places = (of_series + len(content["passed"])) * spend.n_nodes
-    missing = LARGEST_NUMBER * places - len(str(content))
+    missing = LARGEST_NUMBER * places + OF_OTHERS - len(json.dumps(content))
     return RawState({**content, "filled": " " * max(missing, 0)})

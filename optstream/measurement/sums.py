@@ -40,8 +40,7 @@ def check_price(
     """
     weights = query_weights(parts, n_steps)
     if isinstance(spend, OrderSpend):
-        # of a spend of orders that are lost some parts are not measured
-        priced = {*parts} <= {*spend.parts} and (spend.first_step, spend.n_steps) == (first_step, n_steps)
+        priced = spend.parts == tuple(parts) and (spend.first_step, spend.n_steps) == (first_step, n_steps)
         priced = priced and spend.n_nodes == n_series
     else:
         priced = (spend.first_step, spend.weights) == (first_step, weights)

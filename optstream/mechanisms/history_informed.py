@@ -515,7 +515,9 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         belief = self._belief(memory)
         history = BlockHistory.from_document(memory.get("history"), period.n_leaves)
         ordered = self._drawn(spend, memory, noise)
-        measured = measure_blocks(period, ordered.parts if ordered else parts, spend, noise, ordered)
+        if ordered:
+            parts, spend = ordered.spend.parts, ordered.spend
+        measured = measure_blocks(period, parts, spend, noise, ordered)
         own = BlockHistory.of(measured)
         after = replace(belief, covariates=())
         if belief.began is None and own.n_blocks:

@@ -95,10 +95,10 @@ class Laplace(JointMechanism):
         ordered = self._drawn(spend, state, noise)
         if ordered is None:
             return measure_steps(period, list(range(period.n_steps)), spend, noise)
-        steps = [part.start for part in ordered.parts]
-        measured = measure_steps(period, steps, spend, noise, ordered)
+        steps = [part.start for part in ordered.spend.parts]
+        measured = measure_steps(period, steps, ordered.spend, noise, ordered)
         measured = replace(measured, before={**(public_part(state) or {}), **ordered.left})
-        kept = {"mechanism": NAME, **self._kept(spend, ordered, state), **last_values(measured)}
+        kept = {"mechanism": NAME, **self._kept(ordered.spend, ordered, state), **last_values(measured)}
         return replace(measured, state=kept)
 
     def misses_only_noise(self, measured: Measured) -> bool:

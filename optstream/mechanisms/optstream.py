@@ -246,8 +246,9 @@ class OptStream(Mechanism):
                 if isinstance(spend, OrderSpend):
                     own = draw_ordered(spend, self._parts, level.orders_in(state), noise)
                     ordered[level.level] = own
-                    points |= {level.level: tuple(part.start for part in own.parts)}
+                    points |= {level.level: tuple(part.start for part in own.spend.parts)}
         if ordered:
+            spends = tuple(ordered[one.level].spend if isinstance(one, OrderSpend) else one for one in spends)
             near = [*known_spends(state, NAME), *spends]
             seen = [one for one in near if one.first_step + one.n_steps > first_step + n_steps - window]
             after = {

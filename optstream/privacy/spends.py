@@ -245,6 +245,10 @@ ORDER_DEFECT = Fraction(1, 2**24)
 """Epsilon: what the rounded odds of one order cost, once (Lemma 15a)."""
 
 
+NOT_DRAWN = -1
+"""The name of no order, for spends that are reserved alone."""
+
+
 @dataclass(frozen=True)
 class OrderSpend(_PartsSpend):
     """Sums over disjoint parts of a period, measured with the noise of a whole stream (Lemma 15a).

@@ -16,7 +16,8 @@ from optstream.estimation.constraints import Fact, Kind, clash, keep
 from optstream.ledger import Key, Ledger
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import Hierarchical, OptStream, Release, on_tree
-from optstream.privacy import Spend
+from optstream.privacy import OrderSpend, Spend
+from optstream.privacy.spends import NOT_DRAWN
 from optstream.stream import Measured, State, period_from
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
@@ -99,7 +100,13 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     spends: tuple[Spend, ...] = ()
     if mechanism.reads_spends:
         steps = range(first_step, first_step + settings.calendar.n_steps(day))
-        spends = ledger.charged_near(Key(stream, day.isoformat(), revision), steps)
+        key = Key(stream, day.isoformat(), revision)
+        spends, drawn = ledger.charged_near(key, steps), ledger.charged_near(key, steps, only_drawn=True)
+        # what is not drawn may still be drawn otherwise: it is charged, and nothing counts on it (Lemma 16b)
+        spends = tuple(
+            replace(one, order=NOT_DRAWN) if isinstance(one, OrderSpend) and one not in drawn else one
+            for one in spends
+        )
     earlier = ledger.drawn_before(stream, first_step)
     if earlier is None:
         return Memory(mechanism.recall(spends))

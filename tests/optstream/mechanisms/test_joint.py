@@ -13,10 +13,12 @@ from random import Random
 import numpy as np
 import pytest
 
+from optstream.ledger.accounting import covers
 from optstream.measurement import EquallySpaced, ordered
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import OrderSpend, PrivacyModel, StepSpend, charged_to_windows, worst_window
+from optstream.privacy.spends import NOT_DRAWN
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part, raw_bytes, with_raw
@@ -84,34 +86,53 @@ class World:
         self.mechanism = mechanism
         self.public, self.raw, self.plans, self.measured = {}, {}, {}, {}
 
-    def night(self, first_step, n_steps, *, dies=False, void=False):
+    def reserve(self, first_step, n_steps):
+        """Plan from what is charged, and from the newest day before: what is only reserved names no order."""
         before = max((one for one in self.public if one < first_step), default=None)
-        near = [spend for at, plan in self.plans.items() if at != first_step for spend in plan]
+        near = [
+            spend
+            if at in self.public or not isinstance(spend, OrderSpend)
+            else replace(spend, order=NOT_DRAWN)
+            for at, plan in self.plans.items()
+            if at != first_step
+            for spend in plan
+        ]
         state = self.mechanism.recall(near, self.public.get(before))
         plan = self.mechanism.plan(n_steps, first_step, state)
-        assert self.plans.setdefault(first_step, plan) == plan, "the redraw is under the same plan"
+        self.plans[first_step] = plan
+        assert worst_window(self.spends, self.mechanism.model.window_length).epsilon <= 1
+        return before, state
+
+    def draw(self, first_step, n_steps, before, state, *, dies=False, void=False):
         raw = self.raw.pop(before, None)
         informed = with_raw(state, raw) if raw else state
         values = np.zeros((2, n_steps))
         found = self.mechanism.measure(
             values, noise=simulated_noise(1), first_step=first_step, state=informed
         )
-        assert found.spends == plan
         if dies:
-            return self.night(first_step, n_steps)
+            return self.draw(first_step, n_steps, before, state)
         self.measured[first_step] = found  # of a void day too: that it raised may tell of its noise
         if void:
             return None
+        assert covers(self.plans[first_step], found.spends, self.mechanism.model.window_length)
+        self.plans[first_step] = found.spends
         self.public[first_step], self.raw[first_step] = public_part(found.state), raw_bytes(found.state)
         if left := raw_bytes(found.before):
             self.raw[before] = left
         return found
 
+    def night(self, first_step, n_steps, **faults):
+        return self.draw(first_step, n_steps, *self.reserve(first_step, n_steps), **faults)
+
+    @property
+    def spends(self):
+        return [spend for plan in self.plans.values() for spend in plan]
+
     def blocks(self):
         """Each measured block with joint noise: level, node, first step, steps, name of its order, place."""
         for first, measured in self.measured.items():
-            spends = [spend for spend in measured.spends if isinstance(spend, OrderSpend)]
-            for spend in spends:
+            for spend in (one for one in measured.spends if isinstance(one, OrderSpend)):
                 part = measured
                 if measured.parts:
                     part = next(one for one in measured.parts if one.spends[0].level == spend.level)
@@ -143,7 +164,7 @@ class World:
                     if other - place >= per_order:
                         assert then - start >= window, "two blocks of a chain in one window"
         others = [one for plan in self.plans.values() for one in plan if not isinstance(one, OrderSpend)]
-        spends = [one for plan in self.plans.values() for one in plan]
+        spends = self.spends
         assert worst_window(spends, window).epsilon <= 1
         # per level: the worst node's orders, each a part of the spend's charge (k orders, one price)
         starts = sorted({start for _, _, start, _, _, _ in blocks})
@@ -240,6 +261,44 @@ def test_whatever_happens_no_window_loses_more_than_it_is_charged(seed, named_no
     assert world.worst <= 1
 
 
+def test_a_reserved_day_that_is_never_drawn_so_takes_nothing_over(named_noise):
+    """Days 0 and 4 drawn; day 2 reserved, day 1 drawn with what was passed over, then day 2 with new noise;
+    or day 2 planned once more.
+    """
+    for again in (False, True):
+        world = World(informed(declared=1))
+        for day in (0, 4):
+            world.night(48 * day, 48)
+        reserved = world.reserve(96, 48)
+        world.night(48, 48)
+        if again:
+            reserved = world.reserve(96, 48)
+        world.draw(96, 48, *reserved)
+        world.night(144, 48)
+        assert world.worst <= 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_owners_do_at_once_no_window_loses_more_than_it_is_charged(seed, named_noise):
+    dice = Random(seed)
+    world, waiting, held = World(dice.choice(list(MAKES.values()))()), list(range(10)), {}
+    dice.shuffle(waiting)
+    waiting.sort(key=lambda day: day + 3 * dice.random())
+    while waiting or held:
+        if waiting and (not held or dice.random() < 0.5):
+            day = waiting.pop(0)
+            held[day] = world.reserve(48 * day, 48)
+            continue
+        day = dice.choice(sorted(held))
+        if dice.random() < 0.2:  # its run ended before the draw
+            held[day] = world.reserve(48 * day, 48)
+        fault = dice.choice(["", "", "", "dies", "void", "lost"])
+        if fault == "lost":
+            world.raw.pop(dice.choice([*world.raw, None]), None)
+        world.draw(48 * day, 48, *held.pop(day), **({fault: True} if fault in ("dies", "void") else {}))
+    assert world.worst <= 1
+
+
 def broken_apart(monkeypatch):
     monkeypatch.setattr(ordered, "_is_apart", lambda spend, part: True)
 
@@ -256,6 +315,11 @@ def broken_raw(monkeypatch):
         self.public, self.plans, self.measured = {}, {}, {}
 
     monkeypatch.setattr(World, "__init__", init)
+
+
+def broken_names(monkeypatch):
+    """What is only reserved is counted on as if it were drawn."""
+    monkeypatch.setattr("tests.optstream.mechanisms.test_joint.NOT_DRAWN", 0)
 
 
 def broken_claims(monkeypatch):
@@ -333,3 +397,9 @@ def test_a_raw_state_is_padded_and_says_nothing_of_the_noise():
         )
         lengths.add(len(raw_bytes(release.state)))
     assert max(lengths) - min(lengths) <= 16, lengths
+
+
+def test_counting_on_a_reserved_day_is_caught(named_noise, monkeypatch):
+    broken_names(monkeypatch)
+    with pytest.raises(AssertionError):
+        test_a_reserved_day_that_is_never_drawn_so_takes_nothing_over(named_noise)
