@@ -212,11 +212,13 @@ def test_each_sum_gets_its_own_noise_of_the_stream():
         ({"scale": Fraction(1, 3)}, PARTS),
         ({"n_nodes": 1}, PARTS),
         ({"n_steps": 12}, PARTS),
+        ({"parts": PARTS[:2]}, PARTS[:2]),
         ({}, PARTS[:2]),
     ],
 )
 def test_a_spend_of_other_parts_and_noise_for_others_are_refused(changes, parts):
-    match = "does not price" if changes else "drawn before the measurement, for its parts"
+    fits = changes.get("parts") == parts
+    match = "drawn before the measurement, for its parts" if fits else "does not price"
     with pytest.raises(ParameterError, match=match):
         blocks_of(np.ones((2, 9), dtype=np.int64), Recording(), replace(BLOCKS, **changes), parts)
 
