@@ -84,6 +84,14 @@ class LoggedNoise:
         self._line, self._calls = f"{day.day.isoformat()} {day.revision}\n", 0
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> Any:
+        self._sample()
+        return secure_noise().discrete_laplace(scale, size)
+
+    def uniform_below(self, bounds: Any) -> Any:
+        self._sample()
+        return secure_noise().uniform_below(bounds)
+
+    def _sample(self) -> None:
         self._calls += 1
         # the first of each draw is thrown away before the draw begins
         if self._calls == 2:
@@ -92,7 +100,6 @@ class LoggedNoise:
             os.close(log)
         if self._raises and self._calls > 2:
             raise MemoryError("on purpose")
-        return secure_noise().discrete_laplace(scale, size)
 
 
 def spend(nights: Sequence[Night], last_words: Path) -> None:
