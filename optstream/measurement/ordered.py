@@ -25,7 +25,10 @@ BEGIN = 4
 """Windows of blocks that orders draw before their first one, for their first blocks are not like others."""
 
 Rule = Callable[[int, int], Sequence[range]]
-"""Blocks that lie whole in a period, from its first running step and its length; counted from that step."""
+"""Blocks that lie whole in a period, from its first running step and its length; counted from that step.
+
+Its text, of where blocks lie, names it: orders of one rule are not gone on with by another.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,20 +68,21 @@ class OrderTerms:
         return self.orders * sqrt(VARIANCES[self.window - 1] / 2.0)
 
 
-def _texts(spend: OrderSpend) -> list[str]:
+def _texts(spend: OrderSpend, rule: str) -> list[str]:
     """Return all that the noise hangs on, as text. Privacy: none; terms are public."""
     moved = (spend.alpha_units, spend.leaves_changed, spend.n_nodes, spend.window_length)
-    return [str(one) for one in (spend.n_blocks, spend.longest, spend.scale, *moved)]
+    return [rule, *(str(one) for one in (spend.n_blocks, spend.longest, spend.scale, *moved))]
 
 
-def next_spend(template: OrderSpend, state: State | None, others: Sequence[Spend]) -> OrderSpend:
+def next_spend(template: OrderSpend, rule: str, state: State | None, others: Sequence[Spend]) -> OrderSpend:
     """Return the spend of a period, its parts still to be chosen: which orders it continues, or begins.
 
-    template: of the period, without parts, with its first step as `order`. others: spends of other periods.
+    template: of the period, without parts, with its first step as `order`. rule: names where blocks lie.
+    others: spends of other periods.
     Privacy: none; a function of public facts (Lemma 16b).
     """
     known, first = (state or {}).get(ORDER) or {}, template.first_step
-    if known.get("terms") != _texts(template):
+    if known.get("terms") != _texts(template, rule):
         return template
     gap, most = first - known["next_step"], LONGEST_GAP * template.window_length
     # each block that is drawn begins at a step of its own
@@ -119,7 +123,9 @@ class Ordered:
     left: dict[str, Any]
 
 
-def draw_ordered(spend: OrderSpend, rule: Rule, state: State | None, noise: NoiseSource) -> Ordered:
+def draw_ordered(
+    spend: OrderSpend, rule: Rule, named: str, state: State | None, noise: NoiseSource
+) -> Ordered:
     """Draw the noise of a period's parts, of each series, from the orders that the spend names.
 
     Where the raw entry of `state` does not go on with them, because it is lost or a death has used it, new
@@ -130,7 +136,7 @@ def draw_ordered(spend: OrderSpend, rule: Rule, state: State | None, noise: Nois
     one, and so which parts are measured; readings do not.
     """
     first, stop = spend.first_step, spend.first_step + spend.n_steps
-    known, texts = (state or {}).get(ORDER) or {}, _texts(spend)
+    known, texts = (state or {}).get(ORDER) or {}, _texts(spend, named)
     terms = OrderTerms(spend.n_blocks, spend.longest)
     raw = open_raw_state(known["raw"]) if isinstance(known.get("raw"), RawState) else {}
     if (raw.get("order"), raw.get("terms")) != (spend.order, texts):

@@ -161,7 +161,7 @@ class JointMechanism(OnlineMechanism):
         assert self.n_nodes is not None  # else it would be Laplace noise
         at = (0, self.stage, first_step, n_steps)
         new = order_spend(self.order_terms, self.model, self.model.pure_epsilon, at, self.n_nodes)
-        return next_spend(new, state, _near(state))
+        return next_spend(new, str(self.blocks), state, _near(state))
 
     def parts(self, n_steps: int, first_step: int = 0) -> tuple[range, ...]:
         """Return the parts of a period without other spends: with joint noise whole blocks alone."""
@@ -201,7 +201,9 @@ class JointMechanism(OnlineMechanism):
         """Draw a period's joint noise; None where it has Laplace noise."""
         if self.order_terms is None or not isinstance(spend, OrderSpend):
             return None
-        return draw_ordered(spend, lambda first, n_steps: self.parts(n_steps, first), state, noise)
+        return draw_ordered(
+            spend, lambda first, n_steps: self.parts(n_steps, first), str(self.blocks), state, noise
+        )
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """Return all that other periods spent, by whatever mechanism, and the memory of the period before."""

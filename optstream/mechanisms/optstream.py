@@ -244,7 +244,7 @@ class OptStream(Mechanism):
             for spend in spends:
                 level = self.by_level[spend.level]
                 if isinstance(spend, OrderSpend):
-                    own = draw_ordered(spend, self._parts, level.orders_in(state), noise)
+                    own = draw_ordered(spend, self._parts, str(self.sampling), level.orders_in(state), noise)
                     ordered[level.level] = own
                     points |= {level.level: tuple(part.start for part in own.spend.parts)}
         if ordered:
@@ -476,7 +476,7 @@ class LevelPlan:
                 found.append(StepSpend(*at, query_weights(parts, n_steps), scale, alpha, leaves))
             else:
                 new, near = self.order_spend(n_steps, first_step), known_spends(state, NAME)
-                spend = next_spend(new, self.orders_in(state), near)
+                spend = next_spend(new, str(self.whole.sampling), self.orders_in(state), near)
                 found.append(replace(spend, parts=tuple(parts)))
         for feature in self.features:
             stage, weights = feature_stage(feature), query_weights(feature.parts, n_steps)

@@ -64,7 +64,7 @@ def test_each_block_of_joint_noise_keeps_its_own_variance():
     joint = OrderSpend(0, BLOCKS, 20, 10, tuple(parts), Fraction(6), 1, 2, 2, 10, 5, 1, 20)
     for some in (parts, []):
         spend = replace(joint, parts=tuple(some))
-        ordered = draw_ordered(spend, lambda first, n_steps: parts, None, simulated_noise(1))
+        ordered = draw_ordered(spend, lambda first, n_steps: parts, "here", None, simulated_noise(1))
         history = BlockHistory.of(measure_blocks(period, some, spend, simulated_noise(1), ordered))
         assert history.group_sizes.tolist() == [4] * len(some), "those of a group of four"
         assert history.groups.tolist() == history.starts.tolist()

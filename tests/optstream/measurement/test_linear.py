@@ -185,7 +185,7 @@ def period_of(units):
 
 
 def blocks_of(units, noise, spend=BLOCKS, parts=PARTS, drawn=BLOCKS):
-    ordered = draw_ordered(drawn, lambda first, n_steps: drawn.parts, None, simulated_noise(1))
+    ordered = draw_ordered(drawn, lambda first, n_steps: drawn.parts, "here", None, simulated_noise(1))
     return measure_blocks(period_of(units), parts, spend, noise, ordered)
 
 
@@ -193,7 +193,7 @@ def test_each_sum_gets_its_own_noise_of_the_stream():
     units = np.arange(18).reshape(2, 9)
     measured = blocks_of(units, simulated_noise(2))
     exact = np.stack([units[:, part.start : part.stop].sum(axis=1) for part in PARTS], axis=1)
-    drawn = draw_ordered(BLOCKS, lambda first, n_steps: PARTS, None, simulated_noise(1))
+    drawn = draw_ordered(BLOCKS, lambda first, n_steps: PARTS, "here", None, simulated_noise(1))
     assert np.array_equal(measured.answers.values[0] - exact, drawn.noise)
     assert measured.spends == (BLOCKS,)
     assert measured.choices == {"blocks": [[part.start, part.stop] for part in PARTS], "like_group": 4}
@@ -245,7 +245,7 @@ DAY = Feature((range(0, 9),), "day")
 
 def of_tree(spends, noise):
     ordered = {
-        spend.level: draw_ordered(spend, lambda first, n_steps: STEPS.parts, None, noise)
+        spend.level: draw_ordered(spend, lambda first, n_steps: STEPS.parts, "here", None, noise)
         for spend in spends
         if isinstance(spend, OrderSpend)
     }

@@ -326,8 +326,8 @@ def broken_claims(monkeypatch):
     """Spends that leave windows to the night before which do not reach its last block."""
     real = ordered.next_spend
 
-    def nearer(new, state, others):
-        found = real(new, state, others)
+    def nearer(new, rule, state, others):
+        found = real(new, rule, state, others)
         return replace(found, earlier=min(found.earlier, 1))
 
     monkeypatch.setattr("optstream.mechanisms.joint.next_spend", nearer)
@@ -376,6 +376,18 @@ def test_all_levels_share_their_blocks_and_noise_is_joint_where_customers_stay()
         assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
         assert np.isfinite(release.standard_errors).all()
     assert [spend.n_nodes for spend in levels_of(1).plan(48)] == [1, 2]
+
+
+def test_a_rule_whose_blocks_lie_elsewhere_begins_new_orders():
+    """The same number and length of blocks, by another length of the day: another drift."""
+    one, other = (
+        HistoryInformed(MODEL, 4, 1, noise="joint", n_nodes=1, days=PublicDays(steps), relearn_days=0)
+        for steps in (48, 6)
+    )
+    assert one.blocks.drift != other.blocks.drift
+    state = one.release(np.zeros((1, 48)), noise=simulated_noise(1)).state
+    assert one.plan(48, 48, state)[0].order == 0
+    assert other.plan(48, 48, state)[0].order == 48
 
 
 def test_steps_one_by_one_cost_what_a_day_does():

@@ -43,8 +43,8 @@ def subject(neighbours, changed, *, n_blocks=2, is_lost=False):
                 0, "samples", STEPS * day, STEPS, (), Fraction(ALPHA), ALPHA, len(rows), 1, 2, n_blocks, 1,
                 STEPS * day,
             )  # fmt: skip
-            spend = replace(next_spend(new, None if is_lost else state, []), parts=PARTS)
-            ordered = draw_ordered(spend, lambda first, n_steps: PARTS[:n_steps], state, noise)
+            spend = replace(next_spend(new, "here", None if is_lost else state, []), parts=PARTS)
+            ordered = draw_ordered(spend, lambda first, n_steps: PARTS[:n_steps], "here", state, noise)
             noisy.append(measure_steps(period, range(STEPS), spend, noise, ordered).points)
             state, spends = ordered.after, [*spends, spend]
         assert is_lost or worst_window(spends, 2).epsilon == 1 + Fraction(1, 2**24)
