@@ -16,7 +16,7 @@ from optstream.stream import RawState, State
 from optstream.stream.state import ORDER, open_raw_state
 
 LONGEST_GAP = 64
-"""Windows without a release, after which new orders begin: the noise of the blocks between is drawn too."""
+"""Windows without a release, after which new orders begin; up to it the blocks between are drawn, too."""
 OF_OTHERS = 2**12
 """Characters of a raw state but for its numbers, at most."""
 LARGEST_NUMBER = 40
@@ -79,6 +79,7 @@ def next_spend(template: OrderSpend, rule: str, state: State | None, others: Seq
 
     template: of the period, without parts, with its first step as `order`. rule: names where blocks lie.
     others: spends of other periods.
+
     Privacy: none; a function of public facts (Lemma 16b).
     """
     known, first = (state or {}).get(ORDER) or {}, template.first_step
@@ -112,8 +113,7 @@ class Ordered:
     """Noise for the parts of a period that are measured.
 
     spend: what is measured, which charges no window more than the plan. noise: (n_series, n_parts), for one
-    use.
-    after: what the next period goes on with, public but for its raw entry; empty where no orders have begun.
+    use. after: the state for the next period, public but for its raw entry; empty where no orders have begun.
     left: raw, the noise of blocks that were passed over before this period, for a late period there.
     """
 
@@ -219,7 +219,7 @@ def _plain(series: Sequence[tuple[Order, ...]]) -> list[Any]:
 
 
 def _raw(content: dict[str, Any], spend: OrderSpend) -> RawState:
-    """Return raw entries, filled up: the length of an order's state tells of its noise.
+    """Return raw entries, padded: the length of an order's state depends on its noise.
 
     Privacy: none; nothing is shown.
     """

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 @lru_cache(maxsize=256)
 def left_out(blocks: DriftingBlocks, n_steps: int) -> float:
-    """Return by how much more blocks the rule has than lie whole in periods of so many steps, at least 1."""
+    """Return all blocks of the rule over those that lie whole in periods of so many steps, at least 1."""
     places = range(blocks.cycle)
     whole = sum(len(part) == blocks.length for place in places for part in blocks.parts(place, n_steps))
     return blocks.n_blocks * n_steps / whole if whole else math.inf

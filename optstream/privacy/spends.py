@@ -442,11 +442,6 @@ def spend_to_document(spend: Spend) -> dict[str, Any]:
     }
 
 
-def groups_to_document(groups: tuple[Group, ...]) -> list[list[list[int]]]:
-    """Return groups JSON-ready: [start, stop] of each part, a list for each group."""
-    return [[[part.start, part.stop] for part in group] for group in groups]
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, range):
         return [value.start, value.stop]
@@ -493,7 +488,7 @@ def _parts(listed: object) -> Group:
 
 
 def groups_from_document(document: object) -> tuple[Group, ...]:
-    """Return the groups that `groups_to_document` wrote, unchecked; else TypeError or ValueError."""
+    """Return the groups of a spend's document, unchecked; else TypeError or ValueError."""
     if not isinstance(document, list):
         raise TypeError("groups are lists of parts")
     return tuple(map(_parts, document))

@@ -1,16 +1,6 @@
-"""Days in a row: the spends that a mechanism plans for them, and its releases."""
+"""Days in a row: their measurements, spends and releases."""
 
 from optstream.noise import simulated_noise
-
-
-def plans(mechanism, lengths, first_step=0):
-    """Days in a row, each planned by itself, as if nothing else were spent; a negative length is a gap."""
-    found, at = [], first_step
-    for length in lengths:
-        if length > 0:
-            found += mechanism.plan(length, at)
-        at += abs(length)
-    return found
 
 
 def drawn(mechanism, values, lengths, state=None, first_step=0):

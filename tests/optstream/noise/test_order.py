@@ -15,7 +15,7 @@ from scipy import stats
 
 from optstream.errors import NoiseError
 from optstream.noise import order, secure_noise, simulated_noise
-from optstream.noise.order import MOST_BLOCKS, Order, order_noise, order_table
+from optstream.noise.order import MOST_BLOCKS, VARIANCES, Order, order_noise, order_table
 from optstream.privacy.spends import ORDER_DEFECT
 
 FALSE_ALARM = 1e-9
@@ -164,6 +164,48 @@ def test_two_blocks_over_midnight_have_the_density_of_the_norm(source, wrong, gr
     expected *= found.sum() / expected.sum()
     chance = stats.chi2.sf(((found - expected) ** 2 / expected).sum(), cells**2 - 1)
     assert bool(chance > FALSE_ALARM) is (not wrong)
+
+
+def exact_variance(window):
+    """The mean of N (N + 1), N steps of the order from a block's last predecessor to itself, by the table.
+
+    A block is free when its last predecessor is placed. From there the moments of N follow from those after
+    the next step; each step brings blocks nearer, so that `2 * window` rounds are enough.
+    """
+    weights, moves, passed = order_table(window)
+    sets = np.arange(weights.size)
+    chance = np.where(moves >= 0, weights[np.maximum(moves, 0)], 0).astype(float)
+    chance /= chance.sum(axis=0)
+    shares = np.full(sets.size, 1.0 / sets.size)
+    for _ in range(2000):
+        after = np.zeros(sets.size)
+        for to, odds in zip(moves, chance, strict=True):
+            np.add.at(after, np.maximum(to, 0), shares * odds)
+        shares = after
+    waiting = np.array([(sets >= 0) if at == 0 else (sets >> (at - 1) & 1) == 0 for at in range(window)])
+    mean, square = np.zeros((2, window, sets.size))
+    for _ in range(3 * window):
+        means, squares = np.ones_like(mean), np.full_like(square, 2.0)
+        for at in range(window):
+            for placed in range(window):
+                place = at - (passed if placed == 0 else 0)
+                to, lasts = np.maximum(moves[placed], 0), (placed != at) & (place >= 0)
+                odds, place = np.where(lasts, chance[placed], 0.0), np.maximum(place, 0)
+                means[at] += odds * mean[place, to]
+                squares[at] += odds * (square + 2 * mean)[place, to]
+        mean, square = means * waiting, squares * waiting
+    total = 0.0
+    for freed in range(1, window + 1):
+        for at in range(window - freed, window):
+            some = passed == freed
+            total += (shares * chance[0] * square[at, moves[0]])[some].sum()
+    return total
+
+
+@pytest.mark.parametrize("window", [2, 3, 5, 8])
+def test_the_stated_variances_are_those_of_the_table(window):
+    assert exact_variance(window) == pytest.approx(VARIANCES[window - 1], abs=1e-6)
+    assert VARIANCES[1] == pytest.approx(3 + 5**0.5, abs=1e-6)
 
 
 @pytest.mark.parametrize(("window", "variance"), [(4, 15.0), (6, 28.6), (8, 45.7), (12, 91.7)])
