@@ -74,11 +74,12 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
             terminal.say("the draw chooses the points; these are for equally spaced ones")
     for warning in found.warnings:
         terminal.explain(warning)
-    verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
+    verdict = "fits" if found.epsilon <= found.grant else "does not fit: the ledger will refuse days"
     terminal.say(
         f"\nany {found.model.window_length} steps lose at most {currency} {float(found.epsilon):.6g} "
         f"by this plan, and may lose {_granted(found, found.grant)}: it {verdict}"
     )
+    terminal.explain(found.ledger.says)
     kept = found.kept_back
     terminal.say(
         f"first releases have {1 - kept}, restatements {kept} of it: budget.restatement_share"
@@ -136,8 +137,8 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
         plan = f"{budget.currency} of its plan"
         terminal.table(("stream", "share", plan, "level", "nodes", "error", "typical size"), rows, n_texts=1)
         for one in budget.products:
-            for warning in one.warnings:
-                terminal.explain(f"{one.stream}: {warning}")
+            for line in (*one.warnings, one.ledger.says):
+                terminal.explain(f"{one.stream}: {line}")
         first = budget.products[0]
         verdict = "they fit" if budget.fits else "they do not fit: the ledger will refuse days"
         terminal.say(
@@ -215,7 +216,7 @@ def run(
                 found = price(settings, days)
             show_dry_run(found, terminal)
             terminal.document(found)
-            return cli.Done(0, "the plan fits") if found.fits else cli.Done(1, "the plan does not fit")
+            return cli.Done(0, "the plan fits") if found.fits else cli.Done(1, "days would be refused")
         check_trusted(settings)
         again = with_config(f"optstream run {' '.join(f'--date {one}' for one in days)}", config)
         with report_interruption(settings, days, again + " --restate" * restate):
