@@ -218,6 +218,7 @@ def run(
             terminal.document(found)
             return cli.Done(0, "the plan fits") if found.fits else cli.Done(1, "days would be refused")
         check_trusted(settings)
+        _foresee(settings, days[0], terminal)
         again = with_config(f"optstream run {' '.join(f'--date {one}' for one in days)}", config)
         with report_interruption(settings, days, again + " --restate" * restate):
             ended = None
@@ -246,6 +247,14 @@ def run(
     show_products(budgets, terminal)
     terminal.document(DryRuns(populations=budgets))
     raise typer.Exit(0 if all(budget.fits for budget in budgets) else 1)
+
+
+def _foresee(settings: Settings, day: date, terminal: Terminal) -> None:
+    """Before a first release, while the key can be set, name the first day that its clock will stop."""
+    with closing(open_ledger(settings.ledger_url)) as ledger:
+        is_first = ledger.last_release(settings.stream.name) is None
+    if is_first and (ahead := clock_before_ingest(settings, day)) is not None:
+        terminal.say(f"ATTENTION {ahead}")
 
 
 @contextmanager
@@ -296,6 +305,8 @@ def backfill(
         )
         if dry_run:
             return _price_span(plan, settings, terminal)
+        if plan.to_run:
+            _foresee(settings, plan.to_run[0], terminal)
         places, started = (workers, dask), monotonic()
         if plan.to_run and mechanism_for(settings, span[0]).adaptive:
             if dask or workers > 1:
