@@ -16,7 +16,16 @@ from optstream.ledger import ReleaseState
 from tasks.config import Settings
 from tasks.ingest import Arrival
 from tasks.monitor.days import DayState, State, day_or_hour, printable, stretches
-from tasks.monitor.facts import MOST_SHOWN, Facts, days_left, late_from, max_runtime
+from tasks.monitor.facts import (
+    LOUD,
+    MOST_SHOWN,
+    SHOWS_BOUNDS,
+    Facts,
+    days_left,
+    late_from,
+    max_runtime,
+    remedy_of,
+)
 
 Key = tuple[str, str, str]
 """Kind, day and node: what makes two alarms the same one."""
@@ -329,8 +338,11 @@ def _suspect(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
         found_in = one._asdict().items()
         shares = [f"{100 * share:.0f} % {what}" for what, share in found_in if share > SUSPECT_SHARE]
         if shares:
-            found[region] = f"of the readings of {settings.called(region)}, {', '.join(shares)}"
-    ask = f"ask the supplier about unit, sign and meters. {DEPENDS}"
+            whole = SHOWS_BOUNDS if one.clamped >= LOUD else ""
+            found[region] = f"of the readings of {settings.called(region)}, {', '.join(shares)}{whole}"
+    release = facts.releases.get(day.day)
+    remedy = "" if release is None else f" If it is wrong, {remedy_of(settings, release.revision)}."
+    ask = f"ask the supplier about unit, sign and meters.{remedy} {DEPENDS}"
     for region in [*found][:MOST_SHOWN]:
         yield Kind.SUSPECT, f"{found[region]}: {ask}", region
     if len(found) > MOST_SHOWN:
