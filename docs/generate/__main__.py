@@ -46,7 +46,7 @@ def stage(into: Path) -> None:
         reference / "configuration.md": configuration_page(),
         reference / "data.md": data_page(),
         into / "decisions/index.md": decision_page(source / "decisions"),
-        into / "papers.md": papers_page(),
+        into / "research/papers.md": papers_page(),
         **{reference / name: page for name, page in python_pages().items()},
     }
     for path, text in pages.items():

@@ -70,7 +70,7 @@ def test_what_is_named_is_there():
             assert name in known[path], f"{key}, {entry['at']}: {test}"
 
 
-TEXT = (Path(__file__).parents[2] / "docs/evaluation.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs/research/evaluation.md").read_text(encoding="utf-8")
 
 
 def rows_of(number: int) -> dict[str, list[float]]:
