@@ -253,9 +253,7 @@ def lacking(tree: AggregationTree, leaves: Collection[str]) -> tuple[str, ...]:
     """The fewest nodes that cover exactly these leaves: a node stands for all leaves below it, if several."""
     tree = tree.tree  # a margin's nodes cover them a second time
     whole = _covered(tree, leaves) == tree.leaves_below
-    child = {
-        parent: one for one, parent in enumerate(tree.parents.tolist()) if tree.leaves_below[parent] == 1
-    }
+    child = {parent: one for one, parent in enumerate(tree.parents) if tree.leaves_below[parent] == 1}
     found = []
     for number in np.flatnonzero(whole).tolist():
         if tree.parents[number] < 0 or not whole[tree.parents[number]]:
