@@ -20,7 +20,7 @@ from optstream.storage.parquet import claims_of
 from optstream.storage.store import Location, StoreUrl, open_store
 from tasks.config import Input, Settings
 from tasks.ingest.clamping import countable
-from tasks.ingest.clock import start_of
+from tasks.ingest.clock import shifted_slots, start_of
 
 HASHED_AT_ONCE = 2**23
 """Bytes of one request while an object is read from end to end."""
@@ -144,8 +144,9 @@ class SourceFile:
 
     day, leaf: indices; of a file with the rows of every leaf the first leaf's. start, length: of the day's
     steps, in the timestamp column's own unit. value, customer: the columns' types. rows: as the footer
-    claims. floats: columns that name customers or leaves by floats. found: the columns of a file without the
-    right ones, where they are few: many may be a customer's each, and their names are nobody's to show.
+    claims. doubled: slots that the wall clock shows twice. floats: columns that name customers or leaves by
+    floats. found: the columns of a file without the right ones, where they are few: many may be a
+    customer's each, and their names are nobody's to show.
     """
 
     number: int
@@ -164,6 +165,7 @@ class SourceFile:
     rows: int = 0
     floats: frozenset[str] = frozenset()
     fits_clock: bool = True
+    doubled: tuple[int, ...] = ()
     found: tuple[str, ...] = ()
 
 
@@ -217,6 +219,7 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
         file,
         # do they name each step once where the clock changes?
         fits_clock=zoned == by_zone,
+        doubled=() if by_zone else shifted_slots(settings.calendar, day)[1],
         broken="clock" if start is None else None,
         start=(start or 0) * unit,
         length=settings.calendar.step_minutes * 60 * unit,
