@@ -44,7 +44,7 @@ class Session:
         >>> session.release(optstream.Laplace(model), [[1, 2, 3, 4]])
         Traceback (most recent call last):
             ...
-        optstream.errors.BudgetError: a window of 4 steps would be charged 2, and its budget is epsilon 1: ...
+        optstream.errors.BudgetError: a window of 4 would be charged 2, and the budget is epsilon 1: ...
     """
 
     def __init__(self, model: PrivacyModel, *, noise: NoiseSource | None = None) -> None:
@@ -89,7 +89,7 @@ class Session:
         charged = self._charged((*before, *plan), range(first, first + values.n_steps))
         if charged > self.model.budget:
             raise BudgetError(
-                f"a window of {self.model.window} steps would be charged {float(charged):.6g}, and its budget "
+                f"a window of {self.model.window} would be charged {float(charged):.6g}, and the budget "
                 f"is {self.model.in_words}: give each mechanism a part of it (PrivacyModel.with_budget), "
                 "or release later steps; nothing was drawn"
             )
