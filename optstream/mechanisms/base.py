@@ -207,7 +207,7 @@ class Mechanism(ABC):
         noise = check_noise(noise)
         resolution = self.model.resolution
         if not isinstance(values, PrivatePeriod):
-            array = in_order(values, None if self.own_tree is None else self.own_tree.leaves)
+            array = self.in_order(values)
             values = PrivatePeriod.from_values(array, resolution=resolution, first_step=first_step)
         elif first_step not in (0, values.first_step):
             raise ParameterError(
@@ -218,6 +218,10 @@ class Mechanism(ABC):
                 f"the period's resolution {values.resolution} is not the model's {resolution}"
             )
         return self._draw(values, noise, state)
+
+    def in_order(self, values: Any) -> Any:
+        """Return readings (n_leaves, n_steps) in the order of the leaves, as `measure` takes them."""
+        return _in_order(values, None if self.own_tree is None else self.own_tree.leaves)
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements; repeatable.
@@ -416,7 +420,7 @@ def _frame_kind(value: object) -> str | None:
     return None
 
 
-def in_order(values: Any, leaves: Sequence[str] | None) -> Any:
+def _in_order(values: Any, leaves: Sequence[str] | None) -> Any:
     """Return a frame's readings (n_leaves, n_steps), labels matched with the leaves; an array as it is."""
     kind = _frame_kind(values)
     if kind is None:

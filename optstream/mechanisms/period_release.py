@@ -315,10 +315,7 @@ class Release:
 
     def _truth(self, readings: Any) -> NDArray[np.float64]:
         """Return every node's true values, (n_nodes, n_steps)."""
-        from optstream.mechanisms.base import in_order  # which imports this module
-
-        tree = self.tree
-        found = np.asarray(in_order(readings, None if tree is None else tree.leaves), dtype=np.float64)
+        tree, found = self.tree, np.asarray(self.mechanism.in_order(readings), dtype=np.float64)
         rows = len(self.values) if tree is None else len(tree.leaves)
         if found.shape != (rows, self.values.shape[1]):
             raise ParameterError(

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from optstream.errors import BudgetError, ParameterError
-from optstream.mechanisms.base import Mechanism, check_noise, in_order
+from optstream.mechanisms.base import Mechanism, check_noise
 from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, worst_window
@@ -80,8 +79,7 @@ class Session:
             )
         _, first, state = self._streams.get(id(mechanism), (mechanism, 0, None))
         if not isinstance(values, PrivatePeriod):
-            tree = mechanism.own_tree
-            array = np.asarray(in_order(values, None if tree is None else tree.leaves))
+            array = mechanism.in_order(values)
             values = PrivatePeriod.from_values(array, resolution=self.model.resolution, first_step=first)
         if values.first_step != first:
             raise ParameterError(f"the next period begins at {first}, and this one at {values.first_step}")
