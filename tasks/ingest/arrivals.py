@@ -23,6 +23,7 @@ from optstream.stream import Hour, partition_of, period_from_partition
 from optstream.stream.tree import some_of
 from tasks.config import Input, Settings
 from tasks.config.pattern import Fields, PathPattern, path_pattern
+from tasks.config.settings import DELIVERY
 
 # Contents of the input folder, local or in an object store. Only file lists are opened.
 
@@ -246,12 +247,18 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
     """Return the arrivals of each day, None if a store cannot list them; raises OSError."""
     top = settings.input_folder
-    found, root = names_in(top), Path(os.path.realpath(top)) if isinstance(top, Path) else top
+    root = Path(os.path.realpath(top)) if isinstance(top, Path) else top
+    found = [name for name in names_in(top) if name not in _later(settings)]
     if pattern := pattern_of(settings):
         return _patterned(settings, pattern, days, root)
     regions = [name for name in found if name.startswith(PREFIX)]
     stray = next(_strays(settings, found, regions, days), None)
     return {day: _usual_arrival(settings, day, regions, stray, root) for day in days}
+
+
+def _later(settings: Settings) -> set[str]:
+    """Return the folders of planned revisions, which are no part of the first delivery."""
+    return {f"{DELIVERY}{number}" for number in range(1, 1 + (settings.budget.revisions or 0))}
 
 
 def _strays(
@@ -536,7 +543,7 @@ def _walk(
     odd: list[tuple[str, Fields]] | None = None,
 ) -> Iterator[_Match]:
     """Yield the files of wanted dates, or all. odd: gets names that do not fit, with what folders say."""
-    markers = {layout.announcement for _, layout in settings.input.layouts}
+    markers, later = {layout.announcement for _, layout in settings.input.layouts}, _later(settings)
     strays, last = [] if odd is None else odd, len(pattern.segments) - 1
     known: dict[frozenset[str], set[frozenset[tuple[str, str]]]] = {}
 
@@ -561,6 +568,7 @@ def _walk(
             return
         marks = {**marks, **{name: entries[name] for name in markers & entries.keys()}}
         names = sorted(name for name in entries if name not in markers and not _is_hidden(name))
+        names = names if place else [name for name in names if name not in later]
         for log in sorted(filter(TABLE_LOG.fullmatch, entries)):
             strays.append((_table(f"{place}{log!r:.80}"), fields))
         for name in names:

@@ -12,6 +12,7 @@ from data_contracts.metrics import LARGEST_SUM
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrivals import Dump, name_of, parts_of, pattern_of
+from tasks.ingest.clock import shifted_slots
 from tasks.ingest.customers import DROPPED, dropped_of, nobody_of, seen_of
 from tasks.ingest.formats import UNREADABLE
 from tasks.ingest.inspect import SourceFile, inspect
@@ -28,7 +29,7 @@ def _summed(
     cells, days = cells_of(sound(files), settings), [dump.day for dump in dumps]
     # the streaming engine takes a third of the time of the other one, where groups are many
     steps = cells.lazy().group_by("day", "leaf", "step").agg(pl.col(pl.Int64).sum(), pl.col("file").max())
-    by_step = steps.collect(engine="streaming")
+    by_step = with_skipped(steps.collect(engine="streaming"), days, settings)
     uncounted = [pl.DataFrame(schema=DROPPED)]
     for number in sorted({file.day for file in files}) if settings.metered else ():
         own = [file for file in files if file.day == number]
@@ -47,6 +48,19 @@ def _summed(
             change.at(of_day, (leaf, step), counted)
         units.append(of_day)
     return metrics, units, places
+
+
+def with_skipped(by_step: pl.DataFrame, days: Sequence[date], settings: Settings) -> pl.DataFrame:
+    """Add a 0 for each slot of an aggregated leaf that the wall clock skips and that has no row."""
+    if settings.metered or settings.calendar.day != "fixed":
+        return by_step
+    skipped = [
+        (number, slot) for number, day in enumerate(days) for slot in shifted_slots(settings.calendar, day)[0]
+    ]
+    slots = pl.DataFrame(skipped, schema={"day": pl.UInt32, "step": pl.Int32}, orient="row")
+    of_leaf = by_step.group_by("day", "leaf").agg(pl.col("file").max(), rows=pl.lit(1, pl.Int64))
+    absent = of_leaf.join(slots, on="day").join(by_step, on=["day", "leaf", "step"], how="anti")
+    return pl.concat([by_step, absent], how="diagonal").with_columns(pl.col(pl.Int64).fill_null(0))
 
 
 def sound(files: Sequence[SourceFile]) -> list[SourceFile]:

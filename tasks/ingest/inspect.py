@@ -13,7 +13,7 @@ from optstream.storage.parquet import claims_of
 from optstream.storage.store import Location, StoreUrl
 from tasks.config import Input, Settings
 from tasks.ingest.clamping import countable
-from tasks.ingest.clock import start_of
+from tasks.ingest.clock import shifted_slots, start_of
 from tasks.ingest.formats import UNREADABLE, opened, pages_are_whole, scan_file
 from tasks.ingest.text import STAMP, TextForm, form_of, scan_text
 
@@ -31,7 +31,7 @@ class SourceFile:
     day, leaf: indices; of a file with the rows of every leaf the first leaf's. is_partial: whether rows of
     other days are usual. text: the form of a text file. stamp: the type of the stamps, a text that is to be
     parsed included; zoned: whether they are instants. start, length: of the day's steps as the file has them,
-    in the stamps' own unit; shift is what is added to a stamp. clock: the start of each step where they are
+    in the stamps' own unit; shift is what is added to a stamp. doubled: slots that the wall clock shows twice. clock: the start of each step where they are
     uneven. value, customer: the columns' types. rows: as the footer claims, or a text's lines. floats:
     columns that name customers or leaves by floats. found: the columns of a file without the right ones,
     where they are few: many may be a customer's each, and their names are nobody's to show.
@@ -59,6 +59,7 @@ class SourceFile:
     rows: int = 0
     floats: frozenset[str] = frozenset()
     fits_clock: bool = True
+    doubled: tuple[int, ...] = ()
     found: tuple[str, ...] = ()
 
 
@@ -168,6 +169,7 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
         zoned=zoned,
         # do they name each step once where the clock changes?
         fits_clock=zoned == by_zone,
+        doubled=() if by_zone else shifted_slots(calendar, day)[1],
         broken="clock" if start is None else None,
         start=(start or 0) * unit,
         length=calendar.step_minutes * 60 * unit,

@@ -172,7 +172,13 @@ def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
         found = reading_of(file, settings)
         place = pl.lit(number * n_leaves) + leaf_of(file).cast(pl.Int64)
         key = place * width + (step_of(file) + len(NO_STEP)) * len(KINDS) + found.kind
-        plans.append(rows_in(file).select(key=key, units=found.units))
+        rows, again = (
+            rows_in(file),
+            pl.struct(leaf=leaf_of(file), step=step_of(file)).is_first_distinct(),
+        )
+        if not settings.metered and file.doubled:  # the first row of a slot that the wall clock shows twice
+            rows = rows.filter(~step_of(file).is_in(file.doubled) | again)
+        plans.append(rows.select(key=key, units=found.units))
     cells = pl.concat(plans).group_by("key").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())
     key, numbers = pl.col("key"), pl.Series([file.number for file in files], dtype=pl.UInt32)
     return cells.collect(engine="streaming").select(
