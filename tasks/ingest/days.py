@@ -124,7 +124,7 @@ def read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool = Fals
         metrics, units, places = _summed(files, dumps, settings)
     except UNREADABLE:
         broken = {file.number for file in sound(files) if not can_be_read(file, settings)}
-        files = [replace(file, broken="unreadable") if file.number in broken else file for file in files]
+        files = [replace(file, broken=file.unreadable) if file.number in broken else file for file in files]
         metrics, units, places = _summed(files, dumps, settings)
     result = []
     for number, dump in enumerate(dumps):

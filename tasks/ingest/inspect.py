@@ -31,10 +31,10 @@ class SourceFile:
     day, leaf: indices; of a file with the rows of every leaf the first leaf's. is_partial: whether rows of
     other days are usual. text: the form of a text file. stamp: the type of the stamps, a text that is to be
     parsed included; zoned: whether they are instants. start, length: of the day's steps as the file has them,
-    in the stamps' own unit; shift is what is added to a stamp. doubled: slots that the wall clock shows twice. clock: the start of each step where they are
-    uneven. value, customer: the columns' types. rows: as the footer claims, or a text's lines. floats:
-    columns that name customers or leaves by floats. found: the columns of a file without the right ones,
-    where they are few: many may be a customer's each, and their names are nobody's to show.
+    in the stamps' own unit; shift is what is added to a stamp. doubled: slots that the wall clock shows
+    twice. value, customer: the columns' types. rows: as the footer claims, or a text's lines. floats: columns
+    that name customers or leaves by floats. found: the columns of a file without the right ones, where they
+    are few: many may be a customer's each, and their names are nobody's to show.
     """
 
     number: int
@@ -53,7 +53,6 @@ class SourceFile:
     start: int = 0
     length: int = 1
     shift: int = 0
-    clock: tuple[int, ...] = ()
     value: Any = None
     customer: Any = None
     rows: int = 0
@@ -61,6 +60,11 @@ class SourceFile:
     fits_clock: bool = True
     doubled: tuple[int, ...] = ()
     found: tuple[str, ...] = ()
+
+    @property
+    def unreadable(self) -> str:
+        """The rule that it breaks if it cannot be read."""
+        return "unreadable" if self.path.name.endswith(".parquet") else "unreadable_text"
 
 
 def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> SourceFile:
@@ -100,7 +104,7 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
             return replace(file, broken="damaged_page")
         return _with_clock(file, schema, day, settings)
     except UNREADABLE:
-        return replace(file, broken="unreadable")
+        return replace(file, broken=file.unreadable)
 
 
 def _is_parquet(file: Location) -> bool:

@@ -121,8 +121,8 @@ def test_rows_of_sums_stop_a_day_as_those_of_parquet(small, spoil, message):
         ("time,load\n1,2\n", "must hold these columns; it lacks 'timestamp', has 'time', 'load'"),
         ("", "must hold these columns"),
         ("timestamp,load,customer_id\n", "must have the customer column if and only if"),
-        (gzip.compress(b"timestamp,load\n" + b"2025-01-15,1\n" * 9999)[:-9], "must be a readable"),
-        (zipped("timestamp,load\n")[:-9], "must be a readable"),
+        (gzip.compress(b"timestamp,load\n" + b"2025-01-15,1\n" * 9999)[:-9], "must be readable text"),
+        (zipped("timestamp,load\n")[:-9], "must be readable text"),
     ],
 )
 def test_a_file_that_is_none_is_named(small, content, message):
