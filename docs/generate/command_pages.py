@@ -11,8 +11,8 @@ HEAD = """\
 # Commands
 
 `optstream COMMAND --help` says the same. Exit codes: 0 all is well; 1 it ran, and something is to be
-looked at (a day that is left, an alarm, a finding); 2 it could not begin: wrong words, or an error in one
-line; 130 interrupted.
+looked at (a day that is left, an alarm, a finding); 2 it could not begin, or not go on: wrong words, a port
+in use, or another error in one line; 130 interrupted.
 """
 
 
