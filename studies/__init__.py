@@ -2,6 +2,6 @@
 
 audit       attacks on the mechanisms, and whether a broken one is caught
 leakage     what who knows a customer's habits learns more
-evaluation  the papers' experiments, and the findings of docs/evaluation.md checked in their results
+evaluation  the papers' experiments, and the findings of docs/research/evaluation.md checked in their results
 benchmarks  print our figure and a peer's in the same run
 """

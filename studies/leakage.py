@@ -1,7 +1,7 @@
 """The loss to an adversary who knows how one customer's values follow each other: a Markov chain.
 
 Source of all: Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release
-Under Temporal Correlations, IEEE TKDE 2018. docs/methods/leakage.md says what it is for. Matrices are
+Under Temporal Correlations, IEEE TKDE 2018. docs/research/leakage.md says what it is for. Matrices are
 (n_states, n_states), row-stochastic; row i of a forward matrix is the distribution of the next value given i,
 of a backward matrix that of the value before. The states are values of one customer within alpha of each
 other. Epsilons are what a change of alpha in one step costs, (n_steps,). Everything is computed with

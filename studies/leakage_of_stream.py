@@ -250,5 +250,5 @@ def _show(found: dict[str, Any], terminal: Terminal, alpha: float) -> None:
         )
     terminal.say(
         f"\nThis holds if the chain's states lie within alpha = {alpha:g} of each other, against one who "
-        "knows the chain; the privacy guarantee does not cover such knowledge (docs/methods/leakage.md)"
+        "knows the chain; the privacy guarantee does not cover such knowledge (docs/research/leakage.md)"
     )

@@ -58,11 +58,15 @@ def tables() -> dict[str, tuple[str, dict[str, FieldInfo]]]:
     return found
 
 
+def full_name(table: str, key: str) -> str:
+    """Name a key, for its anchor: a layout's keys are the input's, a mechanism's are all mechanisms'."""
+    own = "mechanism" if table.startswith("mechanism: ") else table.replace("input.changes", "input")
+    return f"{own}.{key}"
+
+
 def key_names() -> list[str]:
-    """Every key of the file by its table, once: a layout's are the input's, and a mechanism's any other's."""
-    tables_of = {name: "mechanism" if name.startswith("mechanism: ") else name for name in tables()}
-    tables_of["input.changes"] = "input"
-    return sorted({f"{tables_of[name]}.{key}" for name, (_, keys) in tables().items() for key in keys})
+    """Every key of the file by its table, once."""
+    return sorted({full_name(name, key) for name, (_, keys) in tables().items() for key in keys})
 
 
 def meanings() -> dict[str, dict[str, str]]:
@@ -90,19 +94,23 @@ def type_of(annotation: Any) -> str:
 
 def configuration_page() -> str:
     """Markdown: a table for each table of the file, and the file that `optstream init` writes."""
-    said, lines = meanings(), [HEAD, '<div class="described" markdown>\n']
+    said, anchored, lines = meanings(), set[str](), [HEAD, '<div class="described" markdown>\n']
     for name, (heading, keys) in tables().items():
         lines += [f"## {heading}\n"]
         if name in OPTIONAL:
             lines += ["May be left out.\n"]
         lines += ["| key | meaning | type | default | legal |", "| --- | --- | --- | --- | --- |"]
-        lines += [_row(key, said[name][key], field) for key, field in keys.items()]
+        for key, field in keys.items():
+            anchor = full_name(name, key)
+            first = "" if anchor in anchored else f'<span id="{anchor}"></span>'
+            anchored.add(anchor)
+            lines += [_row(f"{first}`{key}`", said[name][key], field)]
         lines += [""]
     names = key_names()
     lines += [
         "</div>\n",
         f"## All {len(names)} keys\n",
-        ", ".join(f"`{name}`" for name in names) + "\n",
+        ", ".join(f"[`{name}`](#{name})" for name in names) + "\n",
         "## The file that `optstream init` writes\n",
         "```toml",
         EXAMPLE.rstrip(),
@@ -114,7 +122,7 @@ def configuration_page() -> str:
 
 def _row(key: str, meaning: str, field: FieldInfo) -> str:
     default = "required" if field.is_required() else _shown(field.default)
-    cells = [f"`{key}`", meaning, type_of(field.annotation), default, field.description or ""]
+    cells = [key, meaning, type_of(field.annotation), default, field.description or ""]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

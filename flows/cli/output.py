@@ -132,7 +132,8 @@ class Terminal:
         """Print a line for each region with mostly strange readings, and for a clock that is ahead."""
         from tasks.monitor.facts import loudest  # it knows the mechanisms: a second of imports
 
-        drawn = {day.day for day in ended if day.outcome.status in (Status.PUBLISHED, Status.HELD)}
+        done = (Status.PUBLISHED, Status.HELD)
+        drawn = {day.day: day.revision for day in ended if day.outcome.status in done}
         if not drawn or self.as_json:
             return
         for line in filter(None, (*loudest(settings, drawn), clock_ahead(settings, ledger, max(drawn)))):

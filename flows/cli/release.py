@@ -74,17 +74,17 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
             terminal.say("the draw chooses the points; these are for equally spaced ones")
     for warning in found.warnings:
         terminal.explain(warning)
-    verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
+    verdict = "fits" if found.epsilon <= found.grant else "does not fit: the ledger will refuse days"
     terminal.say(
         f"\nany {found.model.window_length} steps lose at most {currency} {float(found.epsilon):.6g} "
         f"by this plan, and may lose {_granted(found, found.grant)}: it {verdict}"
     )
+    terminal.explain(found.ledger.says)
     kept = found.kept_back
-    terminal.say(
-        f"first releases have {1 - kept}, restatements {kept} of it: budget.restatement_share"
-        if kept
-        else "budget.restatement_share is 0: no day can be measured again"
-    )
+    words = f"first releases have {1 - kept}, restatements {kept} of it: budget.restatement_share"
+    if found.revisions:
+        words += f"; each of {found.revisions} planned revisions {kept / found.revisions}: budget.revisions"
+    terminal.say(words if kept else "budget.restatement_share is 0: no day can be measured again")
     for n_days, loss in found.horizons:
         terminal.say(
             f"a customer's {n_days} days: epsilon up to {at_most(loss.epsilon)} "
@@ -136,8 +136,8 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
         plan = f"{budget.currency} of its plan"
         terminal.table(("stream", "share", plan, "level", "nodes", "error", "typical size"), rows, n_texts=1)
         for one in budget.products:
-            for warning in one.warnings:
-                terminal.explain(f"{one.stream}: {warning}")
+            for line in (*one.warnings, one.ledger.says):
+                terminal.explain(f"{one.stream}: {line}")
         first = budget.products[0]
         verdict = "they fit" if budget.fits else "they do not fit: the ledger will refuse days"
         terminal.say(
@@ -215,8 +215,9 @@ def run(
                 found = price(settings, days)
             show_dry_run(found, terminal)
             terminal.document(found)
-            return cli.Done(0, "the plan fits") if found.fits else cli.Done(1, "the plan does not fit")
+            return cli.Done(0, "the plan fits") if found.fits else cli.Done(1, "days would be refused")
         check_trusted(settings)
+        _foresee(settings, days[0], terminal)
         again = with_config(f"optstream run {' '.join(f'--date {one}' for one in days)}", config)
         with report_interruption(settings, days, again + " --restate" * restate):
             ended = None
@@ -245,6 +246,14 @@ def run(
     show_products(budgets, terminal)
     terminal.document(DryRuns(populations=budgets))
     raise typer.Exit(0 if all(budget.fits for budget in budgets) else 1)
+
+
+def _foresee(settings: Settings, day: date, terminal: Terminal) -> None:
+    """Before a first release, while the key can be set, name the first day that its clock will stop."""
+    with closing(open_ledger(settings.ledger_url)) as ledger:
+        is_first = ledger.last_release(settings.stream.name) is None
+    if is_first and (ahead := clock_before_ingest(settings, day)) is not None:
+        terminal.say(f"ATTENTION {ahead}")
 
 
 @contextmanager
@@ -289,12 +298,15 @@ def backfill(
         with work("look which days are missing"):
             plan = plan_backfill(settings, open_ledger(settings.ledger_url), days)
         over = "".join(f", {count} {state}" for state, count in plan.over.items())
+        over = f", {len(plan.delivered)} delivered once more{over}" if plan.delivered else over
         terminal.say(
             f"{settings.stream.name}, {plan.first} to {plan.last}: {len(plan.missing)} {period}s to release, "
             f"{len(plan.begun)} to finish, {len(plan.absent)} without a dump{over}"
         )
         if dry_run:
             return _price_span(plan, settings, terminal)
+        if plan.to_run:
+            _foresee(settings, plan.to_run[0], terminal)
         places, started = (workers, dask), monotonic()
         if plan.to_run and mechanism_for(settings, span[0]).adaptive:
             if dask or workers > 1:

@@ -1,1 +1,1 @@
-"""Mechanisms compared on public series, with simulated noise, for docs/evaluation.md."""
+"""Mechanisms compared on public series, with simulated noise, for docs/research/evaluation.md."""

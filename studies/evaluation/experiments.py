@@ -224,4 +224,4 @@ EXPERIMENTS: dict[int, tuple[Block, ...]] = {
         Block("regions", (INFORMED_BLOCKS, INFORMED, INFORMED_JOINT, INFORMED_WEATHER)),
     ),
 }  # fmt: skip
-"""By their numbers in docs/evaluation.md; the others there were run by version 0.2.0."""
+"""By their numbers in docs/research/evaluation.md; the others there were run by version 0.2.0."""

@@ -1,4 +1,4 @@
-"""The findings of docs/evaluation.md as comparisons of means."""
+"""The findings of docs/research/evaluation.md as comparisons of means."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

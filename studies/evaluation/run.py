@@ -1,4 +1,4 @@
-"""Rerun the papers' experiments, and check the findings of docs/evaluation.md in them.
+"""Rerun the papers' experiments, and check the findings of docs/research/evaluation.md in them.
 
 Simulated noise alone. A finished trial is a Parquet file, so a stopped run goes on from there.
 """
@@ -154,6 +154,6 @@ def main(
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=240, fmt_str_lengths=60):
         for number, own in means.items():
             terminal.say(f"\nexperiment {number}\n{own.table()}")
-        terminal.say(f"\nfindings of docs/evaluation.md\n{found}")
+        terminal.say(f"\nfindings of docs/research/evaluation.md\n{found}")
     unmet = found.filter(~pl.col("holds"))["asked"].to_list()
     terminal.document({"results": str(into), "experiments": list(experiments), "unmet": unmet})

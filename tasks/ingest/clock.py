@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from optstream.errors import ParameterError
 from optstream.stream import Calendar, day_of, days_from, period_from
@@ -18,9 +19,9 @@ EPOCH = datetime(1970, 1, 1)
 ONE, TWO_YEARS = timedelta(days=1), timedelta(days=731)
 NEEDED = {
     "elapsed": "deliver days on which the clock changes with a time zone or in UTC, which others need not; "
-    'or before the first release set day = "fixed" if every local day has the same slots',
+    'or before the first release set [stream] day = "fixed", which takes every day by its wall clock',
     "fixed": "deliver days on which the clock changes by the wall clock, without a time zone, which others "
-    'need not; or before the first release set day = "elapsed" if days have the steps that pass',
+    'need not; or before the first release set [stream] day = "elapsed", of the steps that pass',
 }
 """By `stream.day`, how timestamps of the other kind are put right."""
 
@@ -35,6 +36,16 @@ def start_of(calendar: Calendar, period: date, *, zoned: bool) -> int | None:
     if first is None or any(stamp != first + number * length for number, stamp in enumerate(bare)):
         return None
     return int((first - EPOCH).total_seconds())
+
+
+@lru_cache(maxsize=1024)
+def shifted_slots(calendar: Calendar, period: date) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the "fixed" slots that the clock skips on a day, and those that it shows twice: public facts."""
+    times, zone = calendar.local_times(period), ZoneInfo(calendar.time_zone)
+    offsets = [{one.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1)} for one in times]
+    moved = [slot for slot, found in enumerate(offsets) if len(found) > 1]
+    there = calendar.utc_times(period) if moved else ()
+    return tuple(one for one in moved if there[one] is None), tuple(one for one in moved if there[one])
 
 
 def foresee(calendar: Calendar, since: date, fits: bool, released: Iterable[date] = ()) -> str | None:

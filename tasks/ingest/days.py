@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from data_contracts.metrics import LARGEST_SUM
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
-from tasks.ingest.arrivals import Dump, parts_of, place_of
+from tasks.ingest.arrivals import Dump, name_of, parts_of, pattern_of
+from tasks.ingest.clock import shifted_slots
 from tasks.ingest.customers import DROPPED, dropped_of, nobody_of, seen_of
-from tasks.ingest.formats import UNREADABLE, SourceFile, inspect, scan_file
-from tasks.ingest.rows import Places, cells_of, metrics_of, places_of, rows_of, with_days
+from tasks.ingest.formats import UNREADABLE
+from tasks.ingest.inspect import SourceFile, inspect
+from tasks.ingest.rows import Places, cells_of, metrics_of, places_of, rows_in, rows_of, with_days
 
 Units = NDArray[np.int64]
 """Raw sums of a day in units of the resolution, (n_leaves, n_steps)."""
@@ -27,7 +29,7 @@ def _summed(
     cells, days = cells_of(sound(files), settings), [dump.day for dump in dumps]
     # the streaming engine takes a third of the time of the other one, where groups are many
     steps = cells.lazy().group_by("day", "leaf", "step").agg(pl.col(pl.Int64).sum(), pl.col("file").max())
-    by_step = steps.collect(engine="streaming")
+    by_step = with_skipped(steps.collect(engine="streaming"), days, settings)
     uncounted = [pl.DataFrame(schema=DROPPED)]
     for number in sorted({file.day for file in files}) if settings.metered else ():
         own = [file for file in files if file.day == number]
@@ -48,6 +50,19 @@ def _summed(
     return metrics, units, places
 
 
+def with_skipped(by_step: pl.DataFrame, days: Sequence[date], settings: Settings) -> pl.DataFrame:
+    """Add a 0 for each slot of an aggregated leaf that the wall clock skips and that has no row."""
+    if settings.metered or settings.calendar.day != "fixed":
+        return by_step
+    skipped = [
+        (number, slot) for number, day in enumerate(days) for slot in shifted_slots(settings.calendar, day)[0]
+    ]
+    slots = pl.DataFrame(skipped, schema={"day": pl.UInt32, "step": pl.Int32}, orient="row")
+    of_leaf = by_step.group_by("day", "leaf").agg(pl.col("file").max(), rows=pl.lit(1, pl.Int64))
+    absent = of_leaf.join(slots, on="day").join(by_step, on=["day", "leaf", "step"], how="anti")
+    return pl.concat([by_step, absent], how="diagonal").with_columns(pl.col(pl.Int64).fill_null(0))
+
+
 def sound(files: Sequence[SourceFile]) -> list[SourceFile]:
     return [file for file in files if file.broken is None]
 
@@ -55,7 +70,7 @@ def sound(files: Sequence[SourceFile]) -> list[SourceFile]:
 def can_be_read(file: SourceFile, settings: Settings) -> bool:
     """Whether the passes over readings and over customers can read this file by itself."""
     try:
-        rows_of(file, settings, scan_file(file.path)).select(pl.all().count()).collect(engine="streaming")
+        rows_of(file, settings, rows_in(file)).select(pl.all().count()).collect(engine="streaming")
         if settings.metered:
             dropped_of([file], seen_of([file]), settings)
     except UNREADABLE:
@@ -109,7 +124,7 @@ def read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool = Fals
         metrics, units, places = _summed(files, dumps, settings)
     except UNREADABLE:
         broken = {file.number for file in sound(files) if not can_be_read(file, settings)}
-        files = [replace(file, broken="unreadable") if file.number in broken else file for file in files]
+        files = [replace(file, broken=file.unreadable) if file.number in broken else file for file in files]
         metrics, units, places = _summed(files, dumps, settings)
     result = []
     for number, dump in enumerate(dumps):
@@ -122,15 +137,15 @@ def read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool = Fals
 
 def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
     largest = max(map(abs, settings.privacy.bounds)) / settings.privacy.resolution + 1
-    files: list[SourceFile] = []
+    pattern, files = pattern_of(settings), list[SourceFile]()
+    is_partial = pattern is not None and not pattern.is_of_one_day
     for number, dump in enumerate(dumps):
         n_steps, layout = settings.calendar.n_steps(dump.day), settings.input_of(dump.day)
         parts, leaves = parts_of(settings, dump.day), settings.tree_of(dump.day).leaves
         for leaf, (part, paths) in enumerate(zip(parts, dump.files, strict=True)):
-            folder = place_of(part, dump.day)
             for path in paths:
-                name = f"{folder}/{path.name}"
-                file = SourceFile(len(files), number, leaf, path, name, n_steps, layout, leaves)
+                name = name_of(settings, part, dump.day, path)
+                file = SourceFile(len(files), number, leaf, path, name, n_steps, layout, leaves, is_partial)
                 files.append(inspect(file, dump.day, settings, dump.hashes.get(path, "")))
         if sum(file.rows for file in files if file.day == number) * largest > LARGEST_SUM:
             files[-1] = replace(files[-1], broken="too_many_rows")

@@ -11,12 +11,21 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from optstream.catalogue.documents import Part, Period, Text
+from optstream.catalogue.documents import OrAbsent, Part, Period, Text, absent
 from optstream.ledger import ReleaseState
 from tasks.config import Settings
 from tasks.ingest import Arrival
 from tasks.monitor.days import DayState, State, day_or_hour, printable, stretches
-from tasks.monitor.facts import MOST_SHOWN, Facts, days_left, late_from, max_runtime
+from tasks.monitor.facts import (
+    LOUD,
+    MOST_SHOWN,
+    SHOWS_BOUNDS,
+    Facts,
+    days_left,
+    late_from,
+    max_runtime,
+    remedy_of,
+)
 
 Key = tuple[str, str, str]
 """Kind, day and node: what makes two alarms the same one."""
@@ -87,7 +96,7 @@ class Alarm(Part):
     """An alarm or a warning.
 
     It holds no reading, no count of rows and no secret. words: which rule is broken, and the remedy. day,
-    node: None where it is about none.
+    node: None where it is about none. day: the first of several in a row.
     """
 
     model_config = ConfigDict(frozen=True, use_enum_values=False)
@@ -99,6 +108,8 @@ class Alarm(Part):
     node: str | None
     suggestion: str | None = Field(description="the node that was probably meant")
     words: Text
+    last: OrAbsent[Period] = absent("the last of several periods in a row, which have one alarm")
+    number: int = absent("of these periods", 1, json_schema_extra={"minimum": 2})
 
     @property
     def key(self) -> Key:
@@ -329,8 +340,11 @@ def _suspect(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
         found_in = one._asdict().items()
         shares = [f"{100 * share:.0f} % {what}" for what, share in found_in if share > SUSPECT_SHARE]
         if shares:
-            found[region] = f"of the readings of {settings.called(region)}, {', '.join(shares)}"
-    ask = f"ask the supplier about unit, sign and meters. {DEPENDS}"
+            whole = SHOWS_BOUNDS if one.clamped >= LOUD else ""
+            found[region] = f"of the readings of {settings.called(region)}, {', '.join(shares)}{whole}"
+    release = facts.releases.get(day.day)
+    remedy = "" if release is None else f" If it is wrong, {remedy_of(settings, release.revision)}."
+    ask = f"ask the supplier about unit, sign and meters.{remedy} {DEPENDS}"
     for region in [*found][:MOST_SHOWN]:
         yield Kind.SUSPECT, f"{found[region]}: {ask}", region
     if len(found) > MOST_SHOWN:
@@ -409,6 +423,16 @@ def but_for_dates(text: str) -> str:
     return _DATED.sub("", text)
 
 
+def join_alike(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
+    """Join the alarms of one kind and node about periods in a row: an old archive has one, not thousands."""
+    joined = []
+    for run in stretches(alarms, lambda one: (one.kind, one.node)):
+        first, last, words = run[0].day, run[-1], f"{when(run)}; the last: {run[-1].words}"
+        changes = {"day": first, "last": last.day, "number": len(run), "words": words}
+        joined.append(last.model_copy(update=changes if len(run) > 1 else {}))
+    return tuple(joined)
+
+
 def when(alarms: Iterable[Alarm]) -> str:
     """Return "3 days, 2016-06-01 to 2016-06-04", a single day, or "" without a day."""
     days = sorted({one.day for one in alarms if one.day is not None})
@@ -418,11 +442,8 @@ def when(alarms: Iterable[Alarm]) -> str:
 
 
 def lines_of(alarms: Iterable[Alarm], prefix: str = "") -> list[str]:
-    """A line for each alarm or run of alike ones, in their order; of very many only the last are shown."""
-    lines = []
-    for run in stretches(alarms, lambda one: (one.kind, one.node)):
-        days = f"{when(run)}; the last: " if len(run) > 1 else ""
-        lines.append(f"{prefix}{run[-1].severity}: {run[-1].kind}: {days}{run[-1].words}")
+    """A line for each alarm, in their order; of very many only the last are shown."""
+    lines = [f"{prefix}{one.severity}: {one.kind}: {one.words}" for one in alarms]
     cut = len(lines) - MOST_LINES
     return lines if cut <= 0 else [f"{cut} earlier ones: see `optstream status --json`", *lines[cut:]]
 

@@ -167,6 +167,8 @@ SHARES = {
 """Metrics of the raw frame, which count rows."""
 LOUD = 0.5
 """The share of a region's readings from which on a run says so."""
+SHOWS_BOUNDS = ", so that readers have the bounds in place of the readings"
+"""Of a region that is mostly clamped."""
 MOST_SHOWN = 12
 """Regions in a line, an alarm or a table that people read; `optstream status --json` has all."""
 SUSPECT_DAYS = 28
@@ -217,16 +219,26 @@ def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:
     return {region: Suspect(*rest) for region, *rest in found.iter_rows()}
 
 
-def loudest(settings: Settings, days: set[date]) -> list[str]:
-    """Return a line for each day and each thing that happened to most readings of a region; few of many."""
-    kept = settings.budget.restatement_share
-    again = (
-        f"deliver it again and run it with --restate (budget.restatement_share = {kept})"
-        if kept
-        else "withdraw it: budget.restatement_share is 0, so that no day is measured again"
-    )
+def may_restate(settings: Settings, revision: int) -> bool:
+    """Return whether a share is kept for measuring a day, of which this is the newest revision, again."""
+    return bool(settings.budget.restatement_share) and revision < settings.budget.shares
+
+
+def remedy_of(settings: Settings, revision: int) -> str:
+    """Return what mends a day whose readings were wrong."""
+    kept = f"budget.restatement_share = {settings.budget.restatement_share}"
+    if may_restate(settings, revision):
+        place = f" in {settings.delivered(revision + 1).input.folder}" if settings.budget.revisions else ""
+        return f"deliver it again{place} and run it with --restate ({kept})"
+    return f"withdraw it: {kept} keeps nothing more for this day, which is never measured again"
+
+
+def loudest(settings: Settings, days: Mapping[date, int]) -> list[str]:
+    """Return a line for each day, by its revision, and each thing that happened to most readings of a region;
+    few of many.
+    """
     found: defaultdict[tuple[date, str], list[str]] = defaultdict(list)
-    for day, regions in sorted(read_verdicts(settings, days).suspect.items()):
+    for day, regions in sorted(read_verdicts(settings, {*days}).suspect.items()):
         for region, one in regions.items():
             for name, share in one._asdict().items():
                 if share >= LOUD:
@@ -234,7 +246,8 @@ def loudest(settings: Settings, days: set[date]) -> list[str]:
     lines = [
         f"{day}: readings were {name} in {', '.join(regions[:MOST_SHOWN])}"
         + (f" and {len(regions) - MOST_SHOWN:,} more" if len(regions) > MOST_SHOWN else "")
-        + f": are privacy.bounds, and unit and day of this dump, right? If it is wrong, {again}"
+        + f"{SHOWS_BOUNDS if name == 'clamped' else ''}: are privacy.bounds, and unit and day of this dump, "
+        f"right? If it is wrong, {remedy_of(settings, days[day])}"
         for (day, name), regions in found.items()
     ]
     more = len(lines) - MOST_SHOWN

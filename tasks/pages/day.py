@@ -22,7 +22,7 @@ from tasks.ingest.formats import FileFacts, facts_of
 from tasks.ledger.open import ledger_if_any
 from tasks.monitor.alarms import DEPENDS
 from tasks.monitor.days import DayState, State
-from tasks.monitor.facts import Suspect
+from tasks.monitor.facts import Suspect, may_restate
 from tasks.pages.calendar import marks_of_days
 from tasks.pages.node import Span, node_chart
 from tasks.pages.render import Chart, counted, share_in_percent
@@ -172,8 +172,11 @@ def _actions(
         "It can be measured once more, from the share that `[budget] restatement_share` keeps back",
         f"{run} --restate",
     )
-    if not settings.budget.restatement_share:
-        restate = ("It cannot be measured once more: `[budget] restatement_share` keeps nothing back", "")
+    if facts.records and not may_restate(settings, facts.records[-1].revision):
+        restate = (
+            "It cannot be measured once more: `[budget] restatement_share` keeps nothing more for it",
+            "",
+        )
     is_fine = state in (State.PUBLISHED, State.RESTATED)
     if state is State.FAILED and facts.records:
         yield "Let the next run continue it, or continue now", run

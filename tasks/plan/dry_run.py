@@ -13,7 +13,7 @@ from pydantic import Field, InstanceOf, PlainSerializer, SerializationInfo
 
 from optstream.catalogue.documents import Amount, OrAbsent
 from optstream.catalogue.documents import Period as Day
-from optstream.errors import ConfigurationError
+from optstream.errors import ConfigurationError, LedgerError
 from optstream.measurement.sums import answer_variances
 from optstream.noise import simulated_noise
 from optstream.privacy import (
@@ -26,8 +26,11 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.privacy.horizon import HorizonLoss
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
+from tasks.ledger.open import ledger_if_any
+from tasks.plan.backfill import cost_of
 from tasks.plan.long_spans import plan_horizons
 from tasks.release.mechanism import Mechanism, clashes, learned_by, mechanism_for
 from tasks.release.outcomes import Exact, Printed, is_none, left_out
@@ -118,16 +121,25 @@ def _horizons(found: Sequence[tuple[int, HorizonLoss]], info: Any) -> list[dict[
     ]
 
 
+class Charged(Printed):
+    """What the ledger has of the days, and which of the others its windows have no room for."""
+
+    says: str
+    refused: tuple[Day, ...] = Field((), serialization_alias="would_be_refused")
+
+
 class DryRun(Printed):
     """What releasing some days would cost, and how noisy it would be; amounts in the currency of `model`.
 
     epsilon: what the plan, repeated, costs any window. points_known: False where the draw chooses them; then
     bands are those of equally spaced ones. horizons: what all readings of one customer lose in so many days.
+    fits: whether the plan fits its share, and the days the ledger's windows.
     """
 
     model: InstanceOf[PrivacyModel] = Field(exclude=True)
     share: Fraction = Field(exclude=True)
     kept_back: Fraction = Field(exclude=True)
+    revisions: int | None = Field(exclude=True)
     format: Literal["optstream.dry-run/2"] = "optstream.dry-run/2"
     stream: str
     window_steps: int
@@ -138,6 +150,7 @@ class DryRun(Printed):
     periods: tuple[Period, ...]
     horizons: Annotated[tuple[tuple[int, InstanceOf[HorizonLoss]], ...], PlainSerializer(_horizons)]
     warnings: tuple[str, ...]
+    ledger: Charged
     currency: str
     delta: OrAbsent[Amount] = left_out()
     at_delta: OrAbsent[Annotated[Fraction, PlainSerializer(_in_epsilon)]] = Field(
@@ -150,7 +163,7 @@ class DryRun(Printed):
 
 
 def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
-    """Price the release of these days; reads public covariates and one dump's footer, spends nothing."""
+    """Price the release of these days; reads covariates, one dump's footer and the ledger, spends nothing."""
     mechanism, model = mechanism_for(settings, days[0]), settings.model
     alike: dict[Any, list[date]] = {}
     for day in dict.fromkeys(days):
@@ -159,16 +172,17 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         key = settings.calendar.n_steps(day), residue, parts, settings.tree_of(day)
         alike.setdefault(key, []).append(day)
     periods = tuple(_period(settings, same) for same in alike.values())
-    in_rho = model.currency == "rho"
+    in_rho, charged = model.currency == "rho", charged_before(settings, days)
     return DryRun(
         model=model,
         share=settings.budget.stream_share,
         kept_back=settings.budget.restatement_share,
+        revisions=settings.budget.revisions,
         stream=settings.stream.name,
         window_steps=model.window_length,
         epsilon=mechanism.epsilon,
         grant=model.budget,
-        fits=mechanism.epsilon <= model.budget,
+        fits=mechanism.epsilon <= model.budget and not charged.refused,
         points_known=mechanism.noise_is_known,
         periods=periods,
         horizons=plan_horizons(settings, days[0]),
@@ -178,10 +192,34 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
             *clashes(settings, days),
             *filter(None, [clock_before_ingest(settings, days[0])]),
         ),
+        ledger=charged,
         currency=model.currency,
         delta=model.delta if in_rho else None,
         at_delta=model.to_epsilon(mechanism.epsilon) if in_rho else None,
     )
+
+
+def charged_before(settings: Settings, days: Sequence[date]) -> Charged:
+    """Look into the ledger, if there is one, for charges in the windows of these days; makes none."""
+    try:
+        with ledger_if_any(settings) as ledger:
+            if ledger is None:
+                return Charged(says="there is no ledger yet: nothing is charged before these days")
+            outlines = {period_from(one.period) for one in ledger.outlines(settings.stream.name)}
+            known = [day for day in days if day in outlines]
+            refused = cost_of(settings, ledger, [day for day in days if day not in outlines]).refused
+    except LedgerError as error:
+        return Charged(says=f"the ledger was not read, so a full window would not be seen: {error}")
+    said = [f"{_count(known)} in it already: a run charges none again"] if known else []
+    if refused:
+        said.append(
+            f"{_count(refused)} without room in a window, and will be refused: see `optstream ledger show`"
+        )
+    return Charged(says=f"the ledger has {'; '.join(said) or 'room for all these days'}", refused=refused)
+
+
+def _count(days: Sequence[date]) -> str:
+    return f"{days[0]}{f' and {len(days) - 1} more' if len(days) > 1 else ''}"
 
 
 def level_warnings(settings: Settings, day: date) -> tuple[str, ...]:
@@ -352,7 +390,8 @@ def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) 
         priced = tuple(dry_run(*one) for one in several)
         currency, grant = priced[0].currency, priced[0].grant
         epsilon = sum((one.epsilon for one in priced), Fraction(0))
-        shared = {"grant": grant, "epsilon": epsilon, "fits": epsilon <= grant, "products": priced}
+        fits = epsilon <= grant and not any(one.ledger.refused for one in priced)
+        shared = {"grant": grant, "epsilon": epsilon, "fits": fits, "products": priced}
         found.append(SharedBudget(population=population, currency=currency, **shared))
     return tuple(found)
 

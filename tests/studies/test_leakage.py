@@ -213,7 +213,7 @@ def loss_of_step(table, step, n_states):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.floats(0.1, 3))
 def test_a_joint_measurement_tells_no_more_than_the_total_leakage(seed, spread):
-    """Any table of likelihoods over whole paths, not only a release a step (docs/methods/leakage.md, 3)."""
+    """Any table of likelihoods over whole paths, not only a release a step (docs/research/leakage.md, 3)."""
     n_states, n_steps, generator = 2 + seed % 2, 4, np.random.default_rng(seed)
     forward = random_matrix(seed, n_states)
     start = stationary_distribution(forward)

@@ -6,6 +6,7 @@ from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
+import polars as pl
 import pytest
 import typer
 from prefect.settings import PREFECT_API_URL, temporary_settings
@@ -247,3 +248,24 @@ def test_a_run_of_days_that_are_published_loads_no_orchestrator(installation, mo
     shown = invoke(*RUN)
     assert shown.exit_code == 0, shown.output
     assert "published already" in shown.output
+
+
+def test_a_first_release_names_the_day_that_stops_and_the_key_that_it_names_makes_it_whole(here):
+    """Hours by the wall clock: what is said before anything is released is done, and works."""
+    change(here, 'step = "30min"', 'step = "1h"')
+    change(here, "window = 48 ", "window = 24 ")
+    invoke("simulate", "--from", "2016-03-26", "--to", "2016-03-27")
+    for path in here.rglob("*.parquet"):
+        local = pl.col("timestamp").dt.convert_time_zone("Europe/Paris").dt.replace_time_zone(None)
+        pl.read_parquet(path, hive_partitioning=False).with_columns(local).write_parquet(path)
+    days, said = ("--date", "2016-03-26", "--date", "2016-03-27"), "2016-03-27 will be refused if"
+    with temporary_settings({PREFECT_API_URL: None}):
+        assert said in " ".join(invoke("run", *days, "--dry-run").output.split())
+        stopped = invoke("run", "--date", "2016-03-27")
+        assert stopped.exit_code == 1
+        assert f"ATTENTION {said}" in stopped.output
+        key = re.search(r'set \[stream\] (day = "fixed")', " ".join(stopped.output.split()))
+        change(here, 'day = "elapsed"', key[1])
+        whole = invoke("run", *days)
+    assert whole.exit_code == 0, whole.output
+    assert "ATTENTION" not in whole.output

@@ -507,3 +507,24 @@ def test_each_day_waits_for_its_own_marker_or_list(small):
     assert [isinstance(found[day], LateDumpError) for day in DAYS] == [False, False, True, True]
     assert f"the marker _SUCCESS of region=11/date={DAYS[2]} is absent" in str(found[DAYS[2]])
     assert f"the file list _FILES of region=84/date={DAYS[3]} is absent" in str(found[DAYS[3]])
+
+
+@pytest.mark.parametrize("day", [SPRING, AUTUMN])
+@pytest.mark.parametrize("schema", ["aggregated", "metered"])
+def test_fixed_slots_take_the_wall_clock_as_it_is_shown(small, day, schema):
+    """What the wall clock skips is 0, and of what it shows twice the first row of a slot counts."""
+    stream = small(day="fixed", step="1h", schema=schema, resolution="1")
+    wall = small(step="1h").settings.calendar.local_times(day)
+    stream = small(day="fixed", step="1h", schema=schema, resolution="1")
+    rows = pl.DataFrame({"timestamp": wall, "load": [float(10 + n) for n in range(len(wall))]})
+    for leaf in ("84", "11"):
+        of_leaf = {"customer_id": pl.lit(f"of {leaf}")} if schema == "metered" else {}
+        stream.write(leaf, rows.with_columns(**of_leaf), day)
+    (judged,) = stream.judge(day)
+    assert judged.error is None
+    expected = [10, 11, 12, *range(14, 35)] if day == AUTUMN else [10, 11, 0, *range(12, 33)]
+    assert stream.units(day).tolist() == [expected, expected]
+    if schema == "aggregated":  # all else stays as strict as on any day
+        for broken in (rows[1:], pl.concat([rows[:1], rows])):
+            stream.write("84", broken, day)
+            assert stream.judge(day)[0].error is not None

@@ -2,6 +2,7 @@
 
 import random
 from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
 from itertools import combinations
 from statistics import median
 
@@ -29,6 +30,7 @@ from tests.tasks.two_regions import FEW_BLOCKS, in_another_unit, released_by
 TWO = date(2016, 6, 2)
 TREE = AggregationTree.from_parents(
     {"FR": None, "north": "FR", "south": "FR", "84": "south", "93": "south", "11": "north", "32": "north"}
+    | {"west": "FR", "53": "west"}
 )
 
 
@@ -76,6 +78,7 @@ def test_the_nodes_that_lack_their_input_are_the_fewest_that_cover_it():
             default=0,
         )  # fmt: skip
         assert len(found) == smallest
+        assert all(node in TREE.leaves or len(below[node]) > 1 for node in found), "a leaf has its own name"
         counted = [sum(bool(below[TREE.nodes[i]] & set(leaves)) for i in level) for level in TREE.levels]
         assert list(touched(TREE, leaves)) == counted
 
@@ -139,15 +142,24 @@ def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
     assert shares(stream, DAY + timedelta(days=1)) == {}
 
 
-def test_a_run_says_loudly_what_is_most_of_a_region(small):
-    """A thousandfold delivery is clamped whole, and is published: the operator is alerted at once."""
+@pytest.mark.parametrize(
+    ("share", "revision", "remedy"),
+    [("0", 0, "withdraw it"), ("1/10", 0, "deliver it again"), ("1/10", 1, "withdraw it")],
+)
+def test_a_run_says_loudly_what_is_most_of_a_region(small, share, revision, remedy):
+    """A thousandfold delivery is clamped whole, and is published: the operator is alerted at once, with a
+    remedy that the ledger does not refuse.
+    """
     stream = small()
+    changed = stream.settings.budget.model_copy(update={"restatement_share": Fraction(share)})
+    stream.settings = stream.settings.model_copy(update={"budget": changed})
     stream.write("84", stream.rows(100_000.0))
     stream.write("11", stream.rows(1.0))
     assert judged(stream).error is None
-    (line,) = loudest(stream.settings, {DAY})
-    assert line.startswith(f"{DAY}: readings were clamped in 84 (100%): ")
-    assert "restatement_share is 0" in line
+    (line,) = loudest(stream.settings, {DAY: revision})
+    assert line.startswith(f"{DAY}: readings were clamped in 84 (100%), so that readers have the bounds in ")
+    assert f"If it is wrong, {remedy}" in line
+    assert f"restatement_share = {share}" in line
 
 
 @pytest.mark.slow
@@ -167,7 +179,7 @@ def test_of_many_leaves_without_rows_a_run_verdict_and_watch_say_few_lines(small
     (alarm,) = verdict.alarms
     assert "'L1'" in alarm
     assert "more)" in alarm
-    (line,) = loudest(stream.settings, {DAY})
+    (line,) = loudest(stream.settings, {DAY: 0})
     assert line.startswith(f"{DAY}: readings were unusable in L1 (100%), L2 (100%)")
     assert "and 27 more" in line
 
@@ -204,6 +216,9 @@ def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, c
     far = [alarm for alarm in view.alarms if alarm.kind == "far-from-history"]
     assert all(" of the median of the days before" in alarm.words for alarm in far)
     assert {alarm.severity for alarm in far} <= {Severity.WARNING}
+    wholly = [alarm for alarm in view.alarms if "readers have the bounds in place of" in alarm.words]
+    assert [alarm.node for alarm in wholly] == ["84"] * (SUSPECT in seen)
+    assert all("restatement_share" in alarm.words for alarm in wholly)
     show_view(watched.settings, view, Terminal())
     printed = " ".join(capsys.readouterr().out.split())
     assert ("84: 100.0% clamped" in printed) is (SUSPECT in seen)

@@ -18,6 +18,7 @@ from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
 from tasks.plan.dry_run import dry_run
 from tasks.release.mechanism import mechanism_for
+from tasks.release.run import Status
 from tests.tasks.two_regions import CONFIGURATION, released_by
 
 pytestmark = pytest.mark.slow
@@ -183,3 +184,26 @@ def test_the_figures_are_those_that_shares_are_chosen_by(found, tmp_path):
     misses = expected_level_misses(*plan, choose_plan_blocks(*plan))
     sizes = np.array([10.0, 0.5])
     assert [level.expected.error for level in result.periods[0].levels] == pytest.approx(misses * sizes)
+
+
+def test_it_reads_the_ledger_and_says_a_full_window_that_a_run_is_refused_for(installation):
+    """Fewer and dearer points after a day that was charged: the day is refused, and was foreseen."""
+    first, second, third = (date(2016, 2, day) for day in (1, 2, 4))
+    assert dry_run(installation.settings, [first]).ledger.says.startswith("there is no ledger yet")
+    installation.simulate(first, second, third)
+    installation.released(first)
+    installation.configure("n_samples = 10", "n_samples = 3")
+    found = dry_run(installation.settings, [first, second, third])
+    assert found.epsilon <= found.grant
+    assert (found.ledger.refused, found.fits) == ((second,), False)
+    assert found.ledger.says == (
+        "the ledger has 2016-02-01 in it already: a run charges none again; 2016-02-02 without room in a "
+        "window, and will be refused: see `optstream ledger show`"
+    )
+    assert {day: installation.status(day) for day in (second, third)} == {
+        second: Status.REFUSED,
+        third: Status.PUBLISHED,
+    }
+    installation.configure('alpha = "1"', 'alpha = "2"')
+    said = dry_run(installation.settings, [second]).ledger.says
+    assert said.startswith("the ledger was not read, so a full window would not be seen: ")
