@@ -22,8 +22,8 @@ HEAD = """\
 # The papers, statement by statement
 
 Look up every algorithm, definition, theorem, experiment, figure, data set and stated finding of the papers:
-where it is here, what came out, what differs. *Built* (unless another state is named): code and a test, named by file
-and function. *Measured*: run here on data. *Left out*: with the reason.
+where it is here, what came out, what differs. *Built* (unless another state is named): code and a test, named
+by file and function. *Measured*: run here on data. *Left out*: with the reason.
 """
 Paper = dict[str, Any]
 
