@@ -22,6 +22,7 @@ LARGEST_SUM = 2**62
 
 FILE_FAULTS = {
     "unreadable": "must be a readable Parquet file; deliver it again",
+    "unreadable_text": "must be readable text, whole and packed as its name says; deliver it again",
     "other_hash": "must have the SHA-256 that the list of files gives; deliver it again",
     "damaged_page": "must have pages that fit their checksums; deliver it again",
     "too_much": f"must claim {LIMITS.words}; split it into several",
