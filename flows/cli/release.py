@@ -81,11 +81,10 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     )
     terminal.explain(found.ledger.says)
     kept = found.kept_back
-    terminal.say(
-        f"first releases have {1 - kept}, restatements {kept} of it: budget.restatement_share"
-        if kept
-        else "budget.restatement_share is 0: no day can be measured again"
-    )
+    words = f"first releases have {1 - kept}, restatements {kept} of it: budget.restatement_share"
+    if found.revisions:
+        words += f"; each of {found.revisions} planned revisions {kept / found.revisions}: budget.revisions"
+    terminal.say(words if kept else "budget.restatement_share is 0: no day can be measured again")
     for n_days, loss in found.horizons:
         terminal.say(
             f"a customer's {n_days} days: epsilon up to {at_most(loss.epsilon)} "
@@ -299,6 +298,7 @@ def backfill(
         with work("look which days are missing"):
             plan = plan_backfill(settings, open_ledger(settings.ledger_url), days)
         over = "".join(f", {count} {state}" for state, count in plan.over.items())
+        over = f", {len(plan.delivered)} delivered once more{over}" if plan.delivered else over
         terminal.say(
             f"{settings.stream.name}, {plan.first} to {plan.last}: {len(plan.missing)} {period}s to release, "
             f"{len(plan.begun)} to finish, {len(plan.absent)} without a dump{over}"

@@ -73,7 +73,7 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
             terminal.say(f"  and {len(rows) - MOST_SHOWN} more regions: `optstream status --json` has all")
         terminal.say(f"  {DEPENDS}")
     terminal.say(f"alarms about readings, if there are any, in {settings.validation_folder}")
-    for line in lines_of(view.alarms) or ["no alarms"]:
+    for line in lines_of(view.joined) or ["no alarms"]:
         terminal.say(line)
 
 
@@ -164,7 +164,7 @@ def watch(config: cli.Configs = None, as_json: cli.Json = False) -> None:
 def _shown(settings: Settings, view: StreamView, terminal: Terminal) -> cli.Done:
     show_view(settings, view, terminal)
     terminal.document(status_document(settings, view))
-    n_alarms = len(view.alarms)
+    n_alarms = len(view.joined)
     return (
         cli.Done(1, f"{n_alarms} alarm{'' if n_alarms == 1 else 's'}")
         if n_alarms

@@ -4,10 +4,13 @@ request too, which uvicorn does not limit. As a program it is Prefect's own serv
 
 import asyncio
 import errno
+import itertools
 import os
 import resource
 import socket
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import uvicorn
@@ -141,15 +144,38 @@ def listen(host: str, port: int, key: str) -> socket.socket:
         number = getattr(error, "errno", None) or 0
         own = "give --host a name or an address of this machine, such as 127.0.0.1"
         remedy = {
-            errno.EADDRINUSE: f"end what listens there, or set another {key}",
+            errno.EADDRINUSE: f"end it, or set another {key}",
             errno.EACCES: f"set {key} to 1024 or more",
             errno.EPERM: f"set {key} to 1024 or more",
         }.get(number, own)
         named = getattr(error, "strerror", None) or "no name of a host"  # socket.gaierror has numbers below 0
         reason = os.strerror(number) if number > 0 else named
+        if number == errno.EADDRINUSE:
+            reason = f"in use by {_listener(port) or 'a process of another user'}"
         raise ConfigurationError(
             f"port {port} of {host:.80} cannot be listened at ({reason}): {remedy}"
         ) from None
+
+
+def _listener(port: int) -> str:
+    """Return number and command of the process that listens at a port; "" where this user cannot see it.
+
+    Options are left out: they may hold secrets.
+    """
+    sockets = set()
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            rows = map(str.split, Path("/proc/net", table).read_text().splitlines())
+            sockets |= {
+                f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and int(row[1][-4:], 16) == port
+            }
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if str(link.readlink()) in sockets:
+                words = (link.parents[1] / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                named = itertools.takewhile(lambda word: word == "-m" or not word.startswith("-"), words)
+                return f"process {link.parts[2]} ({' '.join(Path(word).name for word in named):.80})"
+    return ""
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from prefect.types.entrypoint import EntrypointType
 
 from flows.orchestration.backfill import backfill
 from flows.orchestration.environment import ALWAYS, HEARTBEAT, HEARTBEAT_SECONDS, tags_of
-from flows.orchestration.release import FLOW, in_one_run, persevering, run_name, stream_of
+from flows.orchestration.release import FLOW, in_one_run, persevering, release_days, run_name, stream_of
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
@@ -35,12 +36,13 @@ from tasks.plan.backfill import (
     Night,
     UnreleasedError,
     days_of_night,
+    delivered_days,
     looks_of,
     night_of,
     pages_are_made,
     plan_backfill,
 )
-from tasks.release.run import terms_of
+from tasks.release.run import Ended, terms_of
 from tasks.trusted.files import unexpected
 
 # How the server knows that a scheduled run lives: its heartbeats, and a word when it is over.
@@ -93,7 +95,7 @@ def looked(settings: Settings) -> Night:
         ledger.enrol(terms_of(settings), datetime.now(UTC))
         days = days_of_night(settings, ledger, datetime.now(UTC))
         plan = plan_backfill(settings, ledger, days) if days else None
-    ended = []
+    ended = list[Ended]()
     if plan and (plan.to_run or (plan.over and not pages_are_made(settings))):
         gaps, calendar = settings.watching.accepted_gaps, settings.calendar
         given_up = [str(period) for day in gaps for period in calendar.periods(day, day)]
@@ -101,6 +103,10 @@ def looked(settings: Settings) -> Night:
         with in_one_run() if by_hour else nullcontext():
             release = backfill.fn if by_hour else backfill
             ended = release(str(settings.file), str(plan.first), str(plan.last), without=given_up)
+    with closing(open_ledger(settings.ledger_url)) as ledger:
+        delivered = [day for day in delivered_days(settings, ledger) if day not in {one.day for one in ended}]
+    for _, month in groupby(delivered, key=lambda day: (day.year, day.month)):
+        ended += release_days(str(settings.file), [str(day) for day in month])
     return night_of(settings, ended, plan.absent if plan else (), datetime.now(UTC))
 
 

@@ -123,7 +123,7 @@ def _send_all(
     """Send to each channel and record it after each; unrecorded messages are sent again."""
     sent, silent, failed = {}, [], _keep(settings, memory)
     for channel in channels:
-        news = news_for(memory, channel)
+        news = news_for(memory, channel).joined
         if not news:
             continue
         try:

@@ -484,13 +484,15 @@ def charged_near(
     steps: range,
     amended: PrivacyModel | None = None,
     only_drawn: bool = False,
+    apart: bool = False,
 ) -> tuple[Spend, ...]:
     """Return the priced charges of a stream's other releases at steps that share a window with a plan's.
 
     Only releases of the same share count: first releases have one share of the privacy budget, restatements
-    another. Of a release whose owner died while drawing, only those reserved before it count, so that its
-    plan comes out as it was. amended: the privacy guarantee to price by, if not the one in force. only_drawn:
-    of releases that are DRAWN or PUBLISHED alone, whose spends are what was drawn.
+    another, or, `apart`, those of each number one of their own. Of a release whose owner died while drawing,
+    only those reserved before it count, so that its plan comes out as it was. amended: the privacy guarantee
+    to price by, if not the one in force. only_drawn: of releases that are DRAWN or PUBLISHED alone, whose
+    spends are what was drawn.
     """
     row = find_stream(connection, key.stream)
     if row is None:
@@ -504,7 +506,8 @@ def charged_near(
     own = find_row(connection, key)
     if own is not None and (own.drawing or own.redraws):
         others = and_(others, ReleaseRow.id < own.id)
-    same_share = ReleaseRow.revision > 0 if key.revision else ReleaseRow.revision == 0
+    is_shared = key.revision and not apart
+    same_share = ReleaseRow.revision > 0 if is_shared else ReleaseRow.revision == key.revision
     drawn = [ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]
     only = [ReleaseRow.stream_id == row.id, same_share, others]
     only += [ReleaseRow.state.in_(drawn)] if only_drawn else []

@@ -489,6 +489,14 @@ class Budget(Section):
     )
     stream_share: PositiveShare = Field("1", validate_default=True)
     restatement_share: Share = Field("1/10", validate_default=True)
+    revisions: int | None = Field(
+        None, ge=1, le=100, description="an integer in [1, 100]: the planned later deliveries of a day"
+    )
+
+    @property
+    def shares(self) -> int:
+        """How many restatements of a day `restatement_share` is divided among."""
+        return self.revisions or 1
 
     def over(self, tree: AggregationTree) -> "Budget":
         """Return the table with equal shares of what no margin has, where it says none of the levels."""
@@ -509,6 +517,9 @@ def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
         yield f"budget.{named} must add up to at most 1; got {whole}"
     if budget.restatement_share == 1:
         yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
+    if budget.revisions and not budget.restatement_share:
+        most = Fraction(budget.revisions, budget.revisions + 1)
+        yield f'budget.restatement_share must be above 0 with budget.revisions, such as "{most}"; got 0'
     if not trees:
         return
     tree = trees[0].tree

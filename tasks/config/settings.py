@@ -60,6 +60,8 @@ ALWAYS: Mapping[str, Mapping[str, Any]] = {
     "sampling": {"allocation": None},
 }
 """Keys that an earlier version had, with their only value since; a mechanism's are its `fixed`."""
+DELIVERY = "revision="
+"""Below the input folder, with its number: the folder of a planned revision."""
 USUAL_REVISE_DAYS = 14
 UNITS = ("w", "kw", "mw", "gw", "wh", "kwh", "mwh", "gwh", "kvar", "l", "m3", "kg", "t", "c", "eur", "usd")
 """At the end of a column's name: of a quantity that is measured, not counted."""
@@ -145,6 +147,13 @@ class Settings(Section):
     @property
     def input_folder(self) -> Location:
         return located(self.input.folder, self.folder)
+
+    def delivered(self, revision: int) -> "Settings":
+        """Return the settings with the input folder of a planned revision, of the same layout."""
+        if not (revision and self.budget.revisions):
+            return self
+        folder = f"{self.input.folder.rstrip('/')}/{DELIVERY}{revision}"
+        return self.model_copy(update={"input": self.input.model_copy(update={"folder": folder})})
 
     @property
     def published_folder(self) -> Location:
@@ -287,8 +296,8 @@ class Settings(Section):
         return schema.guarantee_of(self.privacy, self.stream, self.input)
 
     def model_of(self, revision: int) -> PrivacyModel:
-        """Return the part of the guarantee that first releases, or all restatements together, are planned
-        under.
+        """Return the part of the guarantee that first releases are planned under, or restatements: each
+        planned one under a part of its own, else all together (Lemma 23, docs/privacy.md).
         """
         kept_back = self.budget.restatement_share
         if revision and not kept_back:
@@ -296,7 +305,14 @@ class Settings(Section):
                 "a restatement is a new measurement and needs a share of the budget of its own: nothing was "
                 'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
             )
-        share = self.budget.stream_share * (kept_back if revision else 1 - kept_back)
+        n_planned = self.budget.revisions
+        if n_planned and revision > n_planned:
+            raise BudgetError(
+                f"this would be revision {revision}, and budget.revisions keeps shares for {n_planned} of a "
+                "day: nothing was reserved; keep more for days to come"
+            )
+        restated = kept_back / self.budget.shares
+        share = self.budget.stream_share * (restated if revision else 1 - kept_back)
         return self.model.with_budget(self.model.budget * share)
 
     @property

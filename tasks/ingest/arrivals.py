@@ -21,6 +21,7 @@ from optstream.storage.store import Location, StoreUrl, open_store
 from optstream.stream import partition_of, period_from_partition
 from optstream.stream.tree import some_of
 from tasks.config import Input, Settings
+from tasks.config.settings import DELIVERY
 
 # Contents of the input folder, local or in an object store. Only file lists are opened.
 
@@ -207,7 +208,9 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
     """Return the arrivals of each day, None if a store cannot list them; raises OSError."""
     top = settings.input_folder
-    found, root = names_in(top), Path(os.path.realpath(top)) if isinstance(top, Path) else top
+    root = Path(os.path.realpath(top)) if isinstance(top, Path) else top
+    later = {f"{DELIVERY}{number}" for number in range(1, 1 + (settings.budget.revisions or 0))}
+    found = [name for name in names_in(top) if name not in later]
     regions = [name for name in found if name.startswith(PREFIX)]
     stray = next(_strays(settings, found, regions, days), None)
     return {day: _arrival(settings, day, regions, stray, root) for day in days}

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from optstream.catalogue.documents import Part, Period, Text
+from optstream.catalogue.documents import OrAbsent, Part, Period, Text, absent
 from optstream.ledger import ReleaseState
 from tasks.config import Settings
 from tasks.ingest import Arrival
@@ -96,7 +96,7 @@ class Alarm(Part):
     """An alarm or a warning.
 
     It holds no reading, no count of rows and no secret. words: which rule is broken, and the remedy. day,
-    node: None where it is about none.
+    node: None where it is about none. day: the first of several in a row.
     """
 
     model_config = ConfigDict(frozen=True, use_enum_values=False)
@@ -108,6 +108,8 @@ class Alarm(Part):
     node: str | None
     suggestion: str | None = Field(description="the node that was probably meant")
     words: Text
+    last: OrAbsent[Period] = absent("the last of several periods in a row, which have one alarm")
+    number: int = absent("of these periods", 1, json_schema_extra={"minimum": 2})
 
     @property
     def key(self) -> Key:
@@ -421,6 +423,16 @@ def but_for_dates(text: str) -> str:
     return _DATED.sub("", text)
 
 
+def join_alike(alarms: Iterable[Alarm]) -> tuple[Alarm, ...]:
+    """Join the alarms of one kind and node about periods in a row: an old archive has one, not thousands."""
+    joined = []
+    for run in stretches(alarms, lambda one: (one.kind, one.node)):
+        first, last, words = run[0].day, run[-1], f"{when(run)}; the last: {run[-1].words}"
+        changes = {"day": first, "last": last.day, "number": len(run), "words": words}
+        joined.append(last.model_copy(update=changes if len(run) > 1 else {}))
+    return tuple(joined)
+
+
 def when(alarms: Iterable[Alarm]) -> str:
     """Return "3 days, 2016-06-01 to 2016-06-04", a single day, or "" without a day."""
     days = sorted({one.day for one in alarms if one.day is not None})
@@ -430,11 +442,8 @@ def when(alarms: Iterable[Alarm]) -> str:
 
 
 def lines_of(alarms: Iterable[Alarm], prefix: str = "") -> list[str]:
-    """A line for each alarm or run of alike ones, in their order; of very many only the last are shown."""
-    lines = []
-    for run in stretches(alarms, lambda one: (one.kind, one.node)):
-        days = f"{when(run)}; the last: " if len(run) > 1 else ""
-        lines.append(f"{prefix}{run[-1].severity}: {run[-1].kind}: {days}{run[-1].words}")
+    """A line for each alarm, in their order; of very many only the last are shown."""
+    lines = [f"{prefix}{one.severity}: {one.kind}: {one.words}" for one in alarms]
     cut = len(lines) - MOST_LINES
     return lines if cut <= 0 else [f"{cut} earlier ones: see `optstream status --json`", *lines[cut:]]
 

@@ -250,14 +250,17 @@ def printable(name: str) -> str:
 
 
 def lacking(tree: AggregationTree, leaves: Collection[str]) -> tuple[str, ...]:
-    """The fewest nodes that cover exactly these leaves: a node stands for all leaves below it."""
+    """The fewest nodes that cover exactly these leaves: a node stands for all leaves below it, if several."""
     tree = tree.tree  # a margin's nodes cover them a second time
     whole = _covered(tree, leaves) == tree.leaves_below
-    return tuple(
-        name
-        for number, name in enumerate(tree.nodes)
-        if whole[number] and (tree.parents[number] < 0 or not whole[tree.parents[number]])
-    )
+    child = {parent: one for one, parent in enumerate(tree.parents) if tree.leaves_below[parent] == 1}
+    found = []
+    for number in np.flatnonzero(whole).tolist():
+        if tree.parents[number] < 0 or not whole[tree.parents[number]]:
+            while number in child:
+                number = child[number]
+            found.append(tree.nodes[number])
+    return tuple(found)
 
 
 def touched(tree: AggregationTree, leaves: Collection[str]) -> tuple[int, ...]:

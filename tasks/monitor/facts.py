@@ -221,14 +221,15 @@ def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:
 
 def may_restate(settings: Settings, revision: int) -> bool:
     """Return whether a share is kept for measuring a day, of which this is the newest revision, again."""
-    return bool(settings.budget.restatement_share) and revision < 1
+    return bool(settings.budget.restatement_share) and revision < settings.budget.shares
 
 
 def remedy_of(settings: Settings, revision: int) -> str:
     """Return what mends a day whose readings were wrong."""
     kept = f"budget.restatement_share = {settings.budget.restatement_share}"
     if may_restate(settings, revision):
-        return f"deliver it again and run it with --restate ({kept})"
+        place = f" in {settings.delivered(revision + 1).input.folder}" if settings.budget.revisions else ""
+        return f"deliver it again{place} and run it with --restate ({kept})"
     return f"withdraw it: {kept} keeps nothing more for this day, which is never measured again"
 
 

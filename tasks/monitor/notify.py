@@ -13,7 +13,7 @@ from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseEvent
 from tasks.config import Settings
 from tasks.ledger.open import ledger_if_any
-from tasks.monitor.alarms import Alarm, Key, Severity
+from tasks.monitor.alarms import Alarm, Key, Severity, join_alike
 from tasks.trusted.files import make_private_folder, private_opener, write_private
 
 FORMAT = "optstream.told/1"
@@ -39,6 +39,11 @@ class Notification:
 
     new: tuple[Alarm, ...]
     over: tuple[Alarm, ...]
+
+    @property
+    def joined(self) -> "Notification":
+        """The same, with one alarm for alike ones of periods in a row."""
+        return Notification(join_alike(self.new), join_alike(self.over))
 
     def __bool__(self) -> bool:
         return bool(self.new or self.over)
@@ -84,7 +89,7 @@ def read_memory(settings: Settings) -> Memory:
         if document["format"] == FORMAT:
             found = [
                 KnownAlarm(
-                    Alarm.model_validate({name: entry[name] for name in Alarm.model_fields}),
+                    Alarm.model_validate({name: entry[name] for name in Alarm.model_fields if name in entry}),
                     datetime.fromisoformat(entry["since"]),
                     entry["lasts"],
                     frozenset(entry["heard"]),
@@ -121,7 +126,7 @@ OVER = (9, "INFO")
 def line_of(what: str, alarm: Alarm, now: datetime) -> str:
     """Return the line of an alarm's transition, as seen at `now`: one JSON document, without its end."""
     severity = NUMBERS[alarm.severity] if what == "alarm" else OVER
-    attributes = {"kind": alarm.kind.value, "day": alarm.day, "node": alarm.node}
+    attributes = {"kind": alarm.kind.value, "day": alarm.day, "last": alarm.last, "node": alarm.node}
     return _line(alarm.stream, f"{what}.{alarm.kind.value}", alarm.words, severity, attributes, now, now)
 
 
@@ -173,8 +178,10 @@ def log_transitions(settings: Settings, before: Memory, after: Memory, now: date
     old, new = (
         {key: known.alarm for key, known in memory.items() if known.lasts} for memory in (before, after)
     )
-    lines = [line_of("alarm", alarm, now) for key, alarm in new.items() if key not in old]
-    lines += [line_of("resolved", alarm, now) for key, alarm in old.items() if key not in new]
+    begun = join_alike(alarm for key, alarm in new.items() if key not in old)
+    ended = join_alike(alarm for key, alarm in old.items() if key not in new)
+    lines = [line_of("alarm", alarm, now) for alarm in begun]
+    lines += [line_of("resolved", alarm, now) for alarm in ended]
     known = settings.watch_folder / LOGGED
     n_events: int | None = None
     try:

@@ -20,7 +20,7 @@ from optstream.catalogue.documents import Count, Instant, Part, PeriodText, Posi
 from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.ledger.show import DayHeadroom, WindowHeadroom
-from tasks.monitor.alarms import DEPENDS, Alarm, alarms_of
+from tasks.monitor.alarms import DEPENDS, Alarm, alarms_of, join_alike
 from tasks.monitor.days import DayState, State, days_of
 from tasks.monitor.facts import Facts, look
 from tasks.release.outcomes import Budget as Spent
@@ -28,13 +28,18 @@ from tasks.release.outcomes import Budget as Spent
 
 @dataclass(frozen=True)
 class StreamView:
-    """A stream's days, rising, its alarms, and the facts behind them."""
+    """A stream's days, rising, its alarms, each of one period or none, and the facts behind them."""
 
     stream: str
     at: datetime
     facts: Facts
     days: tuple[DayState, ...]
     alarms: tuple[Alarm, ...]
+
+    @property
+    def joined(self) -> tuple[Alarm, ...]:
+        """The alarms, one for alike ones of periods in a row."""
+        return join_alike(self.alarms)
 
     @property
     def counts(self) -> Mapping[State, int]:
@@ -152,7 +157,7 @@ def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
         ],
         "counts": view.counts,
         "days": view.days,
-        "alarms": view.alarms,
+        "alarms": view.joined,
         "budget": dict(facts.budget) | left,
         "last_audit": facts.audit,
         "replaced_readings": {"day": facts.replaced_day, "note": DEPENDS, "regions": facts.replaced()},

@@ -54,7 +54,7 @@ def _samples(snapshot: Snapshot, now: datetime) -> Iterator[tuple[str, tuple[str
     yield "look_timestamp_seconds", (), snapshot.at.timestamp()
     for state in State:
         yield "days", (state.value,), float(view.counts.get(state, 0))
-    alarms = Counter((alarm.kind, alarm.severity) for alarm in view.alarms)
+    alarms = Counter((alarm.kind, alarm.severity) for alarm in view.joined)
     for kind in Kind:
         for severity in () if kind.depends_on_readings else Severity:
             yield "alarms", (kind.value, severity.value), float(alarms[kind, severity])

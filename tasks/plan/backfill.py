@@ -1,7 +1,7 @@
 """The missing days of a span and their cost; the days that a night takes up, and when."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -16,7 +16,7 @@ from optstream.catalogue.documents import Period
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata import check_metadata, check_page
 from optstream.errors import ConfigurationError, LedgerError, OptStreamError, PublicationError
-from optstream.ledger import GuaranteeLoss, Key, Ledger, WindowLoss
+from optstream.ledger import GuaranteeLoss, Key, Ledger, ReleaseOutline, WindowLoss
 from optstream.ledger.terms import difference
 from optstream.privacy import PrivacyModel, Spend, worst_window
 from optstream.stream import day_of, period_from
@@ -26,8 +26,8 @@ from tasks.ingest import days_with_dumps
 from tasks.ledger.show import refused_changes
 from tasks.monitor.facts import last_ended, late_from
 from tasks.release.mechanism import Mechanism, mechanism_for
-from tasks.release.outcomes import Exact, Printed, RunDocument, as_float
-from tasks.release.run import Ended, Requested, Run, Status, enrol, look_up, terms_of
+from tasks.release.outcomes import Exact, Printed, RunDocument, as_float, left_out
+from tasks.release.run import Ended, Requested, Run, Status, enrol, is_due, look_up, terms_of
 
 
 class Span(Printed):
@@ -40,10 +40,13 @@ class Span(Printed):
 
 
 class BackfillPlan(Span):
-    """Rising days: never reserved, with a dump (missing), or reserved or drawn by an earlier run (begun)."""
+    """Rising days: never reserved, with a dump (missing), reserved or drawn by an earlier run (begun), or
+    released, and delivered once more (delivered).
+    """
 
     missing: tuple[Period, ...]
     begun: tuple[Period, ...]
+    delivered: tuple[Period, ...] | None = left_out()
 
     @property
     def span(self) -> dict[str, Any]:
@@ -53,7 +56,7 @@ class BackfillPlan(Span):
     @property
     def to_run(self) -> tuple[date, ...]:
         """What a run would take up."""
-        return tuple(sorted((*self.missing, *self.begun)))
+        return tuple(sorted((*self.missing, *self.begun, *(self.delivered or ()))))
 
     def months(self) -> list[tuple[date, ...]]:
         """The days to run, month by month: each is one subflow."""
@@ -81,7 +84,20 @@ def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> B
         begun=tuple(day for day in days if day in known and known[day].state.is_under_way),
         absent=tuple(day for day in unknown if day not in there),
         over=dict(sorted(over.items())),
+        delivered=delivered_days(settings, ledger, known) or None,
     )
+
+
+def delivered_days(
+    settings: Settings, ledger: Ledger, known: Mapping[date, ReleaseOutline] | None = None
+) -> tuple[date, ...]:
+    """Return the days, rising, whose next planned revision was delivered. known: newest releases, by day."""
+    planned = range(1, 1 + (settings.budget.revisions or 0))
+    there = {revision: days_with_dumps(settings.delivered(revision)) for revision in planned}
+    if known is None and any(there.values()):
+        known = {period_from(one.period): one for one in ledger.outlines(settings.stream.name)}
+    near = ((day, one) for day, one in (known or {}).items() if day in there.get(one.revision + 1, ()))
+    return tuple(sorted(day for day, one in near if is_due(settings, day, one)))
 
 
 # What a backfill would charge, as the ledger would judge it, reserving nothing; and documents of it.

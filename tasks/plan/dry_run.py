@@ -139,6 +139,7 @@ class DryRun(Printed):
     model: InstanceOf[PrivacyModel] = Field(exclude=True)
     share: Fraction = Field(exclude=True)
     kept_back: Fraction = Field(exclude=True)
+    revisions: int | None = Field(exclude=True)
     format: Literal["optstream.dry-run/2"] = "optstream.dry-run/2"
     stream: str
     window_steps: int
@@ -176,6 +177,7 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         model=model,
         share=settings.budget.stream_share,
         kept_back=settings.budget.restatement_share,
+        revisions=settings.budget.revisions,
         stream=settings.stream.name,
         window_steps=model.window_length,
         epsilon=mechanism.epsilon,

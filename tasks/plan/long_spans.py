@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import date
+from fractions import Fraction
 from typing import Any
 
 from optstream.catalogue import LongSpan
@@ -38,11 +39,15 @@ def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpa
 
 
 def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tuple[int, HorizonLoss], ...]:
-    """Return the most that so many days in a row lose, all released by the plan (Lemma 14)."""
+    """Return the most that so many days in a row lose, all released by the plan, and by those of all planned
+    revisions (Lemma 14).
+    """
     days = days_from(date(day.year - 1, 1, 1), date(day.year + 1, 12, 31))
-    plans = list(_plans(settings, days, revision))
-    mechanism = mechanism_for(settings, day, revision)
-    window = mechanism.model.window_length, mechanism.epsilon
+    planned = range(1 + settings.budget.revisions) if settings.budget.revisions else (revision,)
+    by_revision = zip(*(_plans(settings, days, one) for one in planned), strict=True)
+    plans = [[spend for plan in of_day for spend in plan] for of_day in by_revision]
+    of_window = sum(mechanism_for(settings, day, one).epsilon for one in planned)
+    window = settings.model.window_length, Fraction(of_window)
     return tuple(zip(HORIZONS, losses_of_days(plans, HORIZONS, DELTA, window=window), strict=True))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,8 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     if mechanism.reads_spends:
         steps = range(first_step, first_step + settings.calendar.n_steps(day))
         key = Key(stream, day.isoformat(), revision)
-        spends, drawn = ledger.charged_near(key, steps), ledger.charged_near(key, steps, only_drawn=True)
+        near = partial(ledger.charged_near, key, steps, apart=settings.budget.revisions is not None)
+        spends, drawn = near(), near(only_drawn=True)
         # what is not drawn may still be drawn otherwise: it is charged, and nothing counts on it (Lemma 16b)
         spends = tuple(
             replace(one, order=NOT_DRAWN) if isinstance(one, OrderSpend) and one not in drawn else one

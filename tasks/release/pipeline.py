@@ -1,13 +1,14 @@
 """The steps of the flow, each a list of days in and out; a day that fails stops no other."""
 
 from collections.abc import Callable, Sequence
+from datetime import date
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from optstream.catalogue import Publication
 from optstream.errors import DumpError, LedgerError
 from optstream.ledger import ReleaseState
-from tasks.ingest import LateDumpError, discover, ingest
+from tasks.ingest import Dump, LateDumpError, discover, ingest
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
 from tasks.release.lineage import emit_lineage, hashing
@@ -51,7 +52,10 @@ def look_up_days(run: Run, days: Sequence[Requested]) -> list[Unreleased | Ahead
 
 def discover_dumps(run: Run, days: Sequence[Unreleased | Ahead]) -> list[Found | Ahead]:
     """Find the complete dumps; a day without one is waiting, not wrong."""
-    dumps = discover(run.settings, [day.day for day in days if isinstance(day, Unreleased)])
+    asked, dumps = [day for day in days if isinstance(day, Unreleased)], dict[date, Dump | DumpError]()
+    for revision in {day.revision for day in asked}:
+        own = [day.day for day in asked if day.revision == revision]
+        dumps |= discover(run.settings.delivered(revision), own)
 
     def take(day: Unreleased) -> Found | Ended:
         dump = dumps[day.day]

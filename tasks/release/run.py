@@ -13,10 +13,19 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from optstream.catalogue import ReleaseStatement, StagedRelease
 from optstream.errors import BudgetError, ContractError, DumpError, HeldError, LedgerError, OptStreamError
-from optstream.ledger import Key, Ledger, ReleaseRecord, ReleaseState, Reservation, StreamTerms
+from optstream.ledger import (
+    Key,
+    Ledger,
+    ReleaseOutline,
+    ReleaseRecord,
+    ReleaseState,
+    Reservation,
+    StreamTerms,
+)
 from optstream.noise import NoiseSource, secure_noise
 from optstream.stream import Measured, PrivatePeriod
 from tasks.config import Settings
+from tasks.ingest import LateDumpError, discover
 from tasks.release.mechanism import Mechanism, Memory, mechanism_for
 from tasks.trusted.files import destroy_raw, fence_off, is_failure, read_verified, unexpected
 
@@ -358,7 +367,8 @@ def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
                 "read or spent; run it once it is over",
             )
         return Unreleased(asked.day, 0)
-    if run.restate and found.state in (ReleaseState.PUBLISHED, ReleaseState.VOID):
+    if (run.restate and not found.state.is_under_way) or is_due(run.settings, asked.day, found):
+        run.settings.model_of(found.revision + 1)  # which refuses one that no share is kept for
         return Unreleased(asked.day, found.revision + 1)
     day = Unreleased(asked.day, found.revision)
     if found.withdrawn is not None:
@@ -373,6 +383,14 @@ def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
             held = run.ledger.adopt(run.key(day.day, day.revision), run.owner, now, run.lease)
             return Drawn(day.day, day.revision, Lease(held, now))
     return day
+
+
+def is_due(settings: Settings, day: date, newest: ReleaseRecord | ReleaseOutline) -> bool:
+    """Return whether the next planned revision of a day that nobody took back was delivered."""
+    revision, is_lost = newest.revision + 1, newest.withdrawn is not None or newest.compromised is not None
+    if revision > (settings.budget.revisions or 0) or newest.state.is_under_way or is_lost:
+        return False
+    return not isinstance(discover(settings.delivered(revision), [day])[day], LateDumpError)
 
 
 def renewed(run: Run, day: HeldDay) -> HeldDay:

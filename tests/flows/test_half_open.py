@@ -1,5 +1,6 @@
 """Connections without a password that never become a request: many of them stop neither server."""
 
+import os
 import resource
 import socket
 import subprocess
@@ -137,7 +138,8 @@ def test_an_address_that_cannot_be_had_is_refused_with_a_remedy():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for host, wanted, words in (
-            ("127.0.0.1", port, rf"port {port} of 127.0.0.1 .*in use.* set another --port"),
+            ("127.0.0.1", port, rf"port {port} of 127.0.0.1 .*in use by process {os.getpid()} \(.*python"),
+            ("0.0.0.0", port, "end it, or set another --port"),
             ("localhost", port, "in use"),
             ("192.0.2.1", 0, "Cannot assign .* an address of this machine"),
             ("no-such-host.invalid", 0, "not known.*give --host"),

@@ -1,9 +1,10 @@
 """Nights: runs of hours and of several streams, what a server has of them, and lost connections."""
 
+import shutil
 import subprocess
 import sys
 from contextlib import closing, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
@@ -258,3 +259,19 @@ def test_a_connection_that_is_cut_at_any_commit_costs_one_hour_at_most(
     finally:
         event.remove(Engine, "commit", committing)
         other.dispose()
+
+
+def test_a_night_restates_a_day_of_long_ago_that_was_delivered_again(products, prefect_api):
+    one = products["gas"]
+    one.configure('restatement_share = "0"', 'restatement_share = "1/2"\nrevisions = 1')
+    old = last_ended(one.settings, datetime.now(UTC)) - timedelta(days=100)
+    one.simulate(old)
+    one.now = datetime.now(UTC)
+    one.release(old)
+    again = one.folder / "dumps/revision=1"
+    for day in sorted(one.folder.glob(f"dumps/region=*/date={old}")):
+        shutil.copytree(day, again / day.relative_to(one.folder / "dumps"))
+    state = nightly(str(one.folder / "optstream.toml"), return_state=True)
+    assert f"{old} published" in state.message
+    assert find_catalogue(one.settings.published_folder).entry(old).revision == 1
+    assert nightly(str(one.folder / "optstream.toml"), return_state=True).message == "nothing to do"

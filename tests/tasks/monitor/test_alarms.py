@@ -30,6 +30,7 @@ from tests.tasks.two_regions import FEW_BLOCKS, in_another_unit, released_by
 TWO = date(2016, 6, 2)
 TREE = AggregationTree.from_parents(
     {"FR": None, "north": "FR", "south": "FR", "84": "south", "93": "south", "11": "north", "32": "north"}
+    | {"west": "FR", "53": "west"}
 )
 
 
@@ -77,6 +78,7 @@ def test_the_nodes_that_lack_their_input_are_the_fewest_that_cover_it():
             default=0,
         )  # fmt: skip
         assert len(found) == smallest
+        assert all(node in TREE.leaves or len(below[node]) > 1 for node in found), "a leaf has its own name"
         counted = [sum(bool(below[TREE.nodes[i]] & set(leaves)) for i in level) for level in TREE.levels]
         assert list(touched(TREE, leaves)) == counted
 

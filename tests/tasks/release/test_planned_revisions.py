@@ -1,0 +1,160 @@
+"""Later deliveries of a day: each a restatement of its own share, which needs no person."""
+
+from datetime import date
+from fractions import Fraction
+from itertools import product
+from math import exp, log
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream.ledger import Key
+from optstream.privacy import worst_window
+from tasks.operate.simulate import simulate
+from tasks.plan.backfill import delivered_days, plan_backfill
+from tasks.release.run import Status
+from tests.tasks.two_regions import RESERVED
+
+DAY, NEXT, THIRD = DAYS = [date(2016, 6, day) for day in (1, 2, 3)]
+L1 = ('method = "equally_spaced"\nn_samples = 10', 'method = "l1"\nn_samples = 10\nthreshold = "50"')
+
+
+def deliver(installation, revision, *days):
+    """A later delivery: other made-up load, in the folder of its number."""
+    settings = installation.settings
+    simulate(
+        installation.folder / f"dumps/revision={revision}",
+        leaves=settings.dated_hierarchy.leaves(),
+        calendar=settings.calendar,
+        days=list(days),
+        seed=100 + revision,
+        schema=settings.input.schema_,
+        layout_of=settings.input_of,
+    )
+
+
+@pytest.fixture
+def planned(installation):
+    """The small stream of three days; every delivery of a day has a quarter of epsilon."""
+    installation.configure('restatement_share = "0"', 'restatement_share = "3/4"\nrevisions = 3')
+    installation.simulate(THIRD)
+    return installation
+
+
+def spends(installation, revision):
+    return [
+        spend
+        for day in DAYS
+        for spend in installation.ledger.find(Key("two-regions", day.isoformat(), revision)).spends
+    ]
+
+
+@pytest.mark.parametrize("sampling", [None, L1])
+def test_every_delivery_of_neighbouring_days_is_released_with_its_own_share(planned, sampling):
+    if sampling:
+        planned.configure(*sampling)
+    planned.released(*DAYS)
+    for revision in (1, 2, 3):
+        assert planned.statuses(*DAYS) == {Status.UNCHANGED}
+        deliver(planned, revision, *DAYS)
+        assert plan_backfill(planned.settings, planned.ledger, DAYS).to_run == tuple(DAYS)
+        assert planned.statuses(*DAYS) == {Status.PUBLISHED}
+        assert {planned.entry(day).revision for day in DAYS} == {revision}
+    costs = [worst_window(spends(planned, revision), 48).epsilon for revision in range(4)]
+    assert all(Fraction(24, 100) < cost <= Fraction(1, 4) for cost in costs)
+    assert Fraction(96, 100) < planned.ledger.worst("people").epsilon <= 1
+    # a fourth has no share: refused whoever asks, for nothing
+    deliver(planned, 4, DAY)
+    (planned.folder / "dumps/revision=4").rename(planned.folder / "dumps/_revision=4")
+    before = planned.files("published", "trusted/measurements")
+    assert planned.status(DAY) is Status.UNCHANGED
+    refused = planned.outcome(DAY, restate=True)
+    assert refused.status is Status.REFUSED
+    assert "budget.revisions keeps shares for 3" in refused.message
+    assert planned.files("published", "trusted/measurements") == before
+    planned.assert_sound()
+
+
+def test_what_is_measured_is_the_delivery_and_nothing_of_the_first(planned):
+    planned.configure('epsilon = "1"', 'epsilon = "5000"')
+    planned.released(DAY)
+    deliver(planned, 1, DAY)
+    assert planned.status(DAY) is Status.PUBLISHED
+    first, again = ((planned.folder / f"dumps{place}") for place in ("", "/revision=1"))
+    sums = [
+        sum(pl.read_parquet(file)["load_mw"].sum() for file in folder.glob(f"region=*/date={DAY}/*.parquet"))
+        for folder in (first, again)
+    ]
+    root = planned.rows().filter(pl.col("node") == "FR")["load_mw"].sum()
+    assert abs(root - sums[1]) < abs(sums[0] - sums[1]) / 20
+
+
+@pytest.mark.parametrize(
+    ("what", "status"),
+    [
+        ("incomplete", Status.UNCHANGED),
+        ("second first", Status.UNCHANGED),
+        ("withdrawn", Status.WITHDRAWN),
+        ("compromised", Status.UNCHANGED),
+        ("broken", Status.REFUSED),
+        ("void", Status.PUBLISHED),
+    ],
+)
+def test_what_a_later_delivery_does_by_itself(planned, what, status):
+    planned.released(DAY)
+    deliver(planned, 2 if what == "second first" else 1, DAY)
+    region = planned.folder / f"dumps/revision=1/region=84/date={DAY}"
+    match what:
+        case "incomplete":
+            (region / "_SUCCESS").unlink()
+        case "withdrawn":
+            planned.withdraw(DAY)
+        case "compromised":
+            planned.compromise(DAY)
+        case "broken":
+            (region / "notes.txt").write_text("no dump")
+        case "void":
+            planned.cut_short(DAY)
+            planned.ledger.void(Key("two-regions", str(DAY), 1), "a person said so", planned.now)
+            assert planned.status(DAY) is Status.VOID
+            deliver(planned, 2, DAY)
+    before = planned.ledger.worst("people").epsilon
+    assert planned.status(DAY) is status
+    if status is not Status.PUBLISHED:
+        assert planned.ledger.worst("people").epsilon == before
+        assert delivered_days(planned.settings, planned.ledger) == ((DAY,) if what == "broken" else ())
+
+
+def test_a_restatement_that_died_goes_on_from_its_own_delivery(planned):
+    planned.released(DAY)
+    deliver(planned, 1, DAY)
+    planned.cut_short(DAY, steps=RESERVED)
+    assert planned.status(DAY) is Status.PUBLISHED
+    assert planned.entry(DAY).revision == 1
+    assert planned.settings.delivered(1).input.folder == "dumps/revision=1"
+    planned.assert_sound()
+
+
+def test_without_the_key_a_folder_of_a_revision_stops_the_day(installation):
+    deliver(installation, 1, DAY)
+    assert "revision=1" in installation.outcome(DAY).message
+
+
+def test_a_correction_costs_more_variance_than_the_delivery_itself():
+    """Lemma 23: a customer moves x' + mu·x by (1 + |mu|)·alpha, and one who does is found by enumeration; at
+    the same loss no weight mu of the first delivery's noisy figure errs less than none.
+    """
+    alpha, scale, numbers = 2, 3.0, range(-60, 61)
+    weights = np.array([exp(-abs(k) / scale) for k in numbers])
+    for mu in (-1, 0, 1, 2):
+        moves = {a + mu * b for a, b in product(range(-alpha, alpha + 1), repeat=2)}
+        worst = max(
+            abs(log(weights[k + move + 60] / weights[k + 60])) for move in moves for k in range(-30, 31)
+        )
+        assert worst == pytest.approx((1 + abs(mu)) * alpha / scale)
+    for first in (0.0, 0.1, 10.0):
+        errors = {mu: 2 * (1 + abs(mu)) ** 2 + mu**2 * first for mu in np.linspace(-1, 1, 21)}
+        assert min(errors, key=errors.get) == pytest.approx(0)
+        # the plain difference to the first delivery, of which readers have a noisy figure
+        assert errors[-1.0] >= 4 * min(errors.values())
