@@ -102,7 +102,7 @@ def init(
 
 def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], value: str | None) -> None:
     """Ask for what the files do not say, and write a configuration for them."""
-    given = dict(one.split("=", 1) if "=" in one else (one, "") for one in answers)
+    given = {key: said for key, _, said in (one.partition("=") for one in answers)}
     if unknown := given.keys() - QUESTIONS.keys():
         raise cli.WordsError(
             f"--answer is KEY=ANSWER with one of {', '.join(QUESTIONS)}; got {min(unknown)!r}"
@@ -115,10 +115,14 @@ def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], 
     check_new(cli.DEFAULT_CONFIG)
     with terminal.step("look at the files"):
         found = survey(folder, zone_of_machine(), value)
-    kind = f"a row a customer ({found.customer}) and step" if found.customer else "a row a leaf and step"
+    kind = (
+        f"a row a customer ({found.roles.customer}) and step"
+        if found.roles.customer
+        else "a row a leaf and step"
+    )
     terminal.say(
-        f"{found.first} to {found.last}, {len(found.regions)} leaves, {kind}; value {found.value}, time "
-        f"{' and '.join(found.timestamp)}; no reading was read"
+        f"{found.first} to {found.last}, {len(found.regions)} leaves, {kind}; value {found.roles.value}, time "
+        f"{' and '.join(found.roles.timestamp)}; no reading was read"
     )
 
     def ask(key: str, words: str, usual: str) -> str:
@@ -142,7 +146,7 @@ def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], 
     for warning in (*advice.proposed.warnings, *filter(None, [begun.ahead])):
         terminal.explain(f"ATTENTION {warning}")
     marker = folder / DEFAULT_MARKER
-    if not found.marker:
+    if not found.marked:
         terminal.explain(
             f"no file says which days are complete: once all that lies in {folder} is, `touch {marker}`; for "
             "files that arrive each night a marker in each day's folder says it (docs/data/input.md)"

@@ -94,6 +94,11 @@ def write_configuration(survey: Survey, ask: Ask, path: Path) -> Begun:
     settings = load_settings(path)
     today = settings.local_day(datetime.now().astimezone())
     ahead = foresee(settings.calendar, survey.first, fits) or foresee(settings.calendar, today, fits)
+    if ahead is None and not survey.zoned and settings.stream.time_zone in ("UTC", "Etc/UTC"):
+        ahead = (
+            "stamps have no zone and are taken for UTC's: where they are a wall clock whose hour changes, "
+            'remove what was written, and begin again with --answer "zone=Europe/Paris", or your own'
+        )
     return Begun(settings, advice, ahead)
 
 
@@ -119,10 +124,11 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
     if minutes < 1 or 1440 % minutes:
         raise ParameterError(f"the answer to step must divide a day, such as 30min or 1h; got {step!r:.60}")
     zone, in_utc, by_end, utc_days = _clock(survey, answer, minutes)
+    roles = survey.roles
     is_wall = not in_utc and foresee(Calendar(minutes, zone), survey.first, fits=False) is not None
-    unit, metered = survey.unit, survey.customer is not None
+    unit, metered = survey.unit, roles.customer is not None
     alpha = number("alpha", _usual_alpha(survey, minutes), unit)
-    size = number("size", _shown(alpha * (100 if metered else 500 if not survey.counts else 10)), unit)
+    size = number("size", _shown(alpha * (100 if metered else 500 if not roles.counts else 10)), unit)
     epsilon = number("epsilon", USUAL_EPSILON, "")
     clock = answer("schedule", USUAL_CLOCK)
     if not re.fullmatch(r"(0[0-9]|1[01]):[0-5][0-9]", clock):
@@ -130,34 +136,27 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
             f"the answer to schedule must be a clock time before 12:00 like {USUAL_CLOCK}; got {clock!r:.60}"
         )
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", plain(survey.folder.resolve().name)).strip("-_.")[:40] or "stream"
-    largest = alpha if metered else 100 * size
+    largest, of = alpha if metered else 100 * size, unit and f", in {unit}"
+    fixed = ', day = "fixed"' * is_wall  # every local day has the same slots
+    inline = ", ".join(f"{_text(one)} = {_text(root)}" for one in survey.regions)
+    tree = f'parents = {{ {_text(root)} = "", {inline} }}'
     lines = [
         f"# Made from the public facts of {survey.folder}; every key: docs/reference/configuration.md",
-        "[stream]",
-        f"name = {_text(name)}",
-        f"step = {_text(step)}",
-        f"time_zone = {_text(zone)}",
-        *['day = "fixed"  # stamps are wall clock: every local day has the same slots'] * is_wall,
-        "[mechanism]",
-        'name = "HistoryInformed"',
-        f"scale = {float(size)}  # a typical leaf{unit and f', in {unit}'}, from public knowledge",
+        f"stream = {{ name = {_text(name)}, step = {_text(step)}, time_zone = {_text(zone)}{fixed} }}",
+        f'mechanism = {{ name = "HistoryInformed", scale = {float(size)} }}  # a typical leaf{of}',
+        f"hierarchy.{tree if len(survey.regions) <= MOST_INLINE else f'file = {_text(HIERARCHY)}'}",
         "[privacy]",
+        f"population = {_text(f'{name}-customers')}  # who is protected: one name for all their streams",
         f"epsilon = {_text(_shown(epsilon))}",
         f"window = {1440 // minutes}  # steps: a day",
-        f"population = {_text(f'{name}-customers')}  # who is protected: one name for all their streams",
-        f"alpha = {_text(_shown(alpha))}  # the most that one customer adds{unit and f', in {unit}'}",
+        f"alpha = {_text(_shown(alpha))}  # the most that one customer adds{of}",
         f'bounds = ["0", {_text(_shown(largest))}]  # a reading beyond them is clamped',
-        *["counts = true"] * survey.counts,
-        *[f"resolution = {_text(_shown(alpha / 1000))}"] * (alpha < 1 and not survey.counts),
+        *["counts = true"] * roles.counts,
+        *[f"resolution = {_text(_shown(alpha / 1000))}"] * (alpha < 1 and not roles.counts),
     ]
-    if len(survey.regions) > MOST_INLINE:
-        lines += ["[hierarchy]", f"file = {_text(HIERARCHY)}"]
-    else:
-        inline = ", ".join(f"{_text(one)} = {_text(root)}" for one in survey.regions)
-        lines += ["[hierarchy]", f'parents = {{ {_text(root)} = "", {inline} }}']
     place = survey.folder.resolve()
     below = place.is_relative_to(folder.resolve())
-    timestamp = [*survey.timestamp] if len(survey.timestamp) > 1 else survey.timestamp[0]
+    timestamp = [*roles.timestamp] if len(roles.timestamp) > 1 else roles.timestamp[0]
     path = survey.path and (survey.path.replace("{date:", "{utc:") if utc_days else survey.path)
     lines += [
         "[input]",
@@ -165,17 +164,17 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         *[f"path = {_text(str(path))}"] * (path is not None),
         f'schema = "{"metered" if metered else "aggregated"}"',
         *[f"timestamp = {json.dumps(timestamp, ensure_ascii=False)}"] * (timestamp != "timestamp"),
-        *[f"period_number = {_text(str(survey.period_number))}"] * (survey.period_number is not None),
+        *[f"period_number = {_text(str(roles.period_number))}"] * (roles.period_number is not None),
         *['stamps = "end"'] * by_end,
         *['stamps_zone = "UTC"'] * (in_utc and not survey.zoned and zone != "UTC"),
-        f"value = {_text(survey.value)}",
-        *[f"customer = {_text(str(survey.customer))}"] * (survey.customer not in (None, "customer_id")),
-        *[f"region = {_text(str(survey.region))}"] * (survey.region is not None),
+        f"value = {_text(roles.value)}",
+        *[f"customer = {_text(str(roles.customer))}"] * (roles.customer not in (None, "customer_id")),
+        *[f"region = {_text(str(roles.region))}"] * (roles.region is not None),
         *['decimal = ","'] * (survey.decimal == ","),
         *[f"step = {_text(_in_words(survey.step_minutes))}"] * (minutes != survey.step_minutes),
     ]
-    if survey.value in RESERVED:
-        lines += ["[published]", f"value = {_text(f'{survey.value}_released')}"]
+    if roles.value in RESERVED:
+        lines += ["[published]", f"value = {_text(f'{roles.value}_released')}"]
     if clock != USUAL_CLOCK:
         lines += ["[schedule]", f"cron = {_text(f'{int(clock[3:])} {int(clock[:2])} * * *')}"]
     return "\n".join(lines) + "\n", in_utc != is_wall

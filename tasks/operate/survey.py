@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import product, takewhile
@@ -78,11 +79,22 @@ COUNTED = re.compile(
 
 
 @dataclass(frozen=True)
+class Roles:
+    """Which columns are which. region: None where names of files have it. counts: of whole numbers."""
+
+    timestamp: tuple[str, ...]
+    period_number: str | None
+    value: str
+    customer: str | None
+    region: str | None
+    counts: bool
+
+
+@dataclass(frozen=True)
 class Survey:
-    """Public facts of a folder's files. path: None for the usual layout. regions: the leaves' names.
-    region: their column, if no name of a file has them. stamps: the unique ones of one file that begins on
-    `day`, without a zone, or in UTC if zoned. marker: whether there is any. zone: one whose change of the
-    clock the stamps show.
+    """Public facts of a folder's files. path: None for the usual layout. regions: the leaves' names. stamps:
+    the unique ones of one file of n_days from `day` on, in microseconds, without a zone, or in UTC if zoned.
+    marked: whether there is any marker. zone: one whose change of the clock the stamps show.
     """
 
     folder: Path
@@ -90,30 +102,25 @@ class Survey:
     first: date
     last: date
     regions: tuple[str, ...]
-    region: str | None
-    timestamp: tuple[str, ...]
-    period_number: str | None
-    value: str
-    customer: str | None
-    counts: bool
+    roles: Roles
     decimal: str
     zoned: bool
     stamps: pl.Series
     day: date
     n_days: int
-    marker: bool
+    marked: bool
     zone: str | None
 
     @property
     def unit(self) -> str:
         """The unit at the end of the value column's name; empty where there is none."""
-        end = plain(self.value).rpartition("_")[2]
+        end = plain(self.roles.value).rpartition("_")[2]
         return end if end in UNITS else ""
 
     @property
     def step_minutes(self) -> int:
         """The usual distance of neighbouring stamps, of those that divide a day."""
-        if self.period_number is not None:
+        if self.roles.period_number is not None:
             return 30
         apart = Counter(self.stamps.diff().drop_nulls().to_list())
         whole = {one: n for one, n in apart.items() if one and not one % 60_000_000}
@@ -128,7 +135,7 @@ class Survey:
 
     def meanings(self, zone: str, minutes: int) -> list[tuple[bool, bool, bool]]:
         """Return what fits the file's days: whether stamps are instants, ends of steps, and days UTC's."""
-        if self.period_number is not None:
+        if self.roles.period_number is not None:
             return [(False, False, False)]
         (first, last), found = self.span, []
         for in_utc, utc_days, by_end in product((False, True), repeat=3):
@@ -165,16 +172,14 @@ def survey(folder: Path, zone: str, value: str | None = None) -> Survey:
     moved = [span for span in spans if datetime(*span[0].timetuple()[:3], tzinfo=ZoneInfo(zone)).utcoffset()]
     begins, ends = (moved or spans)[-1]
     name = next(one for one, span in days.items() if span == (begins, ends))
-    columns, form = _columns(folder / name)
-    roles = _roles(name, columns, value, pattern.has_region)
-    stamps, zoned = _stamps(folder / name, roles.timestamp, columns, form)
-    shown = None if zoned or roles.period_number else _zone_shown(folder, days, zone, roles.timestamp)
+    file = _File.opened(folder / name)
+    roles = _roles(name, file.types, value, pattern.has_region)
+    stamps, zoned = file.stamps(roles.timestamp)
     if pattern.has_region:
         regions = {fields["region"] for fields in found.values()}
     else:
-        assert roles.region is not None
-        chosen = [*found][:: max(1, len(found) // FILES_OF_REGIONS)][:FILES_OF_REGIONS]
-        regions = {one for each in chosen for one in _texts(folder / each, roles.region)}
+        some = [*found][:: max(1, len(found) // FILES_OF_REGIONS)][:FILES_OF_REGIONS]
+        regions = {one for each in some for one in _File.opened(folder / each).names(str(roles.region))}
     return Survey(
         folder=folder,
         # a marker at the top goes with a pattern alone
@@ -182,19 +187,14 @@ def survey(folder: Path, zone: str, value: str | None = None) -> Survey:
         first=spans[0][0],
         last=spans[-1][1],
         regions=tuple(sorted(regions)),
-        region=None if pattern.has_region else roles.region,
-        timestamp=roles.timestamp,
-        period_number=roles.period_number,
-        value=roles.value,
-        customer=roles.customer,
-        counts=roles.counts,
-        decimal="," if form is not None and _has_commas(folder / name, form, roles.value) else ".",
+        roles=roles,
+        decimal="," if file.has_commas(roles.value) else ".",
         zoned=zoned,
         stamps=stamps,
         day=begins,
         n_days=(ends - begins).days + 1,
-        marker=bool(marked),
-        zone=shown,
+        marked=bool(marked),
+        zone=None if zoned or roles.period_number else _zone_shown(folder, days, zone, roles.timestamp),
     )
 
 
@@ -323,46 +323,76 @@ def _named_region(names: Sequence[str], dated: Sequence[tuple[str, str]]) -> str
 
 # Columns by their names and types, and the stamps of one file.
 
-
-Columns = Mapping[str, pl.DataType | None]
-"""Types by name; None in a text."""
+Types = Mapping[str, pl.DataType | None]
+"""Of columns; None in a text."""
 
 
 @dataclass(frozen=True)
-class _Roles:
-    timestamp: tuple[str, ...]
-    period_number: str | None
-    value: str
-    customer: str | None
-    region: str | None
-    counts: bool
+class _File:
+    """A file with the types of its columns, and the form of a text. Reading raises DumpError."""
 
+    path: Path
+    types: Types
+    form: TextForm | None
 
-def _columns(file: Path) -> tuple[dict[str, pl.DataType | None], TextForm | None]:
-    """Return the columns with their types, None in a text, and the text's form."""
-    try:
-        if file.name.lower().endswith(".parquet"):
-            claims = claims_of(file)
+    @classmethod
+    def opened(cls, path: Path) -> "_File":
+        """Read the footer, or the header."""
+        with _readable(path):
+            if not path.name.lower().endswith(".parquet"):
+                form = header_of(path)
+                return cls(path, dict.fromkeys(form.names), form)
+            claims = claims_of(path)
             if claims is None or not claims.within(LIMITS):
-                raise DumpError(f"{file} claims too much, or is no Parquet file; look at where it came from")
-            return dict(scan_file(file).collect_schema()), None
-        form = header_of(file)
-        return dict.fromkeys(form.names), form
+                raise OSError("it claims too much")
+            return cls(path, dict(scan_file(path).collect_schema()), None)
+
+    def _unique(self, columns: Sequence[str], what: pl.Expr) -> pl.Series:
+        rows = scan_file(self.path) if self.form is None else scan_text(self.path, self.form.reading(columns))
+        with _readable(self.path):
+            return rows.select(what).unique().drop_nulls().collect(engine="streaming").to_series()
+
+    def names(self, column: str) -> list[str]:
+        """Return the names in a column of regions."""
+        return self._unique([column], pl.col(column).cast(pl.String)).to_list()
+
+    def has_commas(self, value: str) -> bool:
+        """Whether a text's decimals have commas, a fact of its format."""
+        if self.form is None or self.form.separator == ",":
+            return False
+        return bool(self._unique([value], pl.col(value).str.contains(",", literal=True)).any())
+
+    def stamps(self, timestamp: Sequence[str]) -> tuple[pl.Series, bool]:
+        """Return the unique stamps in microseconds, rising, and whether they are instants."""
+        kind = self.types[timestamp[0]]
+        if isinstance(kind, pl.Datetime):
+            found, zoned = self._unique([], pl.col(timestamp[0]).dt.epoch("us")), kind.time_zone is not None
+        else:
+            texts = self._unique(timestamp, pl.concat_str(timestamp, separator=" ").cast(pl.String))
+            plain, found = (
+                pl.select(microseconds_of(pl.lit(texts), zoned=one)).to_series() for one in (False, True)
+            )
+            zoned = found.count() > plain.count()
+            found = found if zoned else plain
+        if not found.count():
+            raise DumpError(
+                f"{self.path}: no row of {' and '.join(map(repr, timestamp))} is a time by ISO 8601, such as "
+                "2024-01-15T00:30 or 2024-01-15 00:30:00+01:00: write it so in the files"
+            )
+        return found.drop_nulls().unique().sort(), zoned
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    try:
+        yield
     except UNREADABLE:
         raise DumpError(
-            f"{file} cannot be read; look at where it came from, or hide it by a leading _"
+            f'{file} cannot be read; look at where it came from, or begin its name with "_", which hides it'
         ) from None
 
 
-def _unreadable(file: Path) -> DumpError:
-    return DumpError(
-        f'{file} cannot be read; look at where it came from, or begin its name with "_", which hides it'
-    )
-
-
-def _roles(
-    name: str, columns: Mapping[str, pl.DataType | None], value: str | None, has_region: bool
-) -> _Roles:
+def _roles(name: str, columns: Types, value: str | None, has_region: bool) -> Roles:
     """Find out which column is which; raises DumpError that lists them."""
     listed = ", ".join(f"{one!r:.60}" for one in [*columns][:20])
 
@@ -408,38 +438,7 @@ def _roles(
     chosen = value or best[0]
     kind = columns[chosen]
     counts = bool(COUNTED.fullmatch(plain(chosen))) and (kind is None or kind.is_integer())
-    return _Roles(tuple(timestamp), numbered, chosen, customer, None if has_region else region, counts)
-
-
-def _stamps(
-    file: Path, timestamp: Sequence[str], columns: Columns, form: TextForm | None
-) -> tuple[pl.Series, bool]:
-    """Return the unique stamps of a file in microseconds, rising, and whether they are instants."""
-    kind = columns[timestamp[0]]
-    try:
-        if isinstance(kind, pl.Datetime):
-            rows = scan_file(file).select(pl.col(timestamp[0]).dt.epoch("us"))
-            zoned = kind.time_zone is not None
-        else:
-            source = scan_file(file) if form is None else scan_text(file, form.reading(timestamp))
-            texts = source.select(pl.concat_str(timestamp, separator=" ").cast(pl.String))
-            texts = texts.unique().collect(engine="streaming").lazy()
-            both = texts.select(
-                *(microseconds_of(pl.first(), zoned=one).alias(str(one)) for one in (True, False))
-            ).collect()
-            zoned = both["True"].count() > both["False"].count()
-            rows = both.lazy().select(str(zoned))
-        found = rows.unique().drop_nulls().collect(engine="streaming").to_series().sort()
-    except UNREADABLE:
-        raise DumpError(
-            f"{file} cannot be read; look at where it came from, or hide it by a leading _"
-        ) from None
-    if found.is_empty():
-        raise DumpError(
-            f"{file}: no row of {' and '.join(map(repr, timestamp))} is a time by ISO 8601, such as "
-            "2024-01-15T00:30 or 2024-01-15 00:30:00+01:00: write it so in the files"
-        )
-    return found, zoned
+    return Roles(tuple(timestamp), numbered, chosen, customer, None if has_region else region, counts)
 
 
 def _zone_shown(
@@ -451,32 +450,9 @@ def _zone_shown(
         for name, span in days.items():
             if span is None or span[0] != span[1] or not (skipped := shifted_slots(calendar, span[0])[0]):
                 continue
-            columns, form = _columns(folder / name)
-            hours = {one // 3_600_000_000 % 24 for one in _stamps(folder / name, timestamp, columns, form)[0]}
+            stamps, _ = _File.opened(folder / name).stamps(timestamp)
+            hours = {one // 3_600_000_000 % 24 for one in stamps}
             if hours.isdisjoint(skipped) and {skipped[0] - 1, skipped[-1] + 1} <= hours:
                 return zone
             break
     return None
-
-
-def _texts(file: Path, column: str) -> list[str]:
-    """Return the names in a column of regions."""
-    _, form = _columns(file)
-    source = scan_file(file) if form is None else scan_text(file, form.reading([column]))
-    try:
-        found = (
-            source.select(pl.col(column).cast(pl.String)).unique().drop_nulls().collect(engine="streaming")
-        )
-    except UNREADABLE:
-        raise DumpError(
-            f"{file} cannot be read; look at where it came from, or hide it by a leading _"
-        ) from None
-    return found.to_series().to_list()
-
-
-def _has_commas(file: Path, form: TextForm, value: str) -> bool:
-    """Whether a text writes decimals by a comma: a fact of its format, which no reading decides."""
-    if form.separator == ",":
-        return False
-    texts = scan_text(file, form.reading([value])).select(pl.col(value).str.contains(",", literal=True).any())
-    return bool(texts.collect(engine="streaming").item())

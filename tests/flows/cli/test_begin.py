@@ -101,7 +101,7 @@ SHAPES = {
             'path = "load_{region}_{date:%Y}.csv"',
             'timestamp = ["Date", "Heures"]',
             'decimal = ","',
-        ),  # fmt: skip
+        ),
     ),
     "days in folders": Shape(
         "%Y/%m/%d/{}.parquet",
@@ -132,7 +132,7 @@ def test_two_commands_release_the_files_of_a_folder_over_a_spring(empty, name):
     assert "31337" not in written
     settings = load_settings(empty / "optstream.toml")
     assert settings.mechanism.name == "HistoryInformed"
-    assert sum("=" in line for line in text.splitlines() if not line.startswith("#")) <= 20
+    assert sum("=" in line for line in text.splitlines() if not line.startswith("#")) <= 16
     with temporary_settings({PREFECT_API_URL: None}):
         ended = invoke("run", "--date", str(FIRST), "--date", str(SPRING))
     assert ended.exit_code == 0, ended.output
