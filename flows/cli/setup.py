@@ -115,14 +115,11 @@ def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], 
     check_new(cli.DEFAULT_CONFIG)
     with terminal.step("look at the files"):
         found = survey(folder, zone_of_machine(), value)
-    kind = (
-        f"a row a customer ({found.roles.customer}) and step"
-        if found.roles.customer
-        else "a row a leaf and step"
-    )
+    roles, n_leaves = found.roles, len(found.regions)
+    kind = f"a row a customer ({roles.customer}) and step" if roles.customer else "a row a leaf and step"
     terminal.say(
-        f"{found.first} to {found.last}, {len(found.regions)} leaves, {kind}; value {found.roles.value}, time "
-        f"{' and '.join(found.roles.timestamp)}; no reading was read"
+        f"{found.first} to {found.last}, {n_leaves} leaves, {kind}; value {roles.value}, time "
+        f"{' and '.join(roles.timestamp)}; no reading was read"
     )
 
     def ask(key: str, words: str, usual: str) -> str:
