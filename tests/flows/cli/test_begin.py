@@ -1,6 +1,9 @@
 """`optstream init FOLDER`: what the files say in public, six questions, and a configuration that releases."""
 
 import gzip
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -10,6 +13,7 @@ import polars as pl
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from optstream.errors import OptStreamError
 from tasks.config import load_settings
 from tests.flows.command import invoke
 
@@ -137,3 +141,82 @@ def test_two_commands_release_the_files_of_a_folder_over_a_spring(empty, name):
         ended = invoke("run", "--date", str(FIRST), "--date", str(SPRING))
     assert ended.exit_code == 0, ended.output
     assert ended.output.count("published  revision 0") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "take the usual answers with --yes, or give 6 by --answer KEY=ANSWER: step, zone, alpha"),
+        (("--yes", "--answer", "unit=MW"), "--answer is KEY=ANSWER with one of step"),
+        (("--yes", "--answer", "step=7min"), "the answer to step must divide a day, such as 30min or 1h"),
+        (("--yes", "--answer", "alpha=0"), "the answer to alpha must be a number above 0, such as 10"),
+        (("--yes", "--answer", "zone=Mars"), "the answer to zone must begin with an IANA name"),
+        (
+            ("--yes", "--answer", "zone=Europe/Paris, end"),
+            "do not fit 'Europe/Paris, end': correct the answer",
+        ),
+        (("--yes", "--answer", "schedule=13:00"), "must be a clock time before 12:00 like 03:00"),
+        (
+            ("--yes", "--value", "mw"),
+            "no column 'mw', which --value names; it has 'timestamp', 'load_mw'",
+        ),
+    ],
+)
+def test_an_answer_that_is_none_is_refused_with_what_would_be_one(empty, words, message):
+    SHAPES["usual Parquet, instants"].write(empty / "files", [FIRST])
+    before = sorted(empty.rglob("*"))
+    try:
+        refused = invoke("init", "files", *words)
+    except OptStreamError as error:
+        said = str(error)
+    else:
+        assert refused.exit_code == 2
+        said = " ".join(refused.output.replace("│", " ").split())
+    assert message in said
+    assert sorted(empty.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], "holds no file that is not hidden"),
+        (["a.csv", "2024-01-01.csv"], "whose paths do not all name a date in the same way"),
+        (["2024-01-01.csv", "_delta_log/0.json"], "is the log of a table"),
+        (["2024-01-01.pdf"], "ends in none of .parquet, .csv"),
+        (["2024-01-01.csv"], "neither its path nor a column, of 'timestamp', 'kw', 'kwh', says which region"),
+        (["north/2024-01-01.csv"], "say by --value COLUMN which column is released: 'kw', 'kwh'"),
+    ],
+)
+def test_files_that_no_configuration_describes_are_named_with_a_remedy(empty, files, message):
+    for name in files:
+        (empty / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+        (empty / "files" / name).write_text("timestamp,kw,kwh\n2024-01-01 00:00,31337.625,1\n")
+    (empty / "files").mkdir(exist_ok=True)
+    with pytest.raises(OptStreamError) as refused:
+        invoke("init", "files", "--yes")
+    assert message in str(refused.value)
+    assert "31337" not in str(refused.value)
+
+
+def test_at_a_terminal_six_questions_are_asked_and_an_answer_counts(empty):
+    """Return takes what stands in brackets; more leaves than a table is read with stand in a file."""
+    shape = Shape("date=%Y-%m-%d/{}.parquet", {"timestamp": "stamp", "load_mw": "value"}, "utc instants")
+    shape.write(empty / "files", [FIRST])
+    for number in range(16):
+        (empty / f"files/date={FIRST}/r{number}.parquet").write_bytes(
+            (empty / f"files/date={FIRST}/north.parquet").read_bytes()
+        )
+    ours, theirs = os.openpty()
+    program = [sys.executable, "-c", "from flows.cli.main import main; main()", "init", "files"]
+    with subprocess.Popen(
+        program, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as asked:
+        os.write(ours, b"\n\n8\n\n\n02:30\n")
+        said = asked.communicate(timeout=300)[0]
+    assert asked.returncode == 0, said
+    assert said.count("]: ") == 6
+    text = (empty / "optstream.toml").read_text()
+    assert 'alpha = "8"' in text
+    assert 'cron = "30 2 * * *"' in text
+    assert 'hierarchy.file = "hierarchy.csv"' in text
+    assert len(load_settings(empty / "optstream.toml").tree_of(FIRST).leaves) == 18
