@@ -184,7 +184,10 @@ def test_an_answer_that_is_none_is_refused_with_what_would_be_one(empty, words, 
         (["2024-01-01.csv", "_delta_log/0.json"], "is the log of a table"),
         (["2024-01-01.pdf"], "ends in none of .parquet, .csv"),
         (["2024-01-01.csv"], "neither its path nor a column, of 'timestamp', 'kw', 'kwh', says which region"),
-        (["north/2024-01-01.csv"], "say by --value COLUMN which column is released: 'kw', 'kwh'"),
+        (
+            ["north/2024-01-01.csv", "south/2024-01-01.csv"],
+            "say by --value COLUMN which column is released: 'kw', 'kwh'",
+        ),
     ],
 )
 def test_files_that_no_configuration_describes_are_named_with_a_remedy(empty, files, message):
@@ -208,8 +211,9 @@ def test_at_a_terminal_six_questions_are_asked_and_an_answer_counts(empty):
         )
     ours, theirs = os.openpty()
     program = [sys.executable, "-c", "from flows.cli.main import main; main()", "init", "files"]
+    at = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     with subprocess.Popen(
-        program, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        program, env=at, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as asked:
         os.write(ours, b"\n\n8\n\n\n02:30\n")
         said = asked.communicate(timeout=300)[0]
