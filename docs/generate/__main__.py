@@ -1,5 +1,6 @@
 """`python -m docs.generate`: stage every page in build/docs, then build build/site, broken links refused."""
 
+import csv
 import os
 import re
 import shutil
@@ -29,6 +30,10 @@ FROM_THE_TOP = {
 """Pages that the repository keeps outside docs/, files that they link to, and what the site calls them."""
 NAMED = re.compile(r"(?<![\w/`\[])(?<!\]\()(?:docs/([a-z/-]+)\.md|SECURITY\.md)(?!`)")
 """A page that another names in its words: "docs/privacy.md, section 1". Code and links are left alone."""
+
+
+TABLE = re.compile(r"^\[[^\]\n]+\]\((tables/[\w-]+\.csv)\)$", re.MULTILINE)
+"""A line that links to a table of figures, which the site shows in its place."""
 
 
 def stage(into: Path) -> None:
@@ -68,7 +73,17 @@ def _write(path: Path, file: Path) -> None:
     for name, staged in FROM_THE_TOP.items():
         text = text.replace(f"]({up}../{name}", f"]({up}{staged}")
     text = NAMED.sub(lambda found: f"[{found[0]}]({up}{(found[1] or 'security')}.md)", text)
+    text = TABLE.sub(lambda found: _table(file.parent / found[1]), text)
     path.write_text(text, encoding="utf-8")
+
+
+def _table(file: Path) -> str:
+    """Return a CSV file in Markdown, columns of figures on the right."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        head, *rows = csv.reader(lines)
+    figures = [all(re.match(r"[\d*–−+-]|$", cell) for cell in column) for column in zip(*rows, strict=True)]
+    sides = ["---:" if right else "---" for right in figures]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, sides, *rows))
 
 
 def build(folder: Path) -> int:

@@ -1,5 +1,6 @@
 """Pages agree with what they describe: papers, findings, the dashboard's metrics, the notebook."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -70,26 +71,23 @@ def test_what_is_named_is_there():
             assert name in known[path], f"{key}, {entry['at']}: {test}"
 
 
-TEXT = (Path(__file__).parents[2] / "docs/research/evaluation.md").read_text(encoding="utf-8")
-
-
-def rows_of(number: int) -> dict[str, list[float]]:
-    """The figures of a section's first table, by mechanism."""
-    section = re.split(rf"^## {number}\. .*$", TEXT, flags=re.M)[1]
-    table = re.search(r"(?:^\|.*\n)+", section, re.M)
-    assert table is not None
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[0].splitlines()[2:]]
-    return {row[0]: [float(cell.replace(",", "")) for cell in row[1:]] for row in cells}
+def rows_of(name: str) -> list[list[str]]:
+    """The rows of a table of docs/research, without its head."""
+    with (DOCS / f"research/tables/{name}.csv").open(encoding="utf-8", newline="") as lines:
+        return list(csv.reader(lines))[1:]
 
 
 def test_the_page_lists_the_findings_that_are_checked():
-    listed = re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \|$", TEXT, re.M)
-    assert {(str(number), asked, found) for number, asked, found, _ in FINDINGS} <= set(listed)
+    listed = {tuple(row) for row in rows_of("findings")}
+    assert {(str(number), asked, found) for number, asked, found, _ in FINDINGS} <= listed
 
 
 @pytest.mark.parametrize(("section", "ours"), [(1, "OptStream ES"), (4, "OptStream ES, no optimisation")])
 def test_tables_say_what_the_findings_say(section, ours):
-    rows = rows_of(section)
+    rows = {
+        name: [float(one.replace(",", "")) for one in figures]
+        for name, *figures in rows_of(f"experiment-{section}")
+    }
     laplace = rows["Laplace"]
     assert [one < other for one, other in zip(rows[ours], laplace, strict=True)] == [False, False, True, True]
 
