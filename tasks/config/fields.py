@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, ge
 
 from annotated_types import Ge, Le, Predicate
 from cronsim import CronSim, CronSimError
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator
 from pydantic.fields import FieldInfo
 
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.privacy.exact import SIZES, NumberSizeError, exact
 from optstream.storage.store import Location, locate
+from tasks.config.pattern import RULE, path_pattern
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -83,6 +84,14 @@ def _day(value: object) -> date:
     return date.fromisoformat(value)
 
 
+def _path(text: str) -> str:
+    try:
+        path_pattern(text)
+    except ValueError as error:
+        raise RuleError(str(error)) from None
+    return text
+
+
 def _is_file_name(text: str) -> bool:
     """Whether it is a plain file name: nothing that could leave the folder it is looked up in."""
     return text == PurePosixPath(text).name and "\\" not in text and "\0" not in text
@@ -135,11 +144,16 @@ NAME = "1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digi
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z", description=NAME)]
 COLUMN = f"the name of a column, of 1 to {LONGEST_COLUMN} characters"
 Column = Annotated[str, Field(min_length=1, max_length=LONGEST_COLUMN, description=COLUMN)]
+STAMPS = f'{COLUMN}, or of those of date and time, ["date", "time"]'
+StampColumns = Annotated[
+    Column | Annotated[tuple[Column, Column], Field(strict=False)], Field(description=STAMPS)
+]
 Text = Annotated[str, Field(min_length=1)]
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
 Folder = Annotated[Text, Field(description=FOLDER)]
 STORE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
 FolderOrUrl = Annotated[Text, Field(description=STORE)]
+PathText = Annotated[str, AfterValidator(_path), Field(description=RULE)]
 CLOCK = 'a clock time such as "12:00", of the day after a day, or so long after an hour'
 ClockTime = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z", description=CLOCK)]
 Block = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*\z")]

@@ -40,15 +40,18 @@ from tasks.config.fields import (
     NodeName,
     NotNegative,
     Number,
+    PathText,
     Positive,
     PositiveShare,
     RuleError,
     Section,
     Share,
+    StampColumns,
     StepLength,
     Text,
     step_minutes,
 )
+from tasks.config.pattern import path_pattern
 
 Trees = tuple[AggregationTree, ...]
 """The tree of every day, by day; none where the hierarchy is not usable itself."""
@@ -564,6 +567,8 @@ def _margin(
 # [input]: how dumps are laid out, and from which day on.
 
 CHANGES = "[[input.changes]]"
+OF_FILES = ("path", "decimal")
+"""Keys that say how files are written."""
 DEFAULT_MARKER = "_SUCCESS"
 Bounds = tuple[Fraction, Fraction]
 
@@ -572,12 +577,13 @@ class Change(Section):
     """What changes in the dumps from a date on; keys that are not given keep their value."""
 
     valid_from: Day
-    timestamp: Column | None = None
+    timestamp: StampColumns | None = None
     value: Column | None = None
     customer: Column | None = None
     factor: Positive | None = None
     marker: FileName | None = None
     file_list: FileName | None = None
+    decimal: Literal[".", ","] | None = None
 
 
 class Input(Section):
@@ -589,8 +595,9 @@ class Input(Section):
     """
 
     folder: FolderOrUrl = "dumps"
+    path: PathText | None = None
     schema_: Literal["aggregated", "metered"] = Field(alias="schema")
-    timestamp: Column = "timestamp"
+    timestamp: StampColumns = "timestamp"
     value: Column
     customer: Column = "customer_id"
     region: Column | None = None
@@ -598,6 +605,7 @@ class Input(Section):
     factor: Positive = Field("1", validate_default=True)
     marker: FileName | None = None
     file_list: FileName | None = None
+    decimal: Literal[".", ","] = "."
     changes: Listed[Change] = Field(
         (), max_length=1000, description=f"a list of at most 1000 tables, each headed {CHANGES}"
     )
@@ -625,10 +633,26 @@ class Input(Section):
         return self.file_list or self.marker or DEFAULT_MARKER
 
     @property
+    def is_usual(self) -> bool:
+        """Whether files lie and are written as simulated dumps are."""
+        given = (getattr(self, key) != Input.model_fields[key].default for key in OF_FILES)
+        return not any(given) and isinstance(self.timestamp, str)
+
+    @property
+    def stamp_columns(self) -> tuple[str, ...]:
+        """The columns that say when a row's step is."""
+        return (self.timestamp,) if isinstance(self.timestamp, str) else self.timestamp
+
+    @property
+    def by_end(self) -> bool:
+        """Whether stamps are the ends of steps."""
+        return False
+
+    @property
     def columns(self) -> list[str]:
         """The columns that are read: a dump may hold others of any name."""
         customer = self.customer if self.schema_ == "metered" else None
-        known = self.timestamp, self.value, customer, self.region, self.margin
+        known = *self.stamp_columns, self.value, customer, self.region, self.margin
         return [column for column in known if column is not None]
 
     def in_column_units(self, bounds: Bounds, resolution: Fraction) -> tuple[Bounds, Fraction]:
@@ -661,6 +685,23 @@ def _layouts(source: Input) -> Iterator[str]:
     for named, of_layout in columns:
         if len(set(of_layout)) < len(of_layout):
             yield f"{named} must be different columns; got {of_layout}"
+
+
+@rule
+def _path(source: Input, stream: Stream) -> Iterator[str]:
+    if source.path is None:
+        return
+    pattern = path_pattern(source.path)
+    if pattern.has_region == (source.region is not None):
+        yield (
+            "input.path must hold {region}, or input.region name the files' column of regions"
+            if source.region is None
+            else "input.path must not hold {region}: input.region names the files' column of regions"
+        )
+    if pattern.has_hour and stream.period == "day":
+        yield 'input.path may hold {hour} for stream.period "hour" alone: write * in its place'
+    if pattern.has_hour and not pattern.is_of_one_day:
+        yield "input.path must hold {date:…} with the day before {hour}"
 
 
 @rule

@@ -54,6 +54,10 @@ FIRST: Mapping[str, str] = {
 """The keys that the first hashes held at any value. All others are part of it where they have no default: a
 key that comes keeps the hash of every configuration without it.
 """
+OF_FIRST_CHANGES = frozenset(
+    ["valid_from", "timestamp", "value", "customer", "factor", "marker", "file_list"]
+)
+"""The keys of an entry of [[input.changes]] that the first hashes held, also where left out."""
 ALWAYS: Mapping[str, Mapping[str, Any]] = {
     "privacy": {"calibration": "strict", "windows": "sliding"},
     "budget": {"stages": None},
@@ -447,6 +451,10 @@ class Settings(Section):
                 is_later = key in document[table] and key not in first.split() and not field.is_required()
                 if is_later and document[table][key] == to_jsonable_python(default):
                     del document[table][key]
+        for change in document["input"].get("changes", ()):
+            for key in change.keys() - {*OF_FIRST_CHANGES}:
+                if change[key] is None:
+                    del change[key]
         for table, keys in {**ALWAYS, "mechanism": self.mechanism.fixed}.items():
             if document[table] is not None:
                 document[table] |= keys

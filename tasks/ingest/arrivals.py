@@ -1,8 +1,8 @@
 """Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists.
 
 An entry whose name begins with "." or "_" is hidden, and ignored. Every other entry is a folder of the
-layout, a Parquet file of a day, or stops the day. The log of a table stops it too: only a reader of such logs
-knows which of the table's files still hold.
+layout, a file of a day, or stops the day. The log of a table stops it too: only a reader of such logs knows
+which of the table's files still hold.
 """
 
 import itertools
@@ -10,17 +10,19 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from optstream.errors import DumpError
-from optstream.storage.store import Location, StoreUrl, open_store
-from optstream.stream import partition_of, period_from_partition
+from optstream.storage.store import Location, StoreUrl, name_below, open_store
+from optstream.stream import Hour, partition_of, period_from_partition
 from optstream.stream.tree import some_of
 from tasks.config import Input, Settings
+from tasks.config.pattern import Fields, PathPattern, path_pattern
 from tasks.config.settings import DELIVERY
 
 # Contents of the input folder, local or in an object store. Only file lists are opened.
@@ -107,6 +109,30 @@ def place_of(part: str, day: date) -> str:
     return f"{top_of(part)}/{dated}" if part else dated
 
 
+def pattern_of(settings: Settings) -> PathPattern | None:
+    """Return the pattern of the files' paths; None where they have the usual layout."""
+    return None if settings.input.path is None else path_pattern(settings.input.path)
+
+
+def shown_place(settings: Settings, part: str, day: date) -> str:
+    """Return where the dump of a part and a day lies, as messages name it."""
+    pattern = pattern_of(settings)
+    return place_of(part, day) if pattern is None else pattern.shown(part, day)
+
+
+def name_of(settings: Settings, part: str, day: date, file: Location) -> str:
+    """Return what messages call a file of a part and a day."""
+    if settings.input.path is None:
+        return f"{place_of(part, day)}/{file.name}"
+    return name_below(file, settings.input_folder)
+
+
+def quoted_name_of(settings: Settings, part: str, day: date, file: Location) -> str:
+    """Return the same with the file's own name in quotes, and short."""
+    folder, slash, _ = name_of(settings, part, day, file).rpartition("/")
+    return f"{folder}{slash}{file.name!r:.80}"
+
+
 def leaves_of(settings: Settings, day: date, parts: tuple[str, ...]) -> tuple[str, ...]:
     """Return the leaves in these parts of a day's dump."""
     return settings.tree_of(day).leaves if EVERY in parts else parts
@@ -123,6 +149,10 @@ LISTED = re.compile(r"(?:([0-9a-fA-F]{64}) [ *])?(.+)")
 """A line of a file list: a name, perhaps after its SHA-256, as `sha256sum` writes them."""
 MOST_FILES = 10_000
 """Entries of one folder of a day."""
+LARGEST_FOLDER = 10**6
+"""Entries of one folder of many days."""
+ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".zip")
+"""Of the files of the usual layout."""
 MOST_SAID = 12
 """Messages about one day's dumps: of 10,000 leaves nobody reads more."""
 
@@ -159,13 +189,22 @@ class Arrival:
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
     """Return the days for which some region has a folder, whole or not; an unlistable one is empty."""
+    if pattern := pattern_of(settings):
+        found = {tuple(one.dated.items()) for one in _walk(settings, pattern)}
+        return frozenset(period for one in found for period in _periods_in(settings, pattern, dict(one)))
     return frozenset(_periods_of({name for _, names in _dated_names(settings) for name in names}))
 
 
-def dated_folders(settings: Settings) -> Iterator[tuple[date, Location]]:
-    """Yield the periods that a region has a folder of, each with it, region by region, rising."""
-    for top, names in _dated_names(settings):
-        yield from ((period, top / name) for period, name in _periods_of(names).items())
+def deliveries(settings: Settings) -> Iterator[tuple[date, Callable[[], Collection[str]]]]:
+    """Yield the periods that a region has files of, and a function that lists them and their markers."""
+    if pattern := pattern_of(settings):
+        for one in _walk(settings, pattern):
+            for period in _periods_in(settings, pattern, one.dated)[:1]:
+                yield period, partial(set, {*one.marks, one.found.location.name})
+    else:
+        for top, names in _dated_names(settings):
+            for period, name in _periods_of(names).items():
+                yield period, partial(entries_of, top / name, MOST_FILES)
 
 
 def _dated_names(settings: Settings) -> Iterator[tuple[Location, list[str]]]:
@@ -209,11 +248,17 @@ def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival 
     """Return the arrivals of each day, None if a store cannot list them; raises OSError."""
     top = settings.input_folder
     root = Path(os.path.realpath(top)) if isinstance(top, Path) else top
-    later = {f"{DELIVERY}{number}" for number in range(1, 1 + (settings.budget.revisions or 0))}
-    found = [name for name in names_in(top) if name not in later]
+    found = [name for name in names_in(top) if name not in _later(settings)]
+    if pattern := pattern_of(settings):
+        return _patterned(settings, pattern, days, root)
     regions = [name for name in found if name.startswith(PREFIX)]
     stray = next(_strays(settings, found, regions, days), None)
-    return {day: _arrival(settings, day, regions, stray, root) for day in days}
+    return {day: _usual_arrival(settings, day, regions, stray, root) for day in days}
+
+
+def _later(settings: Settings) -> set[str]:
+    """Return the folders of planned revisions, which are no part of the first delivery."""
+    return {f"{DELIVERY}{number}" for number in range(1, 1 + (settings.budget.revisions or 0))}
 
 
 def _strays(
@@ -292,22 +337,40 @@ def _table(log: str) -> str:
     )
 
 
-def _arrival(
+def _usual_arrival(
     settings: Settings, day: date, regions: Sequence[str], stray: str | None, root: Location
 ) -> Arrival | None:
-    within, parts = partition_of(day), parts_of(settings, day)
-    known = {top_of(part) for part in parts}
+    within, known = partition_of(day), {top_of(part) for part in parts_of(settings, day)}
     unknown = [name for name in regions if name not in known]
     try:
         delivered = [name for name in unknown if is_anything(settings.input_folder / name / within)]
     except OSError:
         return None
-    files, broken, waiting, layout = {}, {}, {}, settings.input_of(day)
+    layout = settings.input_of(day)
+
+    def files_of(part: str) -> dict[Found, str]:
+        place = place_of(part, day)
+        return _part_files(layout, settings.input_folder / place, place, root)
+
+    return _arrival(settings, day, delivered, stray, files_of)
+
+
+def _arrival(
+    settings: Settings,
+    day: date,
+    delivered: Sequence[str],
+    stray: str | None,
+    files_of: Callable[[str], Mapping[Found, str]],
+) -> Arrival:
+    """The files of a day. delivered: what there is of unknown regions. files_of: those of a part, with the
+    hashes that lists give. Raises what is wrong with them.
+    """
+    parts = parts_of(settings, day)
+    files, broken, waiting = {}, {}, {}
     absent, hashes, sizes = list[str](), dict[Location, str](), dict[tuple[str, Location], int]()
     for part in parts:
-        place = place_of(part, day)
         try:
-            found = _part_files(layout, settings.input_folder / place, place, root)
+            found = files_of(part)
             sizes |= {(part, file.location): file.size for file in found}
             files[part] = tuple(file.location for file in found)
             hashes |= {file.location: tag for file, tag in found.items() if tag}
@@ -317,13 +380,14 @@ def _arrival(
         except DumpError as error:
             broken[part] = str(error)
         except OSError:
+            place = shown_place(settings, part, day)
             broken[part] = f"the folder {place} cannot be looked into; fix its permissions"
-    broken |= _shared(files, day)
+    broken |= _shared(settings, files, day)
     files = {part: own for part, own in files.items() if part not in broken}
     if sum(sizes.values()) > LARGEST_DAY:
         (part, path), size = max(sizes.items(), key=lambda one: one[1])
         broken[part] = (
-            f"{place_of(part, day)}/{path.name!r:.80} has {size / 2**30:,.1f} of the day's "
+            f"{quoted_name_of(settings, part, day, path)} has {size / 2**30:,.1f} of the day's "
             f"{sum(sizes.values()) / 2**30:,.1f} GiB, which may have {LARGEST_DAY // 2**30} in all; look at "
             "where it came from, and deliver it again in fewer bytes"
         )
@@ -336,7 +400,7 @@ def _arrival(
     return Arrival(day, names, files, waiting, broken, tuple(absent), hashes)
 
 
-def _shared(files: Mapping[str, tuple[Location, ...]], day: date) -> dict[str, str]:
+def _shared(settings: Settings, files: Mapping[str, tuple[Location, ...]], day: date) -> dict[str, str]:
     """Return the leaves with a file that an earlier leaf has: its customers would count twice."""
     owners: dict[tuple[int, int], str] = {}
     shared = {}
@@ -350,8 +414,8 @@ def _shared(files: Mapping[str, tuple[Location, ...]], day: date) -> dict[str, s
                 continue
             owner = owners.setdefault((found.st_dev, found.st_ino), leaf)
             if owner != leaf:
-                place = f"{place_of(leaf, day)}/{path.name!r:.80}"
-                shared[leaf] = f"{place} is also a file of leaf {owner!r}; deliver each leaf's own readings"
+                name = quoted_name_of(settings, leaf, day, path)
+                shared[leaf] = f"{name} is also a file of leaf {owner!r}; deliver each leaf's own readings"
     return shared
 
 
@@ -369,9 +433,9 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
             f"{some_of(parts_of(settings, day))}; add it to [[hierarchy.changes]], or remove its dump"
         )
     if arrival.broken:
-        return DumpError(f"{day}: " + _once_each(arrival.broken, day))
+        return DumpError(f"{day}: " + _once_each(settings, arrival.broken, day))
     if arrival.waiting:
-        return LateDumpError(f"{day}: " + _once_each(arrival.waiting, day))
+        return LateDumpError(f"{day}: " + _once_each(settings, arrival.waiting, day))
     return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)), arrival.hashes)
 
 
@@ -397,35 +461,184 @@ def _part_files(layout: Input, folder: Location, place: str, root: Location) -> 
     if not present[announcement].is_file:
         raise DumpError(f"the {kind} {place}/{announcement} must be a file; replace it")
     names = sorted(name for name in present if name != announcement and not _is_hidden(name))
-    if other := [name for name in names if not name.endswith(".parquet")]:
+    if other := [name for name in names if not name.endswith(ENDINGS)]:
         raise DumpError(
-            f"{place}/{other[0]!r:.80} must end in .parquet; rename it if it is a whole Parquet file, else "
-            'move it away, or begin its name with "_", which hides it'
+            f"{place}/{other[0]!r:.80} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; rename "
+            "it if it is a whole file of that kind, else move it away, or begin its name with "
+            '"_", which hides it'
         )
     hashes = dict.fromkeys(names, "")
     if layout.file_list is not None:
         hashes |= _listed(layout.file_list, present[announcement], place, names)
     if not names:
-        raise DumpError(f"{place} is marked complete but holds no Parquet file")
-    unreadable = UNREADABLE_IN_A_STORE if isinstance(folder, StoreUrl) else frozenset()
-    for is_right, rule in (
-        (lambda name: present[name].is_file, "must be a file"),
-        (str.isprintable, "must have a name of printable characters; rename it"),
-        (unreadable.isdisjoint, "must have a name without ?#%*[]\\; rename it"),
-    ):
-        if odd := [name for name in names if not is_right(name)]:
-            raise DumpError(f"{place}/{odd[0]!r:.80} {rule}")
+        raise DumpError(f"{place} is marked complete but holds no Parquet or CSV file")
     within = isinstance(folder, Path) and not _leads_out(folder, root)
-    if away := [one for one in (announcement, *names) if present[one].leads_out_of(root, within=within)]:
-        raise DumpError(
-            f"{place}/{away[0]!r:.80} leads outside the input folder; deliver the file itself, "
-            "or make input.folder the link"
-        )
+    _check({f"{place}/{name!r:.80}": present[name] for name in (*names, announcement)}, root, within=within)
     return {present[name]: hashes[name] for name in names}
 
 
-def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> dict[str, str]:
-    """Return the SHA-256 that a list gives of each Parquet file of its folder, or ""."""
+def _check(files: Mapping[str, Found], root: Location, *, within: bool) -> None:
+    """Raise DumpError for the first of some files, by what messages call them, that cannot be read."""
+    in_a_store = isinstance(root, StoreUrl)
+    for is_right, rule in (
+        (lambda found: found.is_file, "must be a file"),
+        (
+            lambda found: found.location.name.isprintable(),
+            "must have a name of printable characters; rename it",
+        ),
+        (
+            lambda found: not in_a_store or UNREADABLE_IN_A_STORE.isdisjoint(found.location.name),
+            "must have a name without ?#%*[]\\; rename it",
+        ),
+        (
+            lambda found: not found.leads_out_of(root, within=within),
+            "leads outside the input folder; deliver the file itself, or make input.folder the link",
+        ),
+    ):
+        if odd := [name for name, found in files.items() if not is_right(found)]:
+            raise DumpError(f"{odd[0]} {rule}")
+
+
+# Files whose paths a pattern describes: folders are walked as far as the names fit wanted days.
+
+
+@dataclass(frozen=True)
+class _Match:
+    """A file that fits the pattern. marks: markers and lists in its folder or above. names: of its folder."""
+
+    found: Found
+    place: str
+    fields: Fields
+    marks: Mapping[str, Found]
+    names: Sequence[str]
+
+    @property
+    def region(self) -> str:
+        return self.fields.get("region", EVERY)
+
+    @property
+    def dated(self) -> Fields:
+        return _dated(self.fields)
+
+
+def _dated(fields: Fields) -> Fields:
+    return {key: value for key, value in sorted(fields.items()) if key != "region"}
+
+
+def _periods_in(settings: Settings, pattern: PathPattern, fields: Fields) -> Sequence[date]:
+    """Return the periods of a file; of one with many days those before today."""
+    days = pattern.days(fields)
+    if days is None:
+        return ()
+    if hour := fields.get("hour"):
+        return (Hour(days[0], int(hour[:2]), hour.endswith("B")),)
+    over = settings.local_day(datetime.now(UTC)) - timedelta(days=1)
+    return settings.calendar.periods(days[0], days[1] if pattern.is_of_one_day else min(days[1], over))
+
+
+def _walk(
+    settings: Settings,
+    pattern: PathPattern,
+    wanted: Collection[Fields] | None = None,
+    odd: list[tuple[str, Fields]] | None = None,
+) -> Iterator[_Match]:
+    """Yield the files of wanted dates, or all. odd: gets names that do not fit, with what folders say."""
+    markers, later = {layout.announcement for _, layout in settings.input.layouts}, _later(settings)
+    strays, last = [] if odd is None else odd, len(pattern.segments) - 1
+    known: dict[frozenset[str], set[frozenset[tuple[str, str]]]] = {}
+
+    def is_wanted(fields: Fields) -> bool:
+        dated = _dated(fields)
+        keys = frozenset(dated)
+        if wanted is not None and keys not in known:
+            known[keys] = {frozenset((key, one[key]) for key in keys if key in one) for one in wanted}
+        return wanted is None or frozenset(dated.items()) in known[keys]
+
+    def below(folder: Location, place: str, fields: Fields, marks: Mapping[str, Found]) -> Iterator[_Match]:
+        depth = place.count("/")
+        try:
+            entries = entries_of(folder, LARGEST_FOLDER)
+        except OSError:
+            strays.append(
+                (f"{place or 'the input folder'!r:.80} must be a folder that can be listed", fields)
+            )
+            return
+        if len(entries) > LARGEST_FOLDER:
+            strays.append((f"{place!r:.80} must hold at most {LARGEST_FOLDER:,} files", fields))
+            return
+        marks = {**marks, **{name: entries[name] for name in markers & entries.keys()}}
+        names = sorted(name for name in entries if name not in markers and not _is_hidden(name))
+        names = names if place else [name for name in names if name not in later]
+        for log in sorted(filter(TABLE_LOG.fullmatch, entries)):
+            strays.append((_table(f"{place}{log!r:.80}"), fields))
+        for name in names:
+            found = pattern.match(depth, name, fields)
+            is_dated = found is not None and pattern.directives <= found.keys()
+            if found is None or (is_dated and pattern.days(found) is None):
+                if depth == last or not pattern.is_literal(depth):
+                    strays.append(
+                        (f"{place}{name!r:.80} does not fit input.path, {pattern.text!r}; {_HIDE}", fields)
+                    )
+            elif is_wanted(found) and depth == last:
+                yield _Match(entries[name], f"{place}{name}", found, marks, names)
+            elif is_wanted(found):
+                yield from below(entries[name].location, f"{place}{name}/", found, marks)
+
+    yield from below(settings.input_folder, "", {}, {})
+
+
+_HIDE = 'correct it, move the file away, or begin its name with "_", which hides it'
+
+
+def _patterned(
+    settings: Settings, pattern: PathPattern, days: Sequence[date], root: Location
+) -> dict[date, Arrival | None]:
+    """Return the arrivals of each day by the pattern of the files' paths."""
+    wanted = {day: pattern.wanted(day, settings.calendar, settings.input_of(day).by_end) for day in days}
+    odd: list[tuple[str, Fields]] = [(_table(log), {}) for log in _tables_around(settings.input_folder)]
+    matches: defaultdict[tuple[tuple[str, str], ...], defaultdict[str, list[_Match]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for one in _walk(settings, pattern, [fields for own in wanted.values() for fields in own], odd):
+        matches[tuple(one.dated.items())][one.region].append(one)
+    hashes: dict[str, Mapping[str, str]] = {}
+
+    def files_of(part: str, day: date) -> dict[Found, str]:
+        layout, shown = settings.input_of(day), pattern.shown(part, day)
+        found = [matches[tuple(sorted(one.items()))][part] for one in wanted[day]]
+        if not any(found):
+            raise _AbsentDumpError(f"the dump {shown} is missing")
+        if not all(found):
+            raise LateDumpError(f"of the dump {shown} the files of one date are missing")
+        files = {}
+        for one in (match for own in found for match in own):
+            folder = one.place.rpartition("/")[0]
+            if layout.announcement not in one.marks:
+                kind = "marker" if layout.file_list is None else "file list"
+                raise LateDumpError(f"the {kind} {layout.announcement} of {one.place} is absent")
+            _check({f"{one.place!r:.200}": one.found}, root, within=False)
+            if layout.file_list is not None and folder not in hashes:
+                listed = one.marks[layout.file_list]
+                hashes[folder] = _listed(layout.file_list, listed, folder, one.names, ("",))
+            files[one.found] = hashes.get(folder, {}).get(one.found.location.name, "")
+        if len(files) > MOST_FILES:
+            raise DumpError(f"{shown} must be at most {MOST_FILES:,} files; merge them")
+        return files
+
+    arrivals: dict[date, Arrival | None] = {}
+    for day in days:
+        parts = set(parts_of(settings, day))
+        regions = {region for one in wanted[day] for region in matches[tuple(sorted(one.items()))]}
+        strays = (words for words, of in odd if any(_dated(of).items() <= one.items() for one in wanted[day]))
+        unknown = sorted(f"{PREFIX}{region}" for region in regions - parts)
+        arrivals[day] = _arrival(settings, day, unknown, next(strays, None), partial(files_of, day=day))
+    return arrivals
+
+
+def _listed(
+    file_list: str, found: Found, place: str, names: Sequence[str], endings: tuple[str, ...] = ENDINGS
+) -> dict[str, str]:
+    """Return the SHA-256 that a list gives of each file of its folder, or ""."""
     try:
         content = found.read(LARGEST_LIST)
         lines = content.decode("utf-8").splitlines()
@@ -440,8 +653,8 @@ def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> d
     if any(hashes.values()) and not all(hashes.values()):
         raise DumpError(f"the file list {place}/{file_list} must have the SHA-256 of every file, or of none")
     for name in listed:
-        if "/" in name or "\\" in name or "\0" in name or name[0] in "._" or not name.endswith(".parquet"):
-            raise DumpError(f"the file list {place}/{file_list} must hold plain names of Parquet files only")
+        if set(name) & {*"/\\\0"} or name[0] in "._" or not name.endswith(endings):
+            raise DumpError(f"the file list {place}/{file_list} must hold plain names of data files only")
     if len(set(listed)) < len(listed):
         raise DumpError(f"the file list {place}/{file_list} must name each file once")
     if absent := sorted(set(listed) - set(names)):
@@ -451,11 +664,11 @@ def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> d
     return hashes
 
 
-def _once_each(found: Mapping[str, str], day: date) -> str:
+def _once_each(settings: Settings, found: Mapping[str, str], day: date) -> str:
     """Join problems of dumps, by leaf: once where a whole delivery has one."""
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for part, message in found.items():
-        alike[message.replace(place_of(part, day), "")].append(part)
+        alike[message.replace(shown_place(settings, part, day), "")].append(part)
     return several(found[first] + likewise(others) for first, *others in alike.values())
 
 

@@ -1,6 +1,7 @@
 """A reading becomes an exact integer: absent, clamped to its bounds, rounded, by the type of its column."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +20,10 @@ LARGEST_DECIMAL = 10**MOST_DIGITS
 """Above the integer of any decimal, and within 128 bits."""
 KINDS = ("sound", "absent", "infinite", "out_of_bounds")
 """What a reading is found to be."""
+LONGEST_NUMBER, LARGEST_POWER = 1000, 400
+"""Characters of a number in a text, and the power of ten beyond which its size alone counts."""
+_NUMBER = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,9}))?")
+_INFINITE = re.compile(r"([+-]?)inf(inity)?", re.IGNORECASE)
 SOUND, ABSENT, INFINITE, OUT_OF_BOUNDS = range(len(KINDS))
 Bounds = tuple[Fraction, Fraction]
 
@@ -52,7 +57,9 @@ def kept_digits(scale: int, resolution: Fraction) -> int:
 
 
 @lru_cache(maxsize=64)
-def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fraction) -> Reading:
+def reading(
+    column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fraction, decimal: str = "."
+) -> Reading:
     """How a column of this type is read: clamped to the bounds, then rounded half up to the resolution.
 
     Rounding never decreases, so clamping the integers to the rounded bounds gives the same as clamping the
@@ -60,6 +67,8 @@ def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fractio
     """
     limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
     value = pl.col(column)
+    if dtype == pl.String:
+        return _texts(value, bounds, limits, resolution, decimal)
     if dtype not in FLOATS:
         return _integers(value, dtype, bounds, limits, resolution)
     value = value.cast(dtype)
@@ -74,6 +83,41 @@ def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fractio
         return pl.Series(values.name, np.where(np.isnan(raw), 0, units))
 
     return Reading(_each(value, count), kind.cast(pl.Int64))
+
+
+def _texts(value: pl.Expr, bounds: Bounds, limits: list[int], resolution: Fraction, decimal: str) -> Reading:
+    """Numbers as text, exactly as their digits say; a text that is no number is absent."""
+    top, bottom = resolution.as_integer_ratio()
+
+    def count_one(text: str | None) -> int:
+        """The units times the number of kinds, plus the kind."""
+        text = "" if text is None or len(text) > LONGEST_NUMBER else text
+        if decimal != ".":
+            text = text.replace(".", "_").replace(decimal, ".")
+        if infinite := _INFINITE.fullmatch(text):
+            return limits[infinite[1] != "-"] * len(KINDS) + INFINITE
+        if (found := _NUMBER.fullmatch(text)) is None:
+            return ABSENT
+        sign, whole, part, power = found.groups()
+        exponent = min(max(int(power or 0) - len(part), -2 * LONGEST_NUMBER), LARGEST_POWER)
+        number = int(f"{sign}{whole}{part}") * 10 ** max(exponent, 0)
+        scale = 10 ** max(-exponent, 0)
+        units = (2 * number * bottom + scale * top) // (2 * scale * top)
+        is_sound = bounds[0] * scale <= number <= bounds[1] * scale
+        kind = SOUND if is_sound else OUT_OF_BOUNDS
+        return int(min(max(units, limits[0]), limits[1])) * len(KINDS) + kind
+
+    def count(values: pl.Series) -> pl.Series:
+        texts = pl.DataFrame({"text": values.unique()}).with_columns(
+            counted=pl.col("text").map_elements(count_one, return_dtype=pl.Int64, skip_nulls=False)
+        )
+        given = pl.DataFrame({"text": values})
+        counted = given.join(texts, on="text", how="left", nulls_equal=True, maintain_order="left")["counted"]
+        return counted.alias(values.name)
+
+    counted = _each(value, count)
+    units = counted // len(KINDS)
+    return Reading(units, counted - units * len(KINDS))
 
 
 def _integers(

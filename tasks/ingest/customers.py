@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tasks.config import Settings
-from tasks.ingest.formats import SourceFile, scan_file
-from tasks.ingest.rows import KEY, ROW, customer_of, rows_of, step_of
+from tasks.ingest.inspect import SourceFile
+from tasks.ingest.rows import KEY, ROW, customer_of, rows_in, rows_of, step_of
 
 STEP_BITS = 16
 """The low bits of a key hold the step (a day has 1,500 at most), the others the start of the hash."""
@@ -73,7 +73,7 @@ def _keys(file: SourceFile) -> pl.LazyFrame:
     """For each row the hash of its customer and its step in one integer; null if it has not both."""
     step, customer = step_of(file), customer_of(file)
     key = _hash(customer) | step.cast(pl.UInt64, strict=False)
-    return scan_file(file.path).select(key=pl.when((step >= 0) & customer.is_not_null()).then(key))
+    return rows_in(file).select(key=pl.when((step >= 0) & customer.is_not_null()).then(key))
 
 
 def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> pl.DataFrame:
@@ -92,7 +92,7 @@ def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     """The rows without a customer, which do not count: a row for each cell that has any, as `dropped_of`."""
     found = [pl.DataFrame(schema=DROPPED)]
     for file in files:
-        rows = rows_of(file, settings, scan_file(file.path)).filter(pl.col("customer").is_null())
+        rows = rows_of(file, settings, rows_in(file)).filter(pl.col("customer").is_null())
         counted = rows.group_by(*KEY).agg(
             rule=pl.lit("no_customer"), rows=pl.len().cast(pl.Int64), units=pl.col("units").sum()
         )
@@ -102,7 +102,7 @@ def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
 
 def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:
     """Their rows of one file, with their amounts: nobody else's reading is counted again."""
-    numbered = scan_file(file.path).select(file.layout.columns).with_row_index(ROW)
+    numbered = rows_in(file).with_row_index(ROW)
     own = numbered.join(suspects, left_on=_hash(customer_of(file)), right_on="hash", how="semi")
     rows = rows_of(file, settings, own, numbered=True).filter(pl.col("step") >= 0)
     return rows.collect(engine="streaming")

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from data_contracts.metrics import LARGEST_SUM
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
-from tasks.ingest.arrivals import Dump, parts_of, place_of
+from tasks.ingest.arrivals import Dump, name_of, parts_of, pattern_of
 from tasks.ingest.clock import shifted_slots
 from tasks.ingest.customers import DROPPED, dropped_of, nobody_of, seen_of
-from tasks.ingest.formats import UNREADABLE, SourceFile, inspect, scan_file
-from tasks.ingest.rows import Places, cells_of, metrics_of, places_of, rows_of, with_days
+from tasks.ingest.formats import UNREADABLE
+from tasks.ingest.inspect import SourceFile, inspect
+from tasks.ingest.rows import Places, cells_of, metrics_of, places_of, rows_in, rows_of, with_days
 
 Units = NDArray[np.int64]
 """Raw sums of a day in units of the resolution, (n_leaves, n_steps)."""
@@ -69,7 +70,7 @@ def sound(files: Sequence[SourceFile]) -> list[SourceFile]:
 def can_be_read(file: SourceFile, settings: Settings) -> bool:
     """Whether the passes over readings and over customers can read this file by itself."""
     try:
-        rows_of(file, settings, scan_file(file.path)).select(pl.all().count()).collect(engine="streaming")
+        rows_of(file, settings, rows_in(file)).select(pl.all().count()).collect(engine="streaming")
         if settings.metered:
             dropped_of([file], seen_of([file]), settings)
     except UNREADABLE:
@@ -136,15 +137,15 @@ def read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool = Fals
 
 def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
     largest = max(map(abs, settings.privacy.bounds)) / settings.privacy.resolution + 1
-    files: list[SourceFile] = []
+    pattern, files = pattern_of(settings), list[SourceFile]()
+    is_partial = pattern is not None and not pattern.is_of_one_day
     for number, dump in enumerate(dumps):
         n_steps, layout = settings.calendar.n_steps(dump.day), settings.input_of(dump.day)
         parts, leaves = parts_of(settings, dump.day), settings.tree_of(dump.day).leaves
         for leaf, (part, paths) in enumerate(zip(parts, dump.files, strict=True)):
-            folder = place_of(part, dump.day)
             for path in paths:
-                name = f"{folder}/{path.name}"
-                file = SourceFile(len(files), number, leaf, path, name, n_steps, layout, leaves)
+                name = name_of(settings, part, dump.day, path)
+                file = SourceFile(len(files), number, leaf, path, name, n_steps, layout, leaves, is_partial)
                 files.append(inspect(file, dump.day, settings, dump.hashes.get(path, "")))
         if sum(file.rows for file in files if file.day == number) * largest > LARGEST_SUM:
             files[-1] = replace(files[-1], broken="too_many_rows")

@@ -1,13 +1,11 @@
 """How a file of a dump is reached: by its path, or in an object store by its URL."""
 
-import hashlib
 import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import IO, Any, NamedTuple
 
@@ -15,12 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from data_contracts.metrics import LIMITS
-from optstream.storage.parquet import claims_of
 from optstream.storage.store import Location, StoreUrl, open_store
-from tasks.config import Input, Settings
-from tasks.ingest.clamping import countable
-from tasks.ingest.clock import shifted_slots, start_of
 
 HASHED_AT_ONCE = 2**23
 """Bytes of one request while an object is read from end to end."""
@@ -31,6 +24,8 @@ WRITTEN = ("LastModified", "last_modified", "mtime", "updated", "created")
 LONGEST_HEADER = 64
 """Bytes that hold the first four numbers of a page's header."""
 _FOUR_NUMBERS = re.compile(rb"(?:\x15[\x80-\xff]*[\x00-\x7f]){4}", re.DOTALL)
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+"""Errors of polars on a malformed file; their texts can carry values, so none is kept."""
 Identity = tuple[object, ...] | None
 
 
@@ -127,110 +122,3 @@ def scan_file(file: Location) -> pl.LazyFrame:
     if isinstance(file, StoreUrl):
         source = open_store(file.parent).for_polars(file.name)
     return pl.scan_parquet(**source, glob=False, hive_partitioning=False, use_statistics=False)
-
-
-# What a Parquet file's footer must say before a row of it is read.
-
-UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
-"""Errors of polars on a malformed file; their texts can carry values, so none is kept."""
-PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-MOST_SHOWN = 10
-"""Columns of a file that messages name."""
-
-
-@dataclass(frozen=True)
-class SourceFile:
-    """One file of a chunk: where it stands, and the rule that it broke, if any.
-
-    day, leaf: indices; of a file with the rows of every leaf the first leaf's. start, length: of the day's
-    steps, in the timestamp column's own unit. value, customer: the columns' types. rows: as the footer
-    claims. doubled: slots that the wall clock shows twice. floats: columns that name customers or leaves by
-    floats. found: the columns of a file without the right ones, where they are few: many may be a
-    customer's each, and their names are nobody's to show.
-    """
-
-    number: int
-    day: int
-    leaf: int
-    path: Location
-    name: str
-    n_steps: int
-    layout: Input
-    leaves: tuple[str, ...] = ()
-    broken: str | None = None
-    start: int = 0
-    length: int = 1
-    value: Any = None
-    customer: Any = None
-    rows: int = 0
-    floats: frozenset[str] = frozenset()
-    fits_clock: bool = True
-    doubled: tuple[int, ...] = ()
-    found: tuple[str, ...] = ()
-
-
-def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> SourceFile:
-    """Read the footer and fill in the types, or the name of the rule that the file breaks. sha256: or ""."""
-    layout, metered, claims = file.layout, settings.metered, None
-    try:
-        if sha256:
-            with opened(file.path) as found:
-                if hashlib.file_digest(found, "sha256").hexdigest() != sha256:
-                    return replace(file, broken="other_hash")
-        if isinstance(file.path, StoreUrl):
-            with opened(file.path, cache_type="none") as stored:
-                claims = claims_of(stored)
-        else:
-            claims = claims_of(file.path)
-        if claims is None:
-            return replace(file, broken="unreadable")
-        if not claims.within(LIMITS):
-            return replace(file, broken="too_much")
-        schema = scan_file(file.path).collect_schema()
-    except UNREADABLE:
-        return replace(file, broken="unreadable")
-    named = tuple(schema) if len(schema) <= MOST_SHOWN else ()
-    of_leaf = [one for one in (layout.region, layout.margin) if one is not None]
-    if {layout.timestamp, layout.value, *of_leaf} - {*schema}:
-        return replace(file, broken="columns", found=named)
-    if (layout.customer in schema) != metered:
-        return replace(file, broken="other_schema", found=named)
-    stamp, value = schema[layout.timestamp], schema[layout.value]
-    customer = schema[layout.customer] if metered else None
-    by_zone = settings.calendar.day == "elapsed"
-    # where every row lacks a value, a writer gives the column no type: of metered input no row decides
-    if stamp == pl.Null and metered:
-        stamp = pl.Datetime("us", "UTC" if by_zone else None)
-    if value == pl.Null and metered:
-        value = pl.Float64()
-    if not isinstance(stamp, pl.Datetime):
-        return replace(file, broken="timestamp_type")
-    if not countable(value):
-        return replace(file, broken="value_type")
-    if customer is not None and not _names(customer, metered):
-        return replace(file, broken="customer_type")
-    if not all(_names(schema[one], metered) for one in of_leaf):
-        return replace(file, broken="region_type")
-    if not pages_are_whole(file.path, layout.columns):
-        return replace(file, broken="damaged_page")
-    zoned, unit = stamp.time_zone is not None, PER_SECOND[stamp.time_unit]
-    start = start_of(settings.calendar, day, zoned=zoned)
-    return replace(
-        file,
-        # do they name each step once where the clock changes?
-        fits_clock=zoned == by_zone,
-        doubled=() if by_zone else shifted_slots(settings.calendar, day)[1],
-        broken="clock" if start is None else None,
-        start=(start or 0) * unit,
-        length=settings.calendar.step_minutes * 60 * unit,
-        value=value,
-        customer=customer,
-        rows=0 if start is None else claims.rows,
-        floats=frozenset(one for one in layout.columns if schema[one].is_float()) - {layout.value},
-    )
-
-
-def _names(dtype: pl.DataType, metered: bool) -> bool:
-    """Whether a column of this type can name somebody or something."""
-    known = dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
-    return known or (metered and (dtype.is_float() or dtype == pl.Null))

@@ -13,12 +13,38 @@ from optstream.stream.lattice import BETWEEN
 from tasks.config import Settings
 from tasks.config.fields import LONGEST_COLUMN
 from tasks.ingest.clamping import KINDS, Reading, reading
-from tasks.ingest.formats import SourceFile, facts_of, scan_file
+from tasks.ingest.formats import facts_of, scan_file
+from tasks.ingest.inspect import SourceFile
+from tasks.ingest.text import microseconds_of, scan_text
 
 NO_STEP = {"outside_day": -1, "off_grid": -2, "no_timestamp": -3, "unknown_region": -4}
 """Why a row has no step: a rule of the raw contract, and the negative number in place of the step."""
-ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
-"""A name that no configured column can have."""
+ROW, STAMP = ("row of the file".ljust(LONGEST_COLUMN + 1, "."), "stamp".ljust(LONGEST_COLUMN + 1, "."))
+"""Names that no configured column can have."""
+
+
+def rows_in(file: SourceFile) -> pl.LazyFrame:
+    """The used columns of a file, with `STAMP` in place of the stamps. Of a file of several days the day's
+    rows, and of a text those with a reading or a step: other lines are its writer's notes.
+    """
+    source = scan_file(file.path) if file.text is None else scan_text(file.path, file.text)
+    kept = [one for one in file.layout.columns if one not in file.layout.stamp_columns]
+    rows = source.select(*kept, _stamp(file).alias(STAMP))
+    if file.is_partial:
+        rows = rows.filter((_time_step(file) != NO_STEP["outside_day"]).fill_null(True))
+    if file.text is not None:
+        rows = rows.filter(pl.col(file.layout.value).is_not_null() | (_time_step(file) >= 0))
+    return rows
+
+
+def _stamp(file: SourceFile) -> pl.Expr:
+    """The stamps as integers in their own unit."""
+    columns = file.layout.stamp_columns
+    if file.stamp != pl.String:
+        return pl.col(columns[0]).to_physical().cast(pl.Int64) + file.shift
+    texts = [pl.col(columns[0]).cast(pl.String).str.slice(0, None if len(columns) == 1 else 10)]
+    stamps = pl.concat_str(*texts, *(pl.col(one).cast(pl.String) for one in columns[1:]), separator=" ")
+    return microseconds_of(stamps, zoned=file.zoned) + file.shift
 
 
 def leaf_of(file: SourceFile) -> pl.Expr:
@@ -51,13 +77,18 @@ def _text(file: SourceFile, column: str) -> pl.Expr:
 
 def step_of(file: SourceFile) -> pl.Expr:
     """The step of each row, int64; negative: why it has none."""
-    stamp = pl.col(file.layout.timestamp).to_physical().cast(pl.Int64) - file.start
+    if file.layout.region is None:
+        return _time_step(file)
+    known = _named_leaf(file).is_not_null()
+    return pl.when(known).then(_time_step(file)).otherwise(NO_STEP["unknown_region"])
+
+
+def _time_step(file: SourceFile) -> pl.Expr:
+    """The step of each row by its stamp alone."""
+    stamp = pl.col(STAMP) - file.start
     step = stamp // file.length
-    known = pl.lit(True) if file.layout.region is None else _named_leaf(file).is_not_null()
     return (
-        pl.when(~known)
-        .then(NO_STEP["unknown_region"])
-        .when(stamp.is_null())
+        pl.when(stamp.is_null())
         .then(NO_STEP["no_timestamp"])
         .when((step < 0) | (step >= file.n_steps))
         .then(NO_STEP["outside_day"])
@@ -75,7 +106,7 @@ def customer_of(file: SourceFile) -> pl.Expr:
 def reading_of(file: SourceFile, settings: Settings) -> Reading:
     """How the file's readings are counted: in the column's own unit, which gives the stream's integers."""
     bounds, resolution = file.layout.in_column_units(settings.privacy.bounds, settings.privacy.resolution)
-    return reading(file.layout.value, file.value, bounds, resolution)
+    return reading(file.layout.value, file.value, bounds, resolution, file.layout.decimal)
 
 
 def rows_of(
@@ -142,7 +173,7 @@ def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
         place = pl.lit(number * n_leaves) + leaf_of(file).cast(pl.Int64)
         key = place * width + (step_of(file) + len(NO_STEP)) * len(KINDS) + found.kind
         rows, again = (
-            scan_file(file.path),
+            rows_in(file),
             pl.struct(leaf=leaf_of(file), step=step_of(file)).is_first_distinct(),
         )
         if not settings.metered and file.doubled:  # the first row of a slot that the wall clock shows twice

@@ -32,7 +32,7 @@ from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.config.fields import step_minutes
 from tasks.ingest import Dump, IngestedDay, Reader, discover
-from tasks.ingest.arrivals import parts_of, place_of
+from tasks.ingest.arrivals import parts_of, quoted_name_of
 from tasks.ingest.clock import foresee
 from tasks.ingest.days import Unsealed, read_days, sealed
 from tasks.ingest.formats import UNREADABLE, facts_of
@@ -227,7 +227,7 @@ def reading_apart() -> Iterator[Reader]:
         files = [(number, path) for number, own in enumerate(dumps[0].files) for path in own]
         for number, path in files if len(dumps) == 1 else ():
             only = tuple((path,) if one == number else () for one in range(len(parts)))
-            file = f"{place_of(parts[number], dumps[0].day)}/{path.name!r:.80}"
+            file = quoted_name_of(settings, parts[number], dumps[0].day, path)
             try:
                 ask(settings, [replace(dumps[0], files=only)], max(until - time.monotonic(), 0.0))
             except _DiedError:

@@ -15,7 +15,7 @@ from optstream.errors import ContractError
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest import IngestedDay
-from tasks.ingest.arrivals import likewise, parts_of, place_of, several
+from tasks.ingest.arrivals import likewise, parts_of, several, shown_place
 from tasks.trusted.judging import judge_by_users, keep
 from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW
 
@@ -130,9 +130,9 @@ def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
     if place and place.file:
         where = place.file
     elif broken.region in parts:
-        where = place_of(broken.region, day.day)
+        where = shown_place(settings, broken.region, day.day)
     else:
-        where = f"{place_of(parts[0], day.day)}, region {broken.region!r}"
+        where = f"{shown_place(settings, parts[0], day.day)}, region {broken.region!r}"
     of_all = settings.input.region is not None and place and place.file
     if of_all and broken.column not in ("file_fault", "unknown_region"):
         where += f", region {broken.region!r:.80}"

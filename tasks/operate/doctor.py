@@ -359,13 +359,13 @@ def _seeded(settings: Settings, ledger: Ledger) -> Lines:
 def markers(case: Case) -> Lines:
     """Markers that the supplier never sets: those days would wait without end."""
     layouts, delivered = case.settings.input.layouts, dict[date, bool]()
-    for day, folder in arrivals.dated_folders(case.settings):
+    for day, list_names in arrivals.deliveries(case.settings):
         names, layout = set[str](), case.settings.input_of(day)
         first = max(begins for begins, _ in layouts if begins <= day_of(day))
         if not delivered.get(first):
             with suppress(OSError):  # another check names it
-                names = set(arrivals.entries_of(folder, arrivals.MOST_FILES))
-        if any(name.endswith(".parquet") for name in names):
+                names = set(list_names())
+        if any(name[0] not in "._" for name in names - {layout.announcement}):
             delivered[first] = layout.announcement in names
     for first, layout in layouts:
         if delivered.get(first, True):

@@ -18,6 +18,7 @@ from optstream.errors import DumpError, ParameterError
 from optstream.storage.store import Location, StoreUrl
 from optstream.stream import Calendar
 from tasks.config import Input
+from tasks.config.schema import OF_FILES
 from tasks.ingest.arrivals import EVERY, place_of
 
 # What simulated load looks like: public means of the French regions, and a rough shape around them.
@@ -208,6 +209,11 @@ def simulate(
             "is a path, and copy them"
         )
     days = tuple(days)
+    if not all(layout_of(day).is_usual for day in days):
+        raise ParameterError(
+            "dumps are made up in the usual layout, as Parquet files: leave the keys of [input] out that "
+            f"describe another one, {', '.join(OF_FILES)}"
+        )
     for leaf in leaves:
         dump_folder(folder, leaf, days[0])  # a bad name is refused before anything is written
     done: list[bool] = []
@@ -238,7 +244,7 @@ def as_laid_out(
     if layout.factor != 1:
         own = [float(Fraction(str(value)) / layout.factor) for value in rows["value"]]
         rows = rows.with_columns(value=pl.Series(own, dtype=pl.Float64))
-    names = {"timestamp": layout.timestamp, "value": layout.value, "customer": layout.customer}
+    names = {"timestamp": layout.stamp_columns[0], "value": layout.value, "customer": layout.customer}
     if layout.margin is not None:
         of_row = [cells[leaf] for leaf in rows["region"]]
         rows = rows.with_columns(

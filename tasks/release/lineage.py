@@ -261,10 +261,13 @@ def lineage_event(run: Run, published: Staged, file: str) -> RunEvent:
     record = run.ledger.find(run.key(day, published.revision))
     draw = record_of_draw(settings, day, published.revision, record.measurements_hash if record else None)
     drawn_in = located(str((draw.stated() or {}).get(FOLDER, settings.input_folder)), settings.folder)
-    places = [drawn_in / place_of(part, day) for part in parts_of(settings, day)]
     hashes: dict[str, dict[str, str]] = {}
     for name, tag in draw.inputs().items():
-        hashes.setdefault(name.rpartition("/")[0], {})[name] = tag
+        hashes.setdefault(name.rpartition("/")[0] or ".", {})[name] = tag
+    names = (
+        [place_of(part, day) for part in parts_of(settings, day)] if settings.input.path is None else hashes
+    )
+    places = [drawn_in if name == "." else drawn_in / name for name in names]
 
     masked = column_lineage_dataset.Transformation(
         type="INDIRECT", subtype="AGGREGATION", description="sums with noise, fitted", masking=True

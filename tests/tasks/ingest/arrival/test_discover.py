@@ -60,7 +60,7 @@ def test_hidden_files_are_left_alone(stream):
 @pytest.mark.parametrize(
     "name",
     [
-        *("part-1.PARQUET", "part-1.Parquet", "part-1.parq", "part-1.pq", "000001_0", "part-1", "x.csv"),
+        *("part-1.PARQUET", "part-1.Parquet", "part-1.parq", "part-1.pq", "000001_0", "part-1", "x.csv.bz2"),
         *("x.parquet.tmp", "x.parquet.gz", "notes.txt", "deeper/part-1.parquet", "hour=05/part-0.parquet"),
     ],
 )
@@ -204,9 +204,10 @@ def test_a_list_may_give_the_hash_of_each_file(small):
 
 
 FIRST, OTHER = "region=84/date=2025-01-15", "region=11/date=2025-01-15"
-CSV = (
-    "2025-01-15: region=84/date=2025-01-15/'part-0.csv' must end in .parquet; rename it if it is a whole "
-    "Parquet file, else move it away, or begin its name with \"_\", which hides it (and so for '11')"
+XLS = (
+    "2025-01-15: region=84/date=2025-01-15/'part-0.xls' must end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz "
+    'or .zip; rename it if it is a whole file of that kind, else move it away, or begin its name with "_", '
+    "which hides it (and so for '11')"
 )
 
 
@@ -217,7 +218,7 @@ CSV = (
         (lambda a, b: (b / "_SUCCESS").unlink(), LateDumpError, f"marker _SUCCESS of {OTHER} is abs"),
         (lambda a, b: (a / "part-0.parquet").unlink(), DumpError, f"{FIRST} is marked complete but"),
         (lambda a, b: (a / "x.parquet").mkdir(), DumpError, f"{FIRST}/'x.parquet' must be a file"),
-        (lambda *both: [(one / "part-0.parquet").rename(one / "part-0.csv") for one in both], DumpError, CSV),
+        (lambda *both: [(one / "part-0.parquet").rename(one / "part-0.xls") for one in both], DumpError, XLS),
     ],
     ids=["no region", "no marker", "no file", "a folder in place of a file", "another format, reported once"],
 )  # fmt: skip
@@ -260,10 +261,10 @@ def test_an_unknown_region_concerns_its_own_days_only(stream):
         (
             "part-0.parquet\n../../region=11/x.parquet\n",
             DumpError,
-            "must hold plain names of Parquet files only",
+            "must hold plain names of data files only",
         ),
-        ("part-0.parquet\n/etc/x.parquet\n", DumpError, "must hold plain names of Parquet files only"),
-        ("part-0.parquet\n..\\x.parquet\n", DumpError, "must hold plain names of Parquet files only"),
+        ("part-0.parquet\n/etc/x.parquet\n", DumpError, "must hold plain names of data files only"),
+        ("part-0.parquet\n..\\x.parquet\n", DumpError, "must hold plain names of data files only"),
     ],
 )
 def test_a_file_list_is_law(small, listed, kind, message):

@@ -1,0 +1,146 @@
+"""Where the files of a dump lie below the input folder: `region={region}/date={date:%Y-%m-%d}/*.csv`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, timedelta
+from functools import lru_cache
+from unicodedata import normalize
+from urllib.parse import unquote
+
+from optstream.stream import Calendar, Hour, day_of
+from optstream.stream.calendar import days_from
+
+Fields = Mapping[str, str]
+"""What names say of a file: `region`, `hour`, and directives of dates such as `Y` and `m`."""
+DIRECTIVES = {"Y": "[0-9]{4}", "y": "[0-9]{2}", "m": "[0-9]{2}", "d": "[0-9]{2}", "j": "[0-9]{3}"}
+_PART = re.compile(r"\{(region|hour)\}|\{(date|utc):([^{}]+)\}|\*|[{}]")
+_DIRECTIVE = re.compile(r"%(.)")
+RULE = (
+    'a pattern of paths below input.folder such as "{region}/{date:%Y-%m-%d}.csv", with {region} unless '
+    "input.region names its column, {date:…} or {utc:…} with %Y, %y, %m, %d or %j, {hour} for hours, and *"
+)
+
+
+@dataclass(frozen=True)
+class PathPattern:
+    """Segments as expressions, with what their groups mean. in_utc: dates of names are UTC's days."""
+
+    text: str
+    segments: tuple[re.Pattern[str], ...]
+    groups: tuple[tuple[str, ...], ...]
+    in_utc: bool
+
+    @property
+    def directives(self) -> frozenset[str]:
+        """Those of dates."""
+        return frozenset(key for own in self.groups for key in own) & DIRECTIVES.keys()
+
+    @property
+    def has_region(self) -> bool:
+        return any("region" in own for own in self.groups)
+
+    @property
+    def has_hour(self) -> bool:
+        return any("hour" in own for own in self.groups)
+
+    @property
+    def is_of_one_day(self) -> bool:
+        """Whether a file holds one of the stream's days, or a part of one; else rows of others are usual."""
+        return not self.in_utc and ("d" in self.directives or "j" in self.directives)
+
+    def is_literal(self, depth: int) -> bool:
+        """Whether a folder of the pattern has one name alone: what lies next to it is nobody's."""
+        return not self.groups[depth] and ".*?" not in self.segments[depth].pattern
+
+    def match(self, depth: int, name: str, known: Fields) -> Fields | None:
+        """Return the fields with those that a name has at a depth; None if it does not fit."""
+        found = self.segments[depth].fullmatch(normalize("NFC", unquote(name)))
+        if found is None:
+            return None
+        fields = dict(known)
+        for key, value in zip(self.groups[depth], found.groups(), strict=True):
+            if fields.setdefault(key, value) != value:
+                return None
+        return fields
+
+    def wanted(self, period: date, calendar: Calendar, by_end: bool) -> tuple[Fields, ...]:
+        """Return what files say that hold rows of a period, as far as dates and hours go."""
+        hour = {"hour": period.clock[1:]} if self.has_hour and isinstance(period, Hour) else {}
+        if not self.in_utc:
+            return ({**self._dated(day_of(period)), **hour},)
+        begins, ends = (at(period).astimezone(UTC) for at in (calendar.begins_at, calendar.ends_at))
+        last = ends if by_end else ends - timedelta(microseconds=1)
+        dated = {tuple(self._dated(day).items()) for day in days_from(begins.date(), last.date())}
+        return tuple(map(dict, sorted(dated)))
+
+    def _dated(self, day: date) -> Fields:
+        return {key: day.strftime(f"%{key}").zfill(4 if key == "Y" else 2) for key in self.directives}
+
+    def days(self, fields: Fields) -> tuple[date, date] | None:
+        """Return the first and the last day of a file; None where its names are no date."""
+        year = int(fields["Y"]) if "Y" in fields else 2000 + int(fields["y"])
+        try:
+            if "j" in fields:
+                first = date(year, 1, 1) + timedelta(days=int(fields["j"]) - 1)
+                return (first, first) if first.year == year else None
+            first = date(year, int(fields.get("m", 1)), int(fields.get("d", 1)))
+            if "d" in fields:
+                return first, first
+            month = first.month if "m" in fields else 12
+            return first, date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
+        except (ValueError, OverflowError):
+            return None
+
+    def shown(self, part: str, period: date) -> str:
+        """Return the path of a period's dump, as messages name it."""
+        hour = period.clock[1:] if isinstance(period, Hour) else ""
+        known = {"region": part or "*", "hour": hour}
+        return _PART.sub(
+            lambda found: known[found[1]] if found[1] else period.strftime(found[3]) if found[2] else "*",
+            self.text,
+        )
+
+
+@lru_cache(maxsize=64)
+def path_pattern(text: str) -> PathPattern:
+    """Return the pattern of a text; raises ValueError with the rule that it breaks."""
+    segments, groups, kinds = [], [], set[str]()
+    for segment in text.split("/"):
+        if segment in ("", ".", "..") or "\\" in segment or not segment.isprintable():
+            raise ValueError("and it must name folders and a file below input.folder")
+        own: list[str] = []
+        segments.append(re.compile("".join(_expressions(segment, own, kinds))))
+        groups.append(tuple(own))
+    found = PathPattern(text, tuple(segments), tuple(groups), "utc" in kinds)
+    keys, dated = found.directives, {"date", "utc"} & kinds
+    if len(dated) != 1 or not keys & {"Y", "y"} or ("d" in keys and "m" not in keys):
+        raise ValueError("and it must have the year of a date, and the month where it has the day")
+    return found
+
+
+def _expressions(segment: str, groups: list[str], kinds: set[str]) -> Iterator[str]:
+    """Yield the expressions of a segment's parts, and note what their groups mean."""
+    place = 0
+    for part in _PART.finditer(segment):
+        yield re.escape(normalize("NFC", segment[place : part.start()]))
+        place = part.end()
+        if part[0] in "{}":
+            raise ValueError("and it has a brace that is none of these")
+        if part[1]:
+            groups.append(part[1])
+            yield "(.+?)" if part[1] == "region" else "([01][0-9]B?|2[0-3]B?)"
+        elif part[2]:
+            kinds.add(part[2])
+            start = 0
+            for directive in _DIRECTIVE.finditer(part[3]):
+                if directive[1] not in DIRECTIVES:
+                    raise ValueError(f"and %{directive[1]} is none of its parts of a date")
+                yield re.escape(part[3][start : directive.start()])
+                groups.append(directive[1])
+                yield f"({DIRECTIVES[directive[1]]})"
+                start = directive.end()
+            yield re.escape(part[3][start:])
+        else:
+            yield ".*?"
+    yield re.escape(normalize("NFC", segment[place:]))

@@ -1,0 +1,177 @@
+"""What a file says before a row of it is read: a Parquet file's footer, a text's header."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from data_contracts.metrics import LIMITS
+from optstream.storage.parquet import claims_of
+from optstream.storage.store import Location, StoreUrl
+from tasks.config import Input, Settings
+from tasks.ingest.clamping import countable
+from tasks.ingest.clock import shifted_slots, start_of
+from tasks.ingest.formats import UNREADABLE, opened, pages_are_whole, scan_file
+from tasks.ingest.text import STAMP, TextForm, form_of, scan_text
+
+PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+TEXTS_OF_TIME = (pl.String, pl.Date, pl.Datetime, pl.Time)
+"""Types of columns of date and time that are apart."""
+MOST_SHOWN = 10
+"""Columns of a file that messages name."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a chunk: where it stands, and the rule that it broke, if any.
+
+    day, leaf: indices; of a file with the rows of every leaf the first leaf's. is_partial: whether rows of
+    other days are usual. text: the form of a text file. stamp: the type of the stamps, a text that is to be
+    parsed included; zoned: whether they are instants. start, length: of the day's steps as the file has them,
+    in the stamps' own unit; shift is what is added to a stamp. doubled: slots that the wall clock shows twice. clock: the start of each step where they are
+    uneven. value, customer: the columns' types. rows: as the footer claims, or a text's lines. floats:
+    columns that name customers or leaves by floats. found: the columns of a file without the right ones,
+    where they are few: many may be a customer's each, and their names are nobody's to show.
+    """
+
+    number: int
+    day: int
+    leaf: int
+    path: Location
+    name: str
+    n_steps: int
+    layout: Input
+    leaves: tuple[str, ...] = ()
+    is_partial: bool = False
+    broken: str | None = None
+    text: TextForm | None = None
+    stamp: Any = None
+    zoned: bool = False
+    start: int = 0
+    length: int = 1
+    shift: int = 0
+    clock: tuple[int, ...] = ()
+    value: Any = None
+    customer: Any = None
+    rows: int = 0
+    floats: frozenset[str] = frozenset()
+    fits_clock: bool = True
+    doubled: tuple[int, ...] = ()
+    found: tuple[str, ...] = ()
+
+
+def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> SourceFile:
+    """Read the footer or header and fill in the types, or the rule that the file breaks. sha256: or ""."""
+    layout, metered = file.layout, settings.metered
+    try:
+        if sha256:
+            with opened(file.path) as found:
+                if hashlib.file_digest(found, "sha256").hexdigest() != sha256:
+                    return replace(file, broken="other_hash")
+        if not file.path.name.endswith(".parquet") and not _is_parquet(file.path):
+            file, schema = _text_schema(file)
+        else:
+            file, schema = _parquet_schema(file)
+        if file.broken:
+            return file
+        named = tuple(schema) if len(schema) <= MOST_SHOWN else ()
+        of_leaf = [one for one in (layout.region, layout.margin) if one is not None]
+        if {*layout.stamp_columns, layout.value, *of_leaf} - {*schema}:
+            return replace(file, broken="columns", found=file.found or named)
+        if (layout.customer in schema) != metered:
+            return replace(file, broken="other_schema", found=named)
+        value = schema[layout.value]
+        customer = schema[layout.customer] if metered else None
+        # where every row lacks a value, a writer gives the column no type: of metered input no row decides
+        if value == pl.Null and metered:
+            value = pl.Float64()
+        if not (countable(value) or file.text):
+            return replace(file, broken="value_type")
+        if customer is not None and not _names(customer, metered):
+            return replace(file, broken="customer_type")
+        if not all(_names(schema[one], metered) for one in of_leaf):
+            return replace(file, broken="region_type")
+        floats = frozenset(one for one in layout.columns if schema[one].is_float()) - {layout.value}
+        file = replace(file, value=value, customer=customer, floats=floats)
+        if not (file.text or pages_are_whole(file.path, layout.columns)):
+            return replace(file, broken="damaged_page")
+        return _with_clock(file, schema, day, settings)
+    except UNREADABLE:
+        return replace(file, broken="unreadable")
+
+
+def _is_parquet(file: Location) -> bool:
+    with opened(file) as found:
+        return bool(found.read(4) == b"PAR1")
+
+
+def _parquet_schema(file: SourceFile) -> tuple[SourceFile, dict[str, Any]]:
+    if isinstance(file.path, StoreUrl):
+        with opened(file.path, cache_type="none") as stored:
+            claims = claims_of(stored)
+    else:
+        claims = claims_of(file.path)
+    if claims is None or not claims.within(LIMITS):
+        return replace(file, broken="unreadable" if claims is None else "too_much"), {}
+    return replace(file, rows=claims.rows), dict(scan_file(file.path).collect_schema())
+
+
+def _text_schema(file: SourceFile) -> tuple[SourceFile, dict[str, Any]]:
+    columns = file.layout.columns
+    form = form_of(file.path, columns)
+    if not isinstance(form, TextForm):
+        return replace(file, found=form[: MOST_SHOWN + 1]), dict.fromkeys(form[:MOST_SHOWN])
+    rows = scan_text(file.path, form).select(pl.len()).collect(engine="streaming").item()
+    broken = "too_much" if rows > LIMITS.rows else None
+    return replace(file, text=form, rows=rows, broken=broken), dict.fromkeys(form.names, pl.String())
+
+
+def _is_zoned(file: SourceFile) -> bool:
+    """Whether the first stamp of a text has an offset: then the others need one too."""
+    assert file.text is not None
+    texts = pl.concat_str(file.layout.stamp_columns, separator=" ")
+    known = scan_text(file.path, file.text).select(
+        texts.str.extract_groups(STAMP).struct.field("date", "offset")
+    )
+    first = known.filter(pl.col("date").is_not_null()).head(1).collect(engine="streaming")
+    return first["offset"].null_count() < first.height
+
+
+def _names(dtype: pl.DataType, metered: bool) -> bool:
+    """Whether a column of this type can name somebody or something."""
+    known = dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
+    return known or (metered and (dtype.is_float() or dtype == pl.Null))
+
+
+def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings: Settings) -> SourceFile:
+    """Fill in what stamps are, and where the day's steps begin on their clock."""
+    calendar, layout = settings.calendar, file.layout
+    by_zone, (first, *rest) = calendar.day == "elapsed", layout.stamp_columns
+    stamp, unit = schema[first], PER_SECOND["us"]
+    if stamp == pl.Null and settings.metered:
+        stamp = pl.Datetime("us", "UTC" if by_zone else None)
+    if file.text or rest:
+        if not all(schema[one] in TEXTS_OF_TIME for one in layout.stamp_columns):
+            return replace(file, broken="timestamp_type")
+        stamp = pl.String()
+        zoned = _is_zoned(file) if file.text else False
+    elif isinstance(stamp, pl.Datetime):
+        zoned, unit = stamp.time_zone is not None, PER_SECOND[stamp.time_unit]
+    else:
+        return replace(file, broken="timestamp_type")
+    start = start_of(calendar, day, zoned=zoned)
+    return replace(
+        file,
+        stamp=stamp,
+        zoned=zoned,
+        # do they name each step once where the clock changes?
+        fits_clock=zoned == by_zone,
+        doubled=() if by_zone else shifted_slots(calendar, day)[1],
+        broken="clock" if start is None else None,
+        start=(start or 0) * unit,
+        length=calendar.step_minutes * 60 * unit,
+        rows=0 if start is None else file.rows,
+    )

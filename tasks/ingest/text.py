@@ -1,0 +1,177 @@
+"""Text files as rows: lines are cut one by one, so that no line changes what another one says.
+
+A field may be quoted, within its line. Separator and header are found from the columns' names; what stands
+above the header is skipped.
+"""
+
+import codecs
+import csv
+import gzip
+import io
+import sys
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from optstream.storage.store import Location, StoreUrl
+from tasks.ingest.formats import opened
+
+SEPARATORS = ",;\t|"
+LOOKED_AT = 2**16
+"""Bytes in which the header is looked for."""
+HIGHEST_HEADER = 50
+"""Lines above which it stands."""
+STAMP = (
+    r"^(?<date>[0-9]{4}-?[0-9]{2}-?[0-9]{2})(?:(?:T| +)(?<hours>[0-9]{1,2}):?(?<minutes>[0-9]{2})"
+    r"(?::?(?<seconds>[0-9]{2})(?:[.,](?<part>[0-9]{1,9}))?)?)?"
+    r" ?(?<offset>[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)?$"
+)
+"""A stamp by ISO 8601, which may end in an offset from UTC."""
+DAY, MICROSECOND = 86_400, 10**6
+LINE, NO_SIGN = "line", "\x01"
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+csv.field_size_limit(sys.maxsize)  # a long field is its own line's fault
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """What a text file's header says. names: its columns; places: the positions of those that are used.
+    skipped: lines up to the header. is_utf8: whether it can be read as it lies, perhaps by gzip.
+    """
+
+    separator: str
+    names: tuple[str, ...]
+    places: tuple[tuple[str, int], ...]
+    skipped: int
+    is_utf8: bool
+
+    def reading(self, columns: Sequence[str]) -> "TextForm":
+        """Return the form by which these columns alone are read."""
+        return replace(self, places=tuple((one, self.names.index(one)) for one in columns))
+
+
+def form_of(file: Location, columns: Sequence[str]) -> TextForm | tuple[str, ...]:
+    """Return the form of a text file, or the columns that it has in place of these. Raises OSError."""
+    text, is_utf8 = _beginning(file)
+    lines = text.splitlines()[:HIGHEST_HEADER]
+    rows = [(number, sign, _cut(line, sign)) for number, line in enumerate(lines, 1) for sign in SEPARATORS]
+    for number, sign, names in rows:
+        if set(columns) <= set(names):
+            places = tuple((one, names.index(one)) for one in columns)
+            return TextForm(sign, tuple(names), places, number, is_utf8)
+    return max((tuple(names) for _, _, names in rows), key=len, default=())
+
+
+def header_of(file: Location) -> TextForm:
+    """Return the form of a text file whose columns are not known: the first row of as many as the next."""
+    text, is_utf8 = _beginning(file)
+    for number, (line, after) in enumerate(pairwise(text.splitlines()[:HIGHEST_HEADER]), 1):
+        sign = max(SEPARATORS, key=lambda one: len(_cut(line, one)))
+        names = _cut(line, sign)
+        if len(names) > 1 and all(names) and len(names) == len(_cut(after, sign)):
+            return TextForm(sign, tuple(names), (), number, is_utf8)
+    raise OSError("no header")
+
+
+def _cut(line: str, separator: str) -> list[str]:
+    return [name.strip() for name in next(csv.reader([line.strip("\r")], delimiter=separator), [])]
+
+
+def _beginning(file: Location) -> tuple[str, bool]:
+    with opened(file) as found:
+        head = found.read(LOOKED_AT)
+        if head.startswith(ZIP):
+            return _decoded(_content(file)[:LOOKED_AT])[0], False
+        if head.startswith(GZIP):
+            found.seek(0)
+            with gzip.open(found) as unpacked:
+                head = unpacked.read(LOOKED_AT)
+    text, encoding = _decoded(head)
+    return text, encoding.startswith("utf-8") and not isinstance(file, StoreUrl)
+
+
+def _decoded(content: bytes) -> tuple[str, str]:
+    """Return the text, and the encoding: UTF-16 by its mark, UTF-8, or else Windows' of western Europe."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", "replace"), "utf-16"
+    content = content.removeprefix(codecs.BOM_UTF8)
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(content), "utf-8"
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace"), "cp1252"
+
+
+def _content(file: Location) -> bytes:
+    """Return the bytes of a file, of an archive those of its one member; OSError where it has not one."""
+    with opened(file) as found:
+        content: bytes = found.read() if isinstance(file, StoreUrl) else found.readall()
+    if content.startswith(GZIP):
+        return gzip.decompress(content)
+    if not content.startswith(ZIP):
+        return content
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            (member,) = [one for one in archive.infolist() if not one.is_dir()]
+            return archive.read(member)
+    except (zipfile.BadZipFile, ValueError, RuntimeError, NotImplementedError) as error:
+        raise OSError("no archive of one file") from error
+
+
+def scan_text(file: Location, form: TextForm) -> pl.LazyFrame:
+    """Return the used columns as text without spaces around it, null where it is empty."""
+    source: Any = file if form.is_utf8 else _decoded(_content(file))[0].encode()
+    lines = pl.scan_csv(
+        source,
+        separator=NO_SIGN,
+        quote_char=None,
+        has_header=False,
+        schema={LINE: pl.String},
+        skip_lines=form.skipped,
+        truncate_ragged_lines=True,
+        encoding="utf8-lossy",
+        glob=False,
+        raise_if_empty=False,
+    ).filter(pl.col(LINE).is_not_null())
+    kind = pl.Struct(dict.fromkeys((name for name, _ in form.places), pl.String))
+
+    def cut(lines: pl.Series) -> pl.Series:
+        fields = lines.str.split(form.separator)
+        found = {name: fields.list.get(place, null_on_oob=True) for name, place in form.places}
+        quoted = lines.str.contains('"', literal=True).arg_true()
+        if len(quoted):
+            rows = [_cut(line, form.separator) for line in lines.gather(quoted)]
+            for name, place in form.places:
+                own = [row[place] if place < len(row) else None for row in rows]
+                found[name] = found[name].scatter(quoted, pl.Series(own, dtype=pl.String))
+        stripped = pl.DataFrame(found).with_columns(pl.all().str.strip_chars())
+        return stripped.with_columns(pl.when(pl.all() != "").then(pl.all())).to_struct(lines.name)
+
+    return lines.select(pl.col(LINE).map_batches(cut, return_dtype=kind, is_elementwise=True)).unnest(LINE)
+
+
+def microseconds_of(stamps: pl.Expr, *, zoned: bool) -> pl.Expr:
+    """Return the microseconds from the epoch to stamps, which have an offset or, if not zoned, none.
+
+    Null for others, and for times that no clock shows; "24:00" is the next day's start.
+    """
+    parts = stamps.str.extract_groups(STAMP)
+
+    def number(name: str) -> pl.Expr:
+        return parts.struct.field(name).cast(pl.Int64, strict=False).fill_null(0)
+
+    date = parts.struct.field("date").str.replace_all("-", "", literal=True)
+    days = date.str.to_date("%Y%m%d", strict=False).cast(pl.Int32).cast(pl.Int64)
+    hours, minutes, seconds = number("hours"), number("minutes"), number("seconds")
+    part = parts.struct.field("part").str.pad_end(9, "0").cast(pl.Int64, strict=False).fill_null(0) // 1000
+    offset = parts.struct.field("offset")
+    sign = pl.when(offset.str.starts_with("-")).then(-1).otherwise(1)
+    away = offset.str.replace_all(r"[^0-9]", "").str.pad_end(4, "0").cast(pl.Int64, strict=False).fill_null(0)
+    since = (hours * 60 + minutes - sign * (away // 100 * 60 + away % 100)) * 60 + seconds
+    last = (hours == 24) & (minutes == 0) & (seconds == 0) & (part == 0)
+    is_time = ((hours < 24) | last) & (minutes < 60) & (seconds < 60)
+    whole = (days * DAY + since) * MICROSECOND + part
+    return pl.when(is_time & (offset.is_not_null() == zoned)).then(whole)

@@ -1,0 +1,180 @@
+"""Files whose paths a pattern of the configuration describes."""
+
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from optstream.errors import ConfigurationError, DumpError
+from tasks.ingest import LateDumpError, days_with_dumps, discover
+from tests.tasks.conftest import DAY
+
+pytestmark = pytest.mark.slow
+NEXT = DAY + timedelta(days=1)
+
+
+def text_of(stream, day, regions=("84",), value="1.5", last=None):
+    """The rows of some days, of regions in a column `zone` where there are several."""
+    with_zone, rows = len(regions) > 1, []
+    last = last or day
+    while day <= last:
+        for region in regions:
+            for at in stream.settings.calendar.utc_times(day):
+                own = [f"{at:%Y-%m-%dT%H:%MZ}", value, *([region] if with_zone else [])]
+                rows.append(",".join(own))
+        day += timedelta(days=1)
+    return "\n".join(["timestamp,load" + ",zone" * with_zone, *rows])
+
+
+def put(stream, place, text, marker="_SUCCESS"):
+    file = stream.settings.input_folder / place
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    if marker:
+        (stream.settings.input_folder / marker).touch()
+    return file
+
+
+PATTERNS = {
+    "{region}/{date:%Y-%m-%d}.csv": "{r}/2025-01-15.csv",
+    "date={date:%Y-%m-%d}/region={region}/*": "date=2025-01-15/region={r}/part-0.csv",
+    "year={date:%Y}/month={date:%m}/day={date:%d}/{region}.csv": "year=2025/month=01/day=15/{r}.csv",
+    "load_{region}_{date:%Y%m%d}.csv": "load_{r}_20250115.csv",
+    "{date:%Y}/{date:%j}-{region}.csv": "2025/015-{r}.csv",
+    "a folder/{date:%Y-%m}/{region}.csv": "a folder/2025-01/{r}.csv",
+    "{date:%Y}_{region}.csv": "2025_{r}.csv",
+    "{utc:%Y-%m-%d}/{region}.csv": None,
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_files_are_found_and_read_by_their_pattern(small, pattern):
+    stream = small(marker=f"path = '{pattern}'")
+    for region in ("84", "11"):
+        if (place := PATTERNS[pattern]) is not None:
+            last = DAY if "%d" in pattern or "%j" in pattern else NEXT
+            put(stream, place.format(r=region), text_of(stream, DAY, last=last))
+        else:  # a day of UTC holds the last hour of one local day and most of the next
+            text = text_of(stream, DAY - timedelta(days=1), last=NEXT).splitlines()
+            for name in ("2025-01-14", "2025-01-15"):
+                own = [one for one in text if one.startswith(("time", name))]
+                put(stream, f"{name}/{region}.csv", "\n".join(own))
+    (judged,) = stream.judge()
+    assert judged.error is None
+    assert (stream.units() == 1500).all()
+    assert DAY in days_with_dumps(stream.settings)
+    far = date(2031, 1, 1)
+    assert isinstance(discover(stream.settings, [far])[far], LateDumpError)
+
+
+def test_one_file_a_month_with_a_column_of_regions(small):
+    stream = small(marker="path = '{date:%Y-%m}.csv'\nregion = 'zone'")
+    last = date(2025, 1, 31)
+    put(stream, "2025-01.csv", text_of(stream, date(2025, 1, 1), ("84", "11"), last=last))
+    days = [date(2025, 1, 1), DAY, last]
+    assert [one.error for one in stream.judge(*days)] == [None] * 3
+    assert len(days_with_dumps(stream.settings)) == 31
+    put(stream, "2025-01.csv", text_of(stream, date(2025, 1, 2), ("84", "11", "99"), last=DAY))
+    first, second = stream.judge(date(2025, 1, 1), DAY)
+    assert "must hold at least one row" in str(first.error)
+    assert "must be a leaf of the hierarchy" in str(second.error)
+
+
+def test_a_year_that_goes_on_has_no_days_to_come(small):
+    stream = small(marker="path = '{region}_{date:%Y}.csv'")
+    year = datetime.now().year
+    put(stream, f"84_{year}.csv", "timestamp,load\n")
+    assert max(days_with_dumps(stream.settings), default=date.min) < datetime.now().date()
+
+
+def test_names_of_regions_may_be_percent_encoded(small, tmp_path):
+    stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'")
+    for place in ("%38%34/2025-01-15.csv", "11/2025%2D01%2D15.csv"):
+        put(stream, place, text_of(stream, DAY))
+    assert stream.judge()[0].error is None
+
+
+@pytest.mark.parametrize("marker", ["top", "one folder", "no folder"])
+def test_the_marker_may_lie_in_any_folder_above(small, marker):
+    stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'")
+    for region in ("84", "11"):
+        put(stream, f"{region}/2025-01-15.csv", text_of(stream, DAY), marker="")
+    top = stream.settings.input_folder
+    if marker != "no folder":
+        (top / ("_SUCCESS" if marker == "top" else "84/_SUCCESS")).touch()
+    found = discover(stream.settings, [DAY])[DAY]
+    if marker == "top":
+        assert [len(own) for own in found.files] == [1, 1]
+    else:
+        assert isinstance(found, LateDumpError)
+        first = "11" if marker == "one folder" else "84"
+        assert f"the marker _SUCCESS of {first}/2025-01-15.csv is absent" in str(found)
+
+
+def test_a_file_list_counts_in_its_own_folder(small):
+    stream = small(marker="path = '{date:%Y-%m-%d}/{region}.csv'\nfile_list = '_FILES'")
+    for region in ("84", "11"):
+        put(stream, f"2025-01-15/{region}.csv", text_of(stream, DAY), marker="2025-01-15/_FILES")
+    folder = stream.settings.input_folder / "2025-01-15"
+    (folder / "_FILES").write_text("84.csv\n")
+    assert "'11.csv' is not in the file list" in str(discover(stream.settings, [DAY])[DAY])
+    (folder / "_FILES").write_text("84.csv\n11.csv\n")
+    assert stream.judge()[0].error is None
+
+
+@pytest.mark.parametrize(
+    ("place", "stops", "message"),
+    [
+        ("notes.csv", {DAY, NEXT}, "'notes.csv' does not fit input.path"),
+        ("2025-01-15/84.xls", {DAY}, "2025-01-15/'84.xls' does not fit input.path"),
+        ("2025-01-16/85.csv", {NEXT}, "is not a leaf of the hierarchy"),
+        ("2025-01-15/_delta_log/0.json", {DAY}, "is the log of a table"),
+        ("2025-13-15/84.csv", {DAY, NEXT}, "'2025-13-15' does not fit"),
+        (".hidden/84.csv", set(), ""),
+        ("_old/2025-01-15/84.csv", set(), ""),
+    ],
+)
+def test_a_name_that_does_not_fit_stops_the_days_of_its_folder(small, place, stops, message):
+    stream = small(marker="path = '{date:%Y-%m-%d}/{region}.csv'")
+    for day in (DAY, NEXT):
+        for region in ("84", "11"):
+            put(stream, f"{day}/{region}.csv", text_of(stream, day))
+    put(stream, place, "x")
+    found = discover(stream.settings, [DAY, NEXT])
+    stopped = {day for day, one in found.items() if isinstance(one, DumpError)}
+    assert stopped == stops
+    assert all(message in str(found[day]) for day in stopped)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("{date:%Y-%m-%d}.csv", "input.path must hold {region}, or input.region name"),
+        ("{region}.csv", "and it must have the year of a date"),
+        ("{region}/{date:%d}.csv", "and it must have the year of a date"),
+        ("{region}/{date:%Y-%B}.csv", "and %B is none of its parts of a date"),
+        ("../{region}/{date:%Y}.csv", "and it must name folders and a file below input.folder"),
+        ("/{region}/{date:%Y}.csv", "and it must name folders and a file below input.folder"),
+        ("{region}/{day:%Y}.csv", "and it has a brace that is none of these"),
+        ("{region}/{date:%Y-%m-%d}/{hour}.csv", 'for stream.period "hour" alone'),
+    ],
+)
+def test_a_pattern_that_cannot_be_is_refused_with_its_rule(small, path, message):
+    with pytest.raises(ConfigurationError) as raised:
+        small(marker=f"path = '{path}'")
+    assert "input.path must" in str(raised.value) or "input.path may" in str(raised.value)
+    assert message in str(raised.value)
+
+
+def test_a_link_out_of_the_folder_and_a_shared_file_are_refused(small, tmp_path):
+    stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'")
+    elsewhere = tmp_path / "elsewhere.csv"
+    elsewhere.write_text(text_of(stream, DAY))
+    first = put(stream, "84/2025-01-15.csv", text_of(stream, DAY))
+    second: Path = put(stream, "11/2025-01-15.csv", "")
+    second.unlink()
+    second.symlink_to(elsewhere)
+    assert "leads outside the input folder" in str(discover(stream.settings, [DAY])[DAY])
+    second.unlink()
+    second.hardlink_to(first)
+    assert "is also a file of leaf '84'" in str(discover(stream.settings, [DAY])[DAY])
