@@ -30,11 +30,12 @@ class SourceFile:
 
     day, leaf: indices; of a file with the rows of every leaf the first leaf's. is_partial: whether rows of
     other days are usual. text: the form of a text file. stamp: the type of the stamps, a text that is to be
-    parsed included; zoned: whether they are instants. start, length: of the day's steps as the file has them,
-    in the stamps' own unit; shift is what is added to a stamp. doubled: slots that the wall clock shows twice. clock: the start of each step where they are
-    uneven. value, customer: the columns' types. rows: as the footer claims, or a text's lines. floats:
-    columns that name customers or leaves by floats. found: the columns of a file without the right ones,
-    where they are few: many may be a customer's each, and their names are nobody's to show.
+    parsed included; zoned: whether they are instants. start, length: of the day's steps as the file has
+    them, in the stamps' own unit; shift is what is added to a stamp. doubled: slots that the wall clock
+    shows twice. clock: the start of each step where they are uneven. value, customer: the columns' types.
+    rows: as the footer claims, or a text's lines. floats: columns that name customers or leaves by floats.
+    found: the columns of a file without the right ones, where they are few: many may be a customer's each,
+    and their names are nobody's to show.
     """
 
     number: int
