@@ -107,14 +107,14 @@ def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], 
         raise cli.WordsError(
             f"--answer is KEY=ANSWER with one of {', '.join(QUESTIONS)}; got {min(unknown)!r}"
         )
+    check_new(cli.DEFAULT_CONFIG)
+    with terminal.step("look at the files"):
+        found = survey(folder, zone_of_machine(), value)
     if not yes and given.keys() != QUESTIONS.keys() and not sys.stdin.isatty():
         raise cli.WordsError(
             f"there is no terminal to ask on: take the usual answers with --yes, or give {len(QUESTIONS)} by "
             f"--answer KEY=ANSWER: {', '.join(QUESTIONS)}"
         )
-    check_new(cli.DEFAULT_CONFIG)
-    with terminal.step("look at the files"):
-        found = survey(folder, zone_of_machine(), value)
     roles, n_leaves = found.roles, len(found.regions)
     kind = f"a row a customer ({roles.customer}) and step" if roles.customer else "a row a leaf and step"
     terminal.say(
