@@ -142,7 +142,7 @@ def try_source(name: str, data: Path, folder: Path) -> bool:
     for line in said.splitlines():
         if re.match(r"(expected error|level|ATTENTION|[a-z]+: .* taken for)", line):
             print(f"    {line}")
-    if marker := re.search(r"`(touch [^`]+)`", " ".join(said.split())):
+    if marker := re.search(r"next: (touch \S+)", " ".join(said.split())):
         print(f"  {marker[1]}")
         (folder / shlex.split(marker[1])[1]).touch()
     text = (folder / "optstream.toml").read_text(encoding="utf-8")

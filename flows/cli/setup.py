@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,13 +13,11 @@ from flows.cli import options as cli
 from flows.cli.output import Terminal
 from flows.cli.read import check_new
 from optstream.errors import DumpError, OptStreamError
-from optstream.stream import Lattice
 from tasks.config import load_settings
 from tasks.config.schema import DEFAULT_MARKER, MECHANISMS
 from tasks.config.templates import example_of
 from tasks.operate.begin import QUESTIONS, write_configuration, zone_of_machine
 from tasks.operate.rte import read_load, rte_configuration, write_loads
-from tasks.operate.simulate import simulate as write_dumps
 from tasks.operate.survey import survey
 from tasks.plan.advise import (
     Comparison,
@@ -97,6 +94,8 @@ def init(
         raise OptStreamError(f"{path} exists already; nothing was written: name another file") from None
     except OSError as error:
         raise OptStreamError(f"{path} cannot be written: {error.strerror}") from None
+    if of_folder:
+        _show_errors(advise_plans([load_settings(path)], [None]).streams[0], "mw", terminal)
     print(f"wrote {path}; next: {follows}")
 
 
@@ -131,53 +130,28 @@ def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], 
         return usual
 
     begun = write_configuration(found, ask, cli.DEFAULT_CONFIG)
-    advice, unit = begun.advice, found.unit and f", in {found.unit}"
-    terminal.say(f"\nexpected error of a published value by {advice.proposed.mechanism}{unit}")
-    rows = [
-        (name, str(len(nodes)), _figure(one.error), _figure(one.size or 0.0))
-        for name, nodes, one in zip(
-            advice.levels, advice.judge.tree.levels, advice.proposed.expected, strict=True
+    _show_errors(begun.advice, found.unit, terminal)
+    for warning in (*begun.advice.proposed.warnings, *filter(None, [begun.ahead])):
+        terminal.explain(f"ATTENTION {warning}")
+    follows = f"optstream run --date {found.first}"
+    if not found.marked:
+        follows = f"touch {folder / DEFAULT_MARKER} && {follows}"
+        terminal.explain(
+            f"no file {DEFAULT_MARKER} says which days are complete: one at the top says that all that lies in "
+            f"{folder} is; of files that arrive each night one in each day's folder says it"
         )
+    terminal.say(f"wrote {cli.DEFAULT_CONFIG}; next: {follows}")
+
+
+def _show_errors(advice: StreamAdvice, unit: str, terminal: Terminal) -> None:
+    """Print the expected error of each level."""
+    of = unit and f", in {unit}"
+    terminal.say(f"\nexpected error of a published value by {advice.proposed.mechanism}{of}")
+    levels = zip(advice.levels, advice.judge.tree.levels, advice.proposed.expected, strict=True)
+    rows = [
+        (name, str(len(nodes)), _figure(one.error), _figure(one.size or 0.0)) for name, nodes, one in levels
     ]
     terminal.table(("level", "nodes", "error", "typical size"), rows, n_texts=1)
-    for warning in (*advice.proposed.warnings, *filter(None, [begun.ahead])):
-        terminal.explain(f"ATTENTION {warning}")
-    marker = folder / DEFAULT_MARKER
-    if not found.marked:
-        terminal.explain(
-            f"no file says which days are complete: once all that lies in {folder} is, `touch {marker}`; for "
-            "files that arrive each night a marker in each day's folder says it (docs/data/input.md)"
-        )
-    terminal.say(f"wrote {cli.DEFAULT_CONFIG}; next: optstream run --date {found.first}")
-
-
-@app.command(epilog=cli.examples("optstream simulate --from 2016-02-01 --to 2016-02-14"))
-def simulate(
-    first: cli.First,
-    last: cli.Last,
-    config: cli.Config = cli.DEFAULT_CONFIG,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same days.")] = 0,
-) -> None:
-    """Write made-up dumps to try things out.
-
-    They are calibrated on public means of the French regions; dumps that are there are kept.
-    """
-    settings = load_settings(config)
-    written = list[bool]()
-    for tree, days in groupby(cli.days_between(first, last), settings.tree_of):
-        written += write_dumps(
-            settings.input_folder,
-            leaves=tree.leaves,
-            calendar=settings.calendar,
-            days=list(days),
-            seed=seed,
-            schema=settings.input.schema_,
-            layout_of=settings.input_of,
-            counts=settings.privacy.counts,
-            cells=tree.cells if isinstance(tree, Lattice) else {},
-        )
-    n_kept = written.count(False)
-    print(f"{sum(written)} dumps written, {n_kept} were there already, in {settings.input_folder}")
 
 
 def _is_of_rte(folder: Path) -> bool:

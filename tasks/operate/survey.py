@@ -318,7 +318,8 @@ def _named_region(names: Sequence[str], dated: Sequence[tuple[str, str]]) -> str
     for name, day in dated:
         of_date[day].add(regions[name])
     steady = all(one == {*regions.values()} for one in of_date.values())
-    return found if steady and not all(map(PART.fullmatch, regions.values())) else None
+    numbered = all(PART.fullmatch(one.partition(".")[0].replace(MARK, "")) for one in names)
+    return found if steady and not numbered else None
 
 
 # Columns by their names and types, and the stamps of one file.
