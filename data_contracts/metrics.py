@@ -21,7 +21,8 @@ LARGEST_SUM = 2**62
 """Units that the rows of a day may add up to: each at its largest, as many as the footers claim."""
 
 FILE_FAULTS = {
-    "unreadable": "must be a readable Parquet file, or text; deliver it again",
+    "unreadable": "must be a readable Parquet file; deliver it again",
+    "unreadable_text": "must be readable text, whole and packed as its name says; deliver it again",
     "other_hash": "must have the SHA-256 that the list of files gives; deliver it again",
     "damaged_page": "must have pages that fit their checksums; deliver it again",
     "too_much": f"must claim {LIMITS.words}; split it into several",

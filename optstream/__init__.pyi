@@ -32,6 +32,7 @@ from .mechanisms import PeGaSus as PeGaSus
 from .mechanisms import PeGaSusTree as PeGaSusTree
 from .mechanisms import Release as Release
 from .mechanisms import Sample as Sample
+from .mechanisms import Session as Session
 from .mechanisms import Uniform as Uniform
 from .noise import NoiseSource as NoiseSource
 from .noise import secure_noise as secure_noise

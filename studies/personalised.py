@@ -172,7 +172,7 @@ class Personalised(ABC):
         A count outside 0 and its class's public size is cut to them, which moves it no further than before.
         Raises ParameterError for another shape, and where counts are no integers.
         """
-        check_noise(noise)
+        noise = check_noise(noise)
         array = np.asarray(counts)
         if array.ndim != 3 or len(array) != len(self.classes) or not array.size:
             wanted = f"({len(self.classes)} classes, series, steps)"

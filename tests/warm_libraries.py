@@ -1,5 +1,6 @@
 """Work that a parent of forks does first, so that no fork compiles or imports it again."""
 
+import re
 import tempfile
 
 
@@ -9,17 +10,21 @@ def warm_libraries() -> None:
     import great_expectations as gx
     import pandas
 
-    from data_contracts.judge import _batches
+    from data_contracts.judge import _batches, page_of
+    from optstream.catalogue import metadata, statement
     from optstream.ledger import open_ledger
-    from tasks.pages.render import _environment
+    from tasks.pages import render
 
     # the library imports and compiles much only when it first judges
     kept_in_range = gx.expectations.ExpectColumnValuesToBeBetween(column="a", min_value=0)
     batch = _batches().get_batch({"dataframe": pandas.DataFrame({"a": [0]})})
-    batch.validate(
+    result = batch.validate(
         gx.ExpectationSuite(name="warm", expectations=[kept_in_range]), result_format="BOOLEAN_ONLY"
     )
+    page_of(result, ())
+    statement._sentences()
     with tempfile.TemporaryDirectory() as folder:
         open_ledger(f"sqlite:///{folder}/ledger.sqlite").close()
-    for template in _environment().list_templates(extensions=["jinja"]):
-        _environment().get_template(template)
+    for environment in (render._environment(), metadata._environment()):
+        for template in environment.list_templates(filter_func=re.compile(r".*\.\w+\.jinja").match):
+            environment.get_template(template)

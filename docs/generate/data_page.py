@@ -1,4 +1,4 @@
-"""The reference of files: contracts, columns, states, alarms, JSON documents, the exported ledger."""
+"""The reference of files: contracts, columns, states, alarms, metrics, JSON documents, exported ledger."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -10,6 +10,7 @@ from optstream.catalogue.rows import columns_of as published_columns
 from tasks.ledger.export import COLUMNS
 from tasks.monitor.alarms import Kind
 from tasks.monitor.days import State
+from tasks.pages.metrics import LABELS, METRICS
 from tasks.schemas import DOCUMENTS, schema_of
 
 HEAD = """\
@@ -53,6 +54,17 @@ def data_page() -> str:
     parts += [f"| `{one.letter}` | {one.value} | {one.meaning} |" for one in State]
     parts += ["", "## Alarms\n", "| alarm | severity | when |", "| --- | --- | --- |"]
     parts += [f"| `{one.value}` | {one.severity} | {one.meaning} |" for one in Kind]
+    parts += [
+        "",
+        "## Metrics\n",
+        "Of each stream (label `stream`), at `/metrics` ([pages](../pages.md#prometheus)).\n",
+        "| metric | more labels | value |",
+        "| --- | --- | --- |",
+    ]
+    parts += [
+        f"| `optstream_{name}` | {', '.join(LABELS.get(name, ()))} | {says} |"
+        for name, says in METRICS.items()
+    ]
     parts += [
         "",
         "## JSON documents\n",

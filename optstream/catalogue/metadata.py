@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import compress
 from typing import Any
 
@@ -272,13 +272,18 @@ def read_dataset(storage: Readable, about: About) -> Dataset | None:
 _LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
 
 
-def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
-    """Return a template filled with a dataset and more facts, without nulls; JSON-ready."""
+@cache
+def _environment() -> Any:
     environment = template_environment()
     environment.policies["json.dumps_kwargs"] = {}  # the keys' order stays
     environment.filters["inside"] = lambda text: json.dumps(text)[1:-1]
     environment.filters["plain"] = plain_number
     environment.filters["worded"] = _worded
+    return environment
+
+
+def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
+    """Return a template filled with a dataset and more facts, without nulls; JSON-ready."""
     about, listed = dataset.about, dataset.listed
     first, last = (listed[0].period, listed[-1].period) if listed else (None, None)
     contact, short = about.contact or "", (about.licence or "").replace(" ", "-")
@@ -297,7 +302,7 @@ def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
         "modified": last and day_after(last),
     }
     filled: dict[str, Any] = json.loads(
-        environment.get_template(template).render(known | facts),
+        _environment().get_template(template).render(known | facts),
         object_pairs_hook=lambda pairs: {key: value for key, value in pairs if value is not None},
     )
     return filled

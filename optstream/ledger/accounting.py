@@ -373,8 +373,8 @@ class History:
     """All spends of a privacy budget; spends that differ only in time are priced once."""
 
     def __init__(self) -> None:
-        self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-        self._latest: dict[tuple[int, int], tuple[list[str], list[list[int]]]] = {}
+        self._first_steps: defaultdict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
+        self._latest: dict[tuple[int, int], tuple[list[str], list[int]]] = {}
 
     def add(self, plan: Sequence[PlainSpend], amendment: int = 0) -> None:
         """Charge one more plan, made under guarantee `amendment`.
@@ -385,20 +385,23 @@ class History:
         text = "\n".join([document for _, _, _, document in plan])
         between, found = self._latest.get((position, amendment), ([], []))
         if between and text == f'"first_step":{first_step},'.join(between):
-            for first_steps in found:
-                first_steps.append(first_step)
+            found.append(first_step)
             return
-        between, found = text.split(f'"first_step":{first_step},'), []
+        between, moved = text.split(f'"first_step":{first_step},'), []
         for _, step, _, document in plan:
             before, named, after = document.partition(f'"first_step":{step},')
             # a capped one names steps of other periods; another may be written as no spend is
             if not named or '"kind":"capped"' in document:
-                self._first_steps[document, amendment].append(0)
+                self._first_steps[(document,), amendment].append(0)
             else:
-                found.append(self._first_steps[f'{before}"first_step":0,{after}', amendment])
-                found[-1].append(step)
-        if len(found) == len(plan) == len(between) - 1:
-            self._latest[position, amendment] = between, found
+                moved.append((f'{before}"first_step":0,{after}', step))
+        shapes, steps = zip(*moved, strict=True) if moved else ((), ())
+        if steps == (first_step,) * len(plan) and len(plan) == len(between) - 1:
+            self._latest[position, amendment] = between, self._first_steps[shapes, amendment]
+            self._first_steps[shapes, amendment].append(first_step)
+        else:
+            for shape, step in moved:
+                self._first_steps[(shape,), amendment].append(step)
 
     @property
     def amendments(self) -> set[int]:
@@ -407,7 +410,10 @@ class History:
 
     def cost(self, guarantees: Guarantees) -> WindowCost:
         """Return the worst window of all, by the privacy guarantee in force."""
-        repeated = [(guarantees.read(*shape), shifts) for shape, shifts in self._first_steps.items()]
+        repeated = [
+            ([guarantees.read(shape, amendment) for shape in shapes], first_steps)
+            for (shapes, amendment), first_steps in self._first_steps.items()
+        ]
         return worst_of_repeated(repeated, guarantees.in_force.window_length)
 
     def costs(self, guarantees: Guarantees) -> Iterator[tuple[int, PrivacyModel, WindowCost]]:
@@ -429,9 +435,10 @@ class History:
         number, model = guarantees.now, guarantees.in_force
         written_out = [
             (replace(spend, first_step=spend.first_step + shift), amendment)
-            for (shape, amendment), shifts in self._first_steps.items()
+            for (shapes, amendment), first_steps in self._first_steps.items()
+            for shape in shapes
             for spend in (guarantees.read(shape, amendment),)
-            for shift in shifts
+            for shift in first_steps
         ]
         if model.windows == "aligned":
             periods: dict[tuple[int, int], list[Spend]] = {}

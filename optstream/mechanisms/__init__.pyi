@@ -14,6 +14,7 @@ from .pegasus import PeGaSus as PeGaSus
 from .pegasus import PeGaSusTree as PeGaSusTree
 from .period_release import Release as Release
 from .sample import Sample as Sample
+from .session import Session as Session
 from .w_event import BudgetAbsorption as BudgetAbsorption
 from .w_event import BudgetDistribution as BudgetDistribution
 

@@ -180,7 +180,7 @@ class Mechanism(ABC):
         self,
         values: ArrayLike | PrivatePeriod,
         *,
-        noise: NoiseSource,
+        noise: NoiseSource | None = None,
         first_step: int = 0,
         state: State | None = None,
     ) -> Measured:
@@ -204,10 +204,10 @@ class Mechanism(ABC):
                 fit, never for a value.
             NoiseError: If the noise source cannot draw.
         """
-        check_noise(noise)
+        noise = check_noise(noise)
         resolution = self.model.resolution
         if not isinstance(values, PrivatePeriod):
-            array = _in_order(values, None if self.own_tree is None else self.own_tree.leaves)
+            array = self.in_order(values)
             values = PrivatePeriod.from_values(array, resolution=resolution, first_step=first_step)
         elif first_step not in (0, values.first_step):
             raise ParameterError(
@@ -218,6 +218,10 @@ class Mechanism(ABC):
                 f"the period's resolution {values.resolution} is not the model's {resolution}"
             )
         return self._draw(values, noise, state)
+
+    def in_order(self, values: Any) -> Any:
+        """Return readings (n_leaves, n_steps) in the order of the leaves, as `measure` takes them."""
+        return _in_order(values, None if self.own_tree is None else self.own_tree.leaves)
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements; repeatable.
@@ -265,11 +269,23 @@ class Mechanism(ABC):
         self,
         values: ArrayLike | PrivatePeriod,
         *,
-        noise: NoiseSource,
+        noise: NoiseSource | None = None,
         first_step: int = 0,
         state: State | None = None,
     ) -> Release:
-        """Measure and estimate; arguments, cost and errors as `measure`."""
+        """Measure and estimate; arguments, cost and errors as `measure`.
+
+        Examples:
+            >>> import optstream
+            >>> model = optstream.PrivacyModel(epsilon=1, window=4, alpha=1, resolution=1)
+            >>> release = optstream.Laplace(model).release([[5, 7, 6, 9]], noise=optstream.simulated_noise(0))
+            >>> release.values
+            array([[5., 5., 4., 6.]])
+            >>> optstream.Laplace(model).release([[5, 7, 6, 9]])
+            Traceback (most recent call last):
+                ...
+            optstream.errors.ParameterError: noise must be secure_noise(), or simulated_noise(seed) for ...
+        """
         return self.estimate(self.measure(values, noise=noise, first_step=first_step, state=state))
 
 
@@ -355,7 +371,7 @@ class OnlineMechanism(SeriesMechanism):
         return OnlineState(first_step, None)
 
     def step(
-        self, state: OnlineState, value: ArrayLike, *, noise: NoiseSource
+        self, state: OnlineState, value: ArrayLike, *, noise: NoiseSource | None = None
     ) -> tuple[OnlineState, Release]:
         """Release one step; costs `plan(1, …)`.
 
@@ -384,13 +400,14 @@ class OnlineMechanism(SeriesMechanism):
 # From a caller's values to a private period. Labels, types and shapes may be refused, never a reading.
 
 
-def check_noise(noise: NoiseSource) -> None:
-    """Raise ParameterError for anything but a source of noise, such as 0."""
-    if isinstance(noise, type) or not hasattr(noise, "discrete_laplace"):
+def check_noise(noise: NoiseSource | None) -> NoiseSource:
+    """Return a source of noise. Raises ParameterError for anything else, such as None or 0."""
+    if noise is None or isinstance(noise, type) or not hasattr(noise, "discrete_laplace"):
         raise ParameterError(
             "noise must be secure_noise(), or simulated_noise(seed) for unpublished values: nothing is "
             f"released without noise, and epsilon says how much; got {noise!r:.80}"
         )
+    return noise
 
 
 def _frame_kind(value: object) -> str | None:

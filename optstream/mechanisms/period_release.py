@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from fractions import Fraction
 from functools import cached_property
 from numbers import Integral
@@ -31,7 +32,7 @@ REPLICATES = 50
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """The estimate of one period for every node, with its cost.
+    """The estimate of one period for every node, with its cost; printed, it says both in ten lines.
 
     Attributes:
         values: (n_nodes, n_steps), tree.nodes order, in the unit of the readings.
@@ -159,6 +160,15 @@ class Release:
 
         Raises:
             ParameterError: For no node or step, an unknown one, or a node that lies in another.
+
+        Examples:
+            >>> import optstream
+            >>> model = optstream.PrivacyModel(epsilon=1, window=2, alpha=1, resolution=1)
+            >>> noise = optstream.simulated_noise(0)
+            >>> release = optstream.Laplace(model).release([[5, 7, 6], [8, 9, 7]], noise=noise)
+            >>> total = release.sum(["0", "1"], range(0, 2))
+            >>> total.value, f"{total.standard_error:.1f}"
+            (23.0, '4.9')
         """
         if isinstance(nodes, Mapping):
             raise ParameterError(
@@ -239,32 +249,99 @@ class Release:
             }
         )
 
-    def plot(self, nodes: Sequence[str] | None = None) -> "alt.LayerChart | alt.FacetChart":
+    @cached_property
+    def band(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """The lowest and highest of a 95 % band around each value; None where no total error is known."""
+        if self.bands is not None or self.standard_errors is None:
+            return self.bands
+        return self.values - BAND * self.standard_errors, self.values + BAND * self.standard_errors
+
+    def plot(
+        self,
+        nodes: Sequence[str] | None = None,
+        *,
+        unit: str = "",
+        times: Sequence[datetime] | None = None,
+        truth: Any = None,
+    ) -> "alt.LayerChart | alt.FacetChart":
         """Return an Altair chart of some nodes, with bands of 95 % where total errors are known.
 
         Args:
             nodes: Their names; None for the first five.
+            unit: Of the values, for the axis.
+            times: Of the steps, such as `Calendar.local_times`; None for running indices.
+            truth: To compare in private, dashed: readings as `measure` takes them.
 
         Raises:
-            ParameterError: For a name that is no node, and where Altair is not installed.
+            ParameterError: For a name that is no node, times or a truth of another length, and where Altair
+                is not installed.
         """
         try:
             import altair as alt
+            import polars as pl
         except ImportError:
             raise ParameterError("a chart needs Altair: pip install 'optstream[plots]'") from None
         frame = self.to_frame()
         chosen = self._names[:MOST_PLOTTED] if nodes is None else tuple(several(nodes))
         if unknown := [name for name in chosen if name not in self._names]:
             raise ParameterError(f"nodes must be names of the release's nodes; got {unknown[0]!r:.80}")
-        rows = frame.filter(frame["node"].is_in(chosen))
-        if "standard_error" in frame.columns and "lowest" not in frame.columns:
-            margin = BAND * rows["standard_error"]
-            rows = rows.with_columns(lowest=rows["value"] - margin, highest=rows["value"] + margin)
-        base = alt.Chart(rows).encode(x=alt.X("step:Q", scale=alt.Scale(zero=False)), color="node:N")
-        line = base.mark_line().encode(y=alt.Y("value:Q", title="value"))
-        if "lowest" not in rows.columns:
-            return alt.layer(line)
-        return alt.layer(base.mark_area(opacity=0.2).encode(y="lowest:Q", y2="highest:Q"), line)
+        steps = frame["step"]
+        if times is not None:
+            if len(times) != self.values.shape[1]:
+                raise ParameterError(f"times must be {self.values.shape[1]}, one a step; got {len(times)}")
+            steps = pl.concat([pl.Series("step", times)] * len(self.values))
+        added = {} if self.band is None else {"lowest": self.band[0].ravel(), "highest": self.band[1].ravel()}
+        if truth is not None:
+            added["truth"] = self._truth(truth).ravel()
+        rows = frame.with_columns(steps, **{name: pl.Series(values) for name, values in added.items()})
+        rows = rows.filter(rows["node"].is_in(chosen))
+        if times is None:
+            x = alt.X("step:Q", scale=alt.Scale(zero=False, nice=False))
+        else:
+            x = alt.X("step:T", title="time")
+        base = alt.Chart(rows).encode(x=x, color=alt.Color("node:N", sort=list(chosen)))
+        y = alt.Y("value:Q", title=unit or "value", scale=alt.Scale(zero=False))
+        layers: list[Any] = [base.mark_line().encode(y=y)]
+        said = ["simulated noise"] * self.simulated + ["lines: released"]
+        if self.band is not None:
+            layers.insert(
+                0, base.mark_area(opacity=0.2).encode(y=alt.Y("lowest:Q", title=""), y2="highest:Q")
+            )
+            said.append("bands: 95 %")
+        if truth is not None:
+            layers.append(base.mark_line(strokeDash=[4, 3]).encode(y=alt.Y("truth:Q", title="")))
+            said.append("dashed: truth")
+        return alt.layer(*layers).properties(title=", ".join(said))
+
+    def _truth(self, readings: Any) -> NDArray[np.float64]:
+        """Return every node's true values, (n_nodes, n_steps)."""
+        tree, found = self.tree, np.asarray(self.mechanism.in_order(readings), dtype=np.float64)
+        rows = len(self.values) if tree is None else len(tree.leaves)
+        if found.shape != (rows, self.values.shape[1]):
+            raise ParameterError(
+                f"truth must have {rows} series of {self.values.shape[1]} steps, as the values that were "
+                f"released; got {found.shape}"
+            )
+        return found if tree is None else tree.add_up(found)
+
+    def __repr__(self) -> str:
+        """Return cost and range of up to five nodes, in ten lines."""
+        (n_nodes, n_steps), model, first = self.values.shape, self.mechanism.model, self.measured.first_step
+        kind, by = "series" if self.tree is None else "nodes", type(self.mechanism).__name__
+        lines = [
+            f"Release of {n_nodes:,} {kind} at {n_steps} steps, {first} to {first + n_steps - 1}, by {by}",
+            f"{model.in_words} in any window of {model.window} steps, charged {float(self.epsilon_alone):.4g}"
+            + ("; simulated noise: never to be published" if self.simulated else ""),
+            f"{'node':<20}{'lowest':>12}{'mean':>12}{'highest':>12}{'95 % band':>12}",
+        ]
+        for row, name in enumerate(self._names[:MOST_PLOTTED]):
+            own = self.values[row]
+            half = None if self.band is None else (self.band[1][row] - self.band[0][row]).mean() / 2
+            shown = "" if half is None or np.isnan(half) else f"± {half:,.4g}"
+            figures = "".join(f"{figure:>12,.6g}" for figure in (own.min(), own.mean(), own.max()))
+            lines.append(f"{name:<20.20}{figures}{shown:>12}")
+        more = n_nodes - MOST_PLOTTED
+        return "\n".join([*lines, *([f"and {more:,} more: to_frame() has all"] if more > 0 else [])])
 
     def _repr_html_(self) -> str:
         """Return the release for notebooks: its cost, and its first and last rows."""

@@ -54,20 +54,18 @@ def worst_window(
     return WindowCost(Fraction(int(chosen[worst]), charged.denominator), starts.start + worst)
 
 
-def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_length: int) -> WindowCost:
+def worst_of_repeated(
+    repeated: Iterable[tuple[Sequence[Spend], Sequence[int]]], window_length: int
+) -> WindowCost:
     """Return the worst sliding window of a history that repeats itself, as `worst_window` does.
 
-    repeated: each spend with its shifts, charged once for every shift, that many steps later. A `CappedSpend`
-    names steps of other periods, which do not move with it: its shifts must be 0. Time O(distinct spends *
+    repeated: each plan with its shifts, charged once for every shift, that many steps later. A `CappedSpend`
+    names steps of other periods, which do not move with it: its shifts must be 0. Time O(distinct plans *
     (period + window) + distinct shifts * window).
     """
-    alike: dict[tuple[int, ...], list[Spend]] = {}
     listed = list(repeated)
-    check_currency(spend for spend, _ in listed)
-    for spend, shifts in listed:
-        alike.setdefault(tuple(sorted(shifts)), []).append(spend)
-    # what always comes together is added up once
-    charges = [(_charge(spends, window_length), Counter(shifts)) for shifts, spends in alike.items()]
+    check_currency(spend for plan, _ in listed for spend in plan)
+    charges = [(_charge(plan, window_length), Counter(shifts)) for plan, shifts in listed]
     denominator = math.lcm(*(charged.denominator for charged, _ in charges))
     placed: defaultdict[int, list[NDArray[np.object_]]] = defaultdict(list)
     for charged, counts in charges:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from optstream.errors import ParameterError
 from optstream.privacy.exact import Exact, exact, whole
@@ -19,14 +19,14 @@ class PrivacyModel:
     """(w, alpha)-indistinguishability of one customer's readings (docs/privacy.md, section 1).
 
     Two streams are neighbours if they differ in the readings of one customer inside one window of
-    `window_length` consecutive steps, each reading by at most `alpha`. Any release is at most a factor
+    `window` consecutive steps, each reading by at most `alpha`. Any release is at most a factor
     e^epsilon more likely from one than from the other.
 
     Source: Fioretto and Van Hentenryck, OptStream, Definition 3.
 
     Args:
         epsilon: Exact, > 0; the most that any window may lose.
-        window_length: Steps.
+        window: Steps; `window_length`, its name in stored documents, is taken too.
         alpha: Unit of the readings (MW, counts); changes up to c alpha, c a whole number, cost c times
             epsilon.
         resolution: The unit in which readings are counted as integers.
@@ -43,6 +43,15 @@ class PrivacyModel:
 
     Raises:
         ParameterError: Names the parameter, its legal range and the value.
+
+    Examples:
+        >>> model = PrivacyModel(epsilon=1, window=48, alpha=10, resolution="0.5")
+        >>> model.in_words, model.window, model.alpha_units
+        ('epsilon 1', 48, 20)
+        >>> PrivacyModel(epsilon=0.1, window=48, alpha=10)
+        Traceback (most recent call last):
+            ...
+        optstream.errors.ParameterError: epsilon of PrivacyModel must be exact: an integer, or ...
     """
 
     epsilon: Fraction
@@ -58,24 +67,32 @@ class PrivacyModel:
     def __init__(
         self,
         epsilon: Exact,
-        window_length: int,
-        alpha: Exact,
+        window: int | None = None,
+        alpha: Exact | None = None,
         resolution: Exact = "0.001",
         unit: Unit = "customer",
         leaves_per_step: int = 1,
         windows: Windows = "sliding",
         delta: Exact = 0,
         rho: Exact | None = None,
+        *,
+        window_length: int | None = None,
     ) -> None:
+        if (window is None) == (window_length is None) or alpha is None:
+            raise ParameterError(
+                "PrivacyModel needs epsilon, window (steps) and alpha (the largest change of one customer's "
+                "reading), each once: such as PrivacyModel(epsilon=1, window=48, alpha=10)"
+            )
         amounts = {"epsilon": epsilon, "alpha": alpha, "resolution": resolution}
         for name, given in amounts.items():
             amount = exact(given, f"{name} of PrivacyModel")
             if amount <= 0:
                 raise ParameterError(f"{name} of PrivacyModel must be greater than 0; got {given!r}")
             object.__setattr__(self, name, amount)
-        counts = {"window_length": window_length, "leaves_per_step": leaves_per_step}
-        for name, count in counts.items():
-            object.__setattr__(self, name, whole(count, f"{name} of PrivacyModel", 1))
+        steps: Any = window_length if window is None else window
+        object.__setattr__(self, "window_length", whole(steps, "window of PrivacyModel", 1))
+        leaves = whole(leaves_per_step, "leaves_per_step of PrivacyModel", 1)
+        object.__setattr__(self, "leaves_per_step", leaves)
         for name, choice, legal in (("unit", unit, get_args(Unit)), ("windows", windows, get_args(Windows))):
             if choice not in legal:
                 listed = " or ".join(f'"{option}"' for option in legal)
@@ -104,6 +121,11 @@ class PrivacyModel:
                 f"{self.delta}; got {rho}"
             )
         return rho
+
+    @property
+    def window(self) -> int:
+        """The steps of a window."""
+        return self.window_length
 
     @property
     def currency(self) -> Currency:

@@ -44,6 +44,11 @@ class Calendar:
 
     Raises:
         ParameterError: A parameter is outside its range.
+
+    Examples:
+        >>> calendar = Calendar(step_minutes=30, time_zone="Europe/Paris")
+        >>> calendar.n_steps(date(2016, 3, 26)), calendar.n_steps(date(2016, 3, 27))
+        (48, 46)
     """
 
     step_minutes: int

@@ -57,6 +57,10 @@ class PublicDays:
 
         Raises:
             ParameterError: For a first day that is no date, and no steps a day.
+
+        Examples:
+            >>> PublicDays.from_date(date(2016, 12, 19), steps_per_day=48, holidays=[date(2016, 12, 25)])
+            PublicDays(steps_per_day=48, first_weekday=0, holidays=frozenset({6}), calendar=None)
         """
         if not isinstance(first_day, date):
             raise ParameterError(

@@ -50,6 +50,11 @@ class AggregationTree:
 
         Raises:
             ParameterError: For no root, two roots, an unknown parent, a cycle or an empty name.
+
+        Examples:
+            >>> tree = AggregationTree.from_parents({"all": None, "north": "all", "south": "all"})
+            >>> tree.nodes, tree.leaves
+            (('all', 'north', 'south'), ('north', 'south'))
         """
         if not isinstance(parents, Mapping):
             raise ParameterError(

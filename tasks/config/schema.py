@@ -32,6 +32,7 @@ from tasks.config.fields import (
     Day,
     Days,
     FileName,
+    FixedZone,
     Folder,
     FolderOrUrl,
     Listed,
@@ -567,7 +568,7 @@ def _margin(
 # [input]: how dumps are laid out, and from which day on.
 
 CHANGES = "[[input.changes]]"
-OF_FILES = ("path", "decimal")
+OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "period_number", "step")
 """Keys that say how files are written."""
 DEFAULT_MARKER = "_SUCCESS"
 Bounds = tuple[Fraction, Fraction]
@@ -584,6 +585,10 @@ class Change(Section):
     marker: FileName | None = None
     file_list: FileName | None = None
     decimal: Literal[".", ","] | None = None
+    stamps: Literal["start", "end"] | None = None
+    stamps_zone: FixedZone | None = None
+    period_number: Column | None = None
+    step: StepLength | None = None
 
 
 class Input(Section):
@@ -606,6 +611,11 @@ class Input(Section):
     marker: FileName | None = None
     file_list: FileName | None = None
     decimal: Literal[".", ","] = "."
+    stamps: Literal["start", "end"] = "start"
+    stamps_zone: FixedZone | None = None
+    period_number: Column | None = None
+    step: StepLength | None = None
+    combine: Literal["sum", "mean"] | None = None
     changes: Listed[Change] = Field(
         (), max_length=1000, description=f"a list of at most 1000 tables, each headed {CHANGES}"
     )
@@ -641,12 +651,12 @@ class Input(Section):
     @property
     def stamp_columns(self) -> tuple[str, ...]:
         """The columns that say when a row's step is."""
-        return (self.timestamp,) if isinstance(self.timestamp, str) else self.timestamp
+        columns = (self.timestamp,) if isinstance(self.timestamp, str) else self.timestamp
+        return columns if self.period_number is None else (*columns, self.period_number)
 
-    @property
-    def by_end(self) -> bool:
-        """Whether stamps are the ends of steps."""
-        return False
+    def rows_a_step(self, step: str) -> int:
+        """Return how many rows of a file make a step of the stream."""
+        return step_minutes(step) // step_minutes(self.step or step)
 
     @property
     def columns(self) -> list[str]:
@@ -655,9 +665,12 @@ class Input(Section):
         known = *self.stamp_columns, self.value, customer, self.region, self.margin
         return [column for column in known if column is not None]
 
-    def in_column_units(self, bounds: Bounds, resolution: Fraction) -> tuple[Bounds, Fraction]:
-        """Return bounds and resolution divided by the factor, exactly (docs/privacy.md, Lemma 2)."""
-        return (bounds[0] / self.factor, bounds[1] / self.factor), resolution / self.factor
+    def in_column_units(self, bounds: Bounds, resolution: Fraction, rows: int = 1) -> tuple[Bounds, Fraction]:
+        """Return bounds and resolution divided by the factor, exactly (docs/privacy.md, Lemma 2), for a mean
+        of some rows those of their sum.
+        """
+        factor = self.factor / (rows if self.combine == "mean" else 1)
+        return (bounds[0] / factor, bounds[1] / factor), resolution / factor
 
 
 def layout_key(name: str, first: date) -> str:
@@ -685,6 +698,33 @@ def _layouts(source: Input) -> Iterator[str]:
     for named, of_layout in columns:
         if len(set(of_layout)) < len(of_layout):
             yield f"{named} must be different columns; got {of_layout}"
+
+
+@rule
+def _steps(source: Input, stream: Stream) -> Iterator[str]:
+    layouts = source.layouts
+    for first, layout in layouts:
+        if layout.step is not None and step_minutes(stream.step) % step_minutes(layout.step):
+            key = layout_key("step", first)
+            yield f"{key} must divide stream.step, {stream.step}; got {layout.step}: set a longer stream.step"
+        if layout.period_number is None:
+            continue
+        key = layout_key("period_number", first)
+        if not isinstance(layout.timestamp, str):
+            yield f"{key} goes with one column of dates in timestamp; got {list(layout.timestamp)}"
+        if layout.stamps != "start" or layout.stamps_zone is not None:
+            yield f"{key} counts the steps of the local day: leave stamps and stamps_zone out"
+    finer = [layout for _, layout in layouts if layout.rows_a_step(stream.step) > 1]
+    if finer and source.schema_ == "metered":
+        yield (
+            'input.step must be stream.step for input.schema "metered", whose readings are clamped one by '
+            f"one; got {finer[0].step}: set stream.step to it"
+        )
+    if bool(finer) != (source.combine is not None):
+        yield (
+            'input.combine must say how rows of a finer input.step make a step of the stream, "sum" for '
+            f'counts and energy, "mean" for power, and be left out where none is finer; got {source.combine}'
+        )
 
 
 @rule

@@ -374,7 +374,12 @@ class Settings(Section):
 
     @property
     def _is_delivered_whole(self) -> bool:
-        return self.privacy.is_whole and {layout.factor for _, layout in self.input.layouts} == {1}
+        is_mean = self.input.combine == "mean"
+        return (
+            not is_mean
+            and self.privacy.is_whole
+            and {layout.factor for _, layout in self.input.layouts} == {1}
+        )
 
     @property
     def _may_count(self) -> bool:

@@ -594,7 +594,9 @@ def _patterned(
     settings: Settings, pattern: PathPattern, days: Sequence[date], root: Location
 ) -> dict[date, Arrival | None]:
     """Return the arrivals of each day by the pattern of the files' paths."""
-    wanted = {day: pattern.wanted(day, settings.calendar, settings.input_of(day).by_end) for day in days}
+    wanted = {
+        day: pattern.wanted(day, settings.calendar, settings.input_of(day).stamps == "end") for day in days
+    }
     odd: list[tuple[str, Fields]] = [(_table(log), {}) for log in _tables_around(settings.input_folder)]
     matches: defaultdict[tuple[tuple[str, str], ...], defaultdict[str, list[_Match]]] = defaultdict(
         lambda: defaultdict(list)

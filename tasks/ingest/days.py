@@ -17,6 +17,7 @@ from tasks.ingest.customers import DROPPED, dropped_of, nobody_of, seen_of
 from tasks.ingest.formats import UNREADABLE
 from tasks.ingest.inspect import SourceFile, inspect
 from tasks.ingest.rows import Places, cells_of, metrics_of, places_of, rows_in, rows_of, with_days
+from tasks.ingest.text import forget
 
 Units = NDArray[np.int64]
 """Raw sums of a day in units of the resolution, (n_leaves, n_steps)."""
@@ -114,6 +115,13 @@ def sealed(day: IngestedDay, units: Units | None, settings: Settings) -> Ingeste
 
 def read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> list[Unsealed]:
     """Read a chunk of days, or footers for `fits_clock` alone; an unreadable file costs its day only."""
+    try:
+        return _read_days(settings, dumps, footers=footers)
+    finally:
+        forget()
+
+
+def _read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool) -> list[Unsealed]:
     files = inspected(settings, dumps)
     fits = [all(file.fits_clock for file in files if file.day == number) for number in range(len(dumps))]
     if footers:
@@ -124,7 +132,7 @@ def read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool = Fals
         metrics, units, places = _summed(files, dumps, settings)
     except UNREADABLE:
         broken = {file.number for file in sound(files) if not can_be_read(file, settings)}
-        files = [replace(file, broken="unreadable") if file.number in broken else file for file in files]
+        files = [replace(file, broken=file.unreadable) if file.number in broken else file for file in files]
         metrics, units, places = _summed(files, dumps, settings)
     result = []
     for number, dump in enumerate(dumps):

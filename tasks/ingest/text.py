@@ -10,10 +10,11 @@ import gzip
 import io
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -37,6 +38,23 @@ GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 csv.field_size_limit(sys.maxsize)  # a long field is its own line's fault
 
 
+T = TypeVar("T")
+_CACHES: list[Any] = []
+
+
+def once_a_request(function: Callable[..., T]) -> Callable[..., T]:
+    """Keep what a function found, for a file of many days, until `forget`."""
+    cached = lru_cache(maxsize=64)(function)
+    _CACHES.append(cached)
+    return cached
+
+
+def forget() -> None:
+    """Let go of all that was kept: files may change, and readings are not held longer than needed."""
+    for cached in _CACHES:
+        cached.cache_clear()
+
+
 @dataclass(frozen=True)
 class TextForm:
     """What a text file's header says. names: its columns; places: the positions of those that are used.
@@ -54,7 +72,8 @@ class TextForm:
         return replace(self, places=tuple((one, self.names.index(one)) for one in columns))
 
 
-def form_of(file: Location, columns: Sequence[str]) -> TextForm | tuple[str, ...]:
+@once_a_request
+def form_of(file: Location, columns: tuple[str, ...]) -> TextForm | tuple[str, ...]:
     """Return the form of a text file, or the columns that it has in place of these. Raises OSError."""
     text, is_utf8 = _beginning(file)
     lines = text.splitlines()[:HIGHEST_HEADER]
@@ -151,6 +170,22 @@ def scan_text(file: Location, form: TextForm) -> pl.LazyFrame:
         return stripped.with_columns(pl.when(pl.all() != "").then(pl.all())).to_struct(lines.name)
 
     return lines.select(pl.col(LINE).map_batches(cut, return_dtype=kind, is_elementwise=True)).unnest(LINE)
+
+
+@once_a_request
+def lines_of(file: Location, form: TextForm) -> int:
+    """Return how many lines with something in them lie below the header."""
+    return int(scan_text(file, form).select(pl.len()).collect(engine="streaming").item())
+
+
+@once_a_request
+def is_zoned(file: Location, form: TextForm, stamp_columns: tuple[str, ...]) -> bool:
+    """Whether the first stamp of a text has an offset: then the others need one too."""
+    texts = pl.concat_str(stamp_columns, separator=" ")
+    parts = texts.str.extract_groups(STAMP).struct.field("date", "offset")
+    known = scan_text(file, form).select(parts).filter(pl.col("date").is_not_null())
+    first = known.head(1).collect(engine="streaming")
+    return first["offset"].null_count() < first.height
 
 
 def microseconds_of(stamps: pl.Expr, *, zoned: bool) -> pl.Expr:

@@ -1,6 +1,7 @@
 """Processes that fork from one that has imported everything; Polars' threads would not survive the fork."""
 
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -11,7 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from itertools import count, product
+from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -114,16 +116,17 @@ def die_with_parent() -> None:
 
 def _import_everything() -> None:
     """Import, compute and compile what each first night would, but for polars' threads."""
+    from optstream.stream import days_from
     from tasks.plan import long_spans
-    from tests.faults.world import DAYS, RESTATED, make_world
+    from tests.faults.world import DAYS, make_world
 
     warm_libraries()
     # no fault is of what is planned for a month and a year
     long_spans.HORIZONS = (2, 5)
+    long_spans.days_from = lambda first, _: days_from(first, first + timedelta(days=9))
     with tempfile.TemporaryDirectory() as folder:
-        plans = product(("OptStream", "HistoryInformed", "PeGaSus"), ("", RESTATED))
-        for number, (mechanism, budget) in enumerate(plans):
-            world = make_world(Path(folder, str(number)), Path(folder), mechanism=mechanism, budget=budget)
+        for mechanism in ("OptStream", "HistoryInformed", "PeGaSus"):
+            world = make_world(Path(folder, mechanism), Path(folder), mechanism=mechanism)
             long_spans.long_spans_of(world.settings, DAYS[0], 0)
 
 
@@ -176,4 +179,5 @@ if __name__ == "__main__":
     spoken = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is no answer
     _import_everything()
+    gc.freeze()  # else each fork copies what its collections look through
     _serve(spoken)

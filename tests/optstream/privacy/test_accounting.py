@@ -132,8 +132,13 @@ FAR = 10**12
 @pytest.mark.slow
 def test_a_repeated_history_is_priced_as_one_that_is_written_out(spends, length, data):
     shifts = st.lists(st.sampled_from([0, 0, 3, 40, -7, FAR]), min_size=1, max_size=4)
-    repeated = [(spend, [0, 0] if isinstance(spend, CappedSpend) else data.draw(shifts)) for spend in spends]
-    moved = [(spend, shift) for spend, shifts in repeated for shift in shifts]
+    size = data.draw(st.integers(1, 3))
+    plans = [spends[start : start + size] for start in range(0, len(spends), size)]
+    fixed = [any(isinstance(spend, CappedSpend) for spend in plan) for plan in plans]
+    repeated = [
+        (plan, [0, 0] if is_fixed else data.draw(shifts)) for plan, is_fixed in zip(plans, fixed, strict=True)
+    ]
+    moved = [(spend, shift) for plan, shifts in repeated for spend in plan for shift in shifts]
     near = [replace(spend, first_step=spend.first_step + shift) for spend, shift in moved if shift != FAR]
     far = [spend for spend, shift in moved if shift == FAR]
     expected = max((brute_force(part, length) for part in (near, far) if part), default=Fraction(0))

@@ -200,7 +200,7 @@ def test_currencies_are_never_added_up():
         for add in (
             lambda: worst_window(mixed, 2),  # noqa: B023 - called at once
             lambda: charged_to_windows(mixed, 2, range(3)),  # noqa: B023
-            lambda: worst_of_repeated([(spend, [0]) for spend in mixed], 2),  # noqa: B023
+            lambda: worst_of_repeated([([spend], [0]) for spend in mixed], 2),  # noqa: B023
         ):
             with pytest.raises(ParameterError, match="never added up"):
                 add()

@@ -38,8 +38,8 @@ from optstream.privacy.zero_concentrated import epsilon_of, largest_rho
         ({"epsilon": "nan"}, "epsilon of PrivacyModel must be a number"),
         ({"epsilon": "1e999999999"}, "epsilon of PrivacyModel must be a number"),
         ({"alpha": 0}, "alpha of PrivacyModel must be greater than 0"),
-        ({"window_length": 0}, "window_length of PrivacyModel must be an integer of at least 1"),
-        ({"window_length": True}, "window_length of PrivacyModel must be an integer of at least 1"),
+        ({"window_length": 0}, "window of PrivacyModel must be an integer of at least 1"),
+        ({"window_length": True}, "window of PrivacyModel must be an integer of at least 1"),
         ({"unit": "household"}, 'must be "customer" or "roaming"'),
         ({"leaves_per_step": 2}, 'use unit "roaming"'),
         *(
