@@ -12,10 +12,12 @@ from pydantic import AfterValidator, Field, SecretStr, computed_field, model_val
 
 from optstream import mechanisms
 from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
+from optstream.catalogue.rows import CUSTOMERS_ERROR
 from optstream.catalogue.standard_errors import MOST_REPLICATES
 from optstream.errors import ParameterError
 from optstream.mechanisms.period_release import REPLICATES
 from optstream.privacy import PrivacyModel
+from optstream.privacy.spends import CUSTOMERS
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, TreeChange
 from optstream.stream.changes import MOST_HIERARCHY_CHANGES, hierarchy_problems
 from optstream.stream.lattice import MOST_MARGIN_NODES, Margin
@@ -791,6 +793,7 @@ class Published(Section):
     rounding: Literal["nearest", "unbiased"] = "nearest"
     not_before: ClockTime | None = None
     measurements: bool = False
+    reporting: bool = False
     replicates: Annotated[int, Field(ge=0, le=MOST_REPLICATES)] = REPLICATES
     levels: Listed[int] = Field((), description="a list of levels from 0 on, such as [0, 1]")
     about: Annotated[dict[str, str], AfterValidator(_texts)] = Field(
@@ -804,6 +807,21 @@ class Published(Section):
 def _published(published: Published) -> Iterator[str]:
     if published.value in RESERVED:
         yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
+
+
+@rule
+def _reporting(published: Published, source: Input, privacy: Privacy) -> Iterator[str]:
+    if not published.reporting:
+        return
+    if source.schema_ != "metered":
+        yield (
+            'published.reporting is for input.schema "metered", whose rows name their customers: of sums '
+            "only the supplier knows how many stand behind them; leave it out"
+        )
+    if privacy.delta is not None:
+        yield "published.reporting is charged in epsilon: leave it out, or privacy.delta"
+    if published.value in (CUSTOMERS, CUSTOMERS_ERROR):
+        yield f"published.value must be another column with published.reporting; got {published.value!r}"
 
 
 @rule

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tasks.config import Settings
 from tasks.ingest.inspect import SourceFile
-from tasks.ingest.rows import KEY, ROW, customer_of, rows_in, rows_of, step_of
+from tasks.ingest.rows import KEY, ROW, customer_of, leaf_of, plans_of, rows_in, rows_of, step_of
 
 STEP_BITS = 16
 """The low bits of a key hold the step (a day has 1,500 at most), the others the start of the hash."""
@@ -98,6 +98,27 @@ def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
         )
         found.append(counted.collect(engine="streaming"))
     return pl.concat(found)
+
+
+def customers_of_leaves(files: Sequence[SourceFile], n_leaves: int) -> NDArray[np.int64]:
+    """Return how many customers of one day each leaf has, (n_leaves,).
+
+    A customer counts once, in the first of the leaves in which the day has a row of theirs: a function of
+    their own rows alone, also where two have one hash (Lemma 24, docs/privacy.md).
+    """
+    first = pl.col("leaf").min()
+    found = [pl.DataFrame(schema={"key": pl.UInt64, "leaf": pl.UInt32})]
+    for some in plans_of(files):
+        rows = [
+            rows_in(file)
+            .select(key=customer_of(file), leaf=leaf_of(file), step=step_of(file))
+            .filter(pl.col("step") >= 0, pl.col("key").is_not_null())
+            .select(pl.col("key").hash(), "leaf")
+            for file in some
+        ]
+        found.append(pl.concat(rows).group_by("key").agg(first).collect(engine="streaming"))
+    leaves = pl.concat(found).group_by("key").agg(first)["leaf"].to_numpy()
+    return np.bincount(leaves, minlength=n_leaves).astype(np.int64)
 
 
 def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:

@@ -13,14 +13,16 @@ from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrivals import Dump, name_of, parts_of, pattern_of
 from tasks.ingest.clock import shifted_slots
-from tasks.ingest.customers import DROPPED, dropped_of, nobody_of, seen_of
+from tasks.ingest.customers import DROPPED, customers_of_leaves, dropped_of, nobody_of, seen_of
 from tasks.ingest.formats import UNREADABLE
 from tasks.ingest.inspect import SourceFile, inspect
 from tasks.ingest.rows import Places, cells_of, metrics_of, places_of, rows_in, rows_of, with_days
 from tasks.ingest.text import forget
 
 Units = NDArray[np.int64]
-"""Raw sums of a day in units of the resolution, (n_leaves, n_steps)."""
+"""Raw sums of a day in units of the resolution, (n_leaves, n_steps); with `published.reporting` one column
+more, the customers of each leaf.
+"""
 
 
 def _summed(
@@ -47,6 +49,9 @@ def _summed(
             inside = rows.filter(pl.col("day") == number, pl.col("step") >= 0)
             leaf, step, counted = (inside[name].to_numpy() for name in ("leaf", "step", "units"))
             change.at(of_day, (leaf, step), counted)
+        if settings.published.reporting:
+            own = [file for file in files if file.day == number]
+            of_day = np.column_stack([of_day, customers_of_leaves(sound(own), len(of_day))])
         units.append(of_day)
     return metrics, units, places
 
@@ -107,10 +112,14 @@ def sealed(day: IngestedDay, units: Units | None, settings: Settings) -> Ingeste
     """The day with its raw sums in a private period."""
     if units is None:
         return day
-    first_step = settings.calendar.first_step(day.day)
-    return replace(
-        day, period=PrivatePeriod(units, resolution=settings.privacy.resolution, first_step=first_step)
+    customers = units[:, -1].copy() if settings.published.reporting else None
+    period = PrivatePeriod(
+        np.ascontiguousarray(units[:, : settings.calendar.n_steps(day.day)]),
+        resolution=settings.privacy.resolution,
+        first_step=settings.calendar.first_step(day.day),
+        customers=customers,
     )
+    return replace(day, period=period)
 
 
 def read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> list[Unsealed]:

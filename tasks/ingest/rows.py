@@ -206,7 +206,7 @@ CELLS = {**KEY, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
 
 def cells_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     """A row for each (file, leaf, step, kind of reading): counts, sum of units. Raises polars' errors."""
-    found = [_grouped(plan, settings) for plan in _plans(files)]
+    found = [_grouped(plan, settings) for plan in plans_of(files)]
     counts = [
         pl.when(pl.col("kind") == kind).then("rows").otherwise(0).alias(name)
         for kind, name in enumerate(KINDS)
@@ -216,7 +216,7 @@ def cells_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     return with_days(cells.with_columns(counts).drop("kind"), files)
 
 
-def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
+def plans_of(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
     """Files that are read together: many where they are small."""
     plan: list[SourceFile] = []
     size = 0
