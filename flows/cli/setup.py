@@ -137,8 +137,8 @@ def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], 
     if not found.marked:
         follows = f"touch {folder / DEFAULT_MARKER} && {follows}"
         terminal.explain(
-            f"no file {DEFAULT_MARKER} says which days are complete: one at the top says that all in {folder} "
-            f"are; of files that arrive each night one in each day's folder says it"
+            f"no file {DEFAULT_MARKER} says which days are complete: one at the top says that all in "
+            f"{folder} are; of files that arrive each night one in each day's folder says it"
         )
     terminal.say(f"wrote {cli.DEFAULT_CONFIG}; next: {follows}")
 

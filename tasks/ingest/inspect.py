@@ -30,24 +30,14 @@ MOST_SHOWN = 10
 class SourceFile:
     """One file of a chunk: where it stands, and the rule that it broke, if any.
 
-        day, leaf: indices; of a file with the rows of every leaf the first leaf's. is_partial: whether rows of
-    <<<<<<< HEAD
-        other days are usual. text: the form of a text file. stamp: the type of the stamps, a text that is to be
-        parsed included; zoned: whether they are instants. start, length: of the day's steps as the file has
-        them, in the stamps' own unit; shift is what is added to a stamp. doubled: slots that the wall clock
-        shows twice. clock: the start of each step where they are uneven. value, customer: the columns' types.
-        rows: as the footer claims, or a text's lines. floats: columns that name customers or leaves by floats.
-        found: the columns of a file without the right ones, where they are few: many may be a customer's each,
-        and their names are nobody's to show.
-    =======
-        other days are usual. text: the form of a text file. stamp: the type of the stamps, text where they are to
-        be parsed; zoned: whether they have an offset. date: of the day, where its steps are numbered. start,
-        length: of the day's steps, in the stamps' own unit; shift is what is added to a stamp. doubled: slots
-        that the wall clock shows twice. value, customer: the columns' types. rows: as the footer claims, or a
-        text's lines. floats, raw: columns that name customers or leaves by floats, or by bytes. found: the
-        columns of a file without the right ones, where they are few: many may be a customer's each, and their
-        names are nobody's to show.
-    >>>>>>> files
+    day, leaf: indices; of a file with the rows of every leaf the first leaf's. is_partial: whether rows of
+    other days are usual. text: the form of a text file. stamp: the type of the stamps, text where they are to
+    be parsed; zoned: whether they have an offset. date: of the day, where its steps are numbered. start,
+    length: of the day's steps, in the stamps' own unit; shift is what is added to a stamp. doubled: slots
+    that the wall clock shows twice. value, customer: the columns' types. rows: as the footer claims, or a
+    text's lines. floats, raw: columns that name customers or leaves by floats, or by bytes. found: the
+    columns of a file without the right ones, where they are few: many may be a customer's each, and their
+    names are nobody's to show.
     """
 
     number: int

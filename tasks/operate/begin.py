@@ -25,6 +25,8 @@ HIERARCHY = "hierarchy.csv"
 USUAL_EPSILON, USUAL_CLOCK = "1", "03:00"
 PER_CUSTOMER = {"w": "12000", "kw": "12", "mw": "10", "gw": "0.01", "kvar": "12"}
 """Usual answers, by unit: of a home's connection, in sums of a grid of one large factory."""
+POWERS = ("w", "kw", "mw", "gw", "kvar", "c")
+"""Units of which a longer step has the mean, not the sum."""
 QUESTIONS = {
     "step": "the length of a step, such as 30min or 1h",
     "zone": "the time zone, and whether stamps are in UTC, and the start or the end of a step",
@@ -171,7 +173,11 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         *[f"customer = {_text(str(roles.customer))}"] * (roles.customer not in (None, "customer_id")),
         *[f"region = {_text(str(roles.region))}"] * (roles.region is not None),
         *['decimal = ","'] * (survey.decimal == ","),
-        *[f"step = {_text(_in_words(survey.step_minutes))}"] * (minutes != survey.step_minutes),
+        *[
+            f"step = {_text(_in_words(survey.step_minutes))}",
+            f'combine = "{"mean" if unit in POWERS else "sum"}"',
+        ]
+        * (minutes != survey.step_minutes),
     ]
     if roles.value in RESERVED:
         lines += ["[published]", f"value = {_text(f'{roles.value}_released')}"]

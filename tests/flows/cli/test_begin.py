@@ -87,6 +87,14 @@ SHAPES = {
         answers=("zone=Europe/Paris",),
         expected=('path = "load_{date:%Y%m%d}.csv"', 'region = "zone"', 'day = "fixed"', "counts = true"),
     ),
+    "meters, ends of steps in UTC": Shape(
+        "{}/%Y-%m-%d.csv.gz",
+        {"customer_id": "customer", "reading_end": "text", "energy_kwh": "value", "revision": "about"},
+        "utc",
+        by_end=True,
+        minutes=30,
+        expected=('path = "{region}/{date:%Y-%m-%d}.csv.gz"', 'stamps = "end"', 'schema = "metered"'),
+    ),
     "a year of an operator": Shape(
         "load_{}_%Y.csv",
         {"Date": "date", "Heures": "time", "Consommation": "value", "Nature": "about"},
@@ -98,6 +106,13 @@ SHAPES = {
             'timestamp = ["Date", "Heures"]',
             'decimal = ","',
         ),
+    ),
+    "days in folders": Shape(
+        "%Y/%m/%d/{}.parquet",
+        {"ts": "stamp", "value": "value"},
+        "naive utc",
+        answers=("zone=Europe/Paris, UTC",),
+        expected=('path = "{date:%Y}/{date:%m}/{date:%d}/{region}.parquet"', 'stamps_zone = "UTC"'),
     ),
 }
 
