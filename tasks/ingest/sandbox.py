@@ -45,9 +45,9 @@ UNITS = "units"
 
 
 def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> bytes:
-    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder."""
+    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no other folder."""
     known = settings.model_dump(mode="json", by_alias=True, exclude={"mechanism", "ledger", "folder", "file"})
-    known["input"]["folder"] = str(settings.input_folder)  # which messages leave out of names
+    known["input"]["folder"] = str(settings.input_folder)
     rest = {"mechanism": {"name": settings.mechanism.name}, "ledger": {"url": ""}, "folder": ".", "file": "."}
     days = [
         (dump.day.isoformat(), [[(str(one), dump.hashes.get(one, "")) for one in own] for own in dump.files])
