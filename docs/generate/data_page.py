@@ -16,7 +16,7 @@ from tasks.schemas import DOCUMENTS, schema_of
 HEAD = """\
 # Files and contracts
 
-Files that come in, contracts that judge them, and files that go out.
+Look up files that come in, contracts that judge them, and files that go out.
 
 ## Dumps
 
