@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +14,13 @@ from flows.cli import options as cli
 from flows.cli.output import Terminal
 from flows.cli.read import check_new
 from optstream.errors import DumpError, OptStreamError
+from optstream.stream import Lattice
 from tasks.config import load_settings
 from tasks.config.schema import DEFAULT_MARKER, MECHANISMS
 from tasks.config.templates import example_of
 from tasks.operate.begin import QUESTIONS, write_configuration, zone_of_machine
 from tasks.operate.rte import read_load, rte_configuration, write_loads
+from tasks.operate.simulate import simulate as write_dumps
 from tasks.operate.survey import survey
 from tasks.plan.advise import (
     Comparison,
@@ -141,6 +144,35 @@ def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], 
             f"{folder} are; of files that arrive each night one in each day's folder says it"
         )
     terminal.say(f"wrote {cli.DEFAULT_CONFIG}; next: {follows}")
+
+
+@app.command(epilog=cli.examples("optstream simulate --from 2016-02-01 --to 2016-02-14"))
+def simulate(
+    first: cli.First,
+    last: cli.Last,
+    config: cli.Config = cli.DEFAULT_CONFIG,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same days.")] = 0,
+) -> None:
+    """Write made-up dumps to try things out.
+
+    They are calibrated on public means of the French regions; dumps that are there are kept.
+    """
+    settings = load_settings(config)
+    written = list[bool]()
+    for tree, days in groupby(cli.days_between(first, last), settings.tree_of):
+        written += write_dumps(
+            settings.input_folder,
+            leaves=tree.leaves,
+            calendar=settings.calendar,
+            days=list(days),
+            seed=seed,
+            schema=settings.input.schema_,
+            layout_of=settings.input_of,
+            counts=settings.privacy.counts,
+            cells=tree.cells if isinstance(tree, Lattice) else {},
+        )
+    n_kept = written.count(False)
+    print(f"{sum(written)} dumps written, {n_kept} were there already, in {settings.input_folder}")
 
 
 def _show_errors(advice: StreamAdvice, unit: str, terminal: Terminal) -> None:
