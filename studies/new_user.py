@@ -162,7 +162,7 @@ def _errors(rows: pl.DataFrame, truth: pl.DataFrame) -> str:
     """Return the root mean square error of each level."""
     value, name = rows.columns[rows.columns.index("level") + 1], rows.filter(pl.col("level") == 0)["node"][0]
     root = truth.group_by("date", "minute").agg(pl.col("truth").sum(), node=pl.lit(name))
-    n_steps = rows["step"].max() + 1
+    n_steps = rows["step"].n_unique()
     known = pl.concat([truth, root.select(truth.columns)])
     own = rows.with_columns(minute=pl.col("step").cast(pl.Int64) * (1440 // n_steps)).join(
         known, on=["date", "minute", "node"]
