@@ -95,10 +95,9 @@ def _truth(rows: pl.DataFrame, days: Sequence[date], stamp: str, node: str, valu
     """Return the sums of each leaf by day and by the minute of the wall clock."""
     at = pl.col(stamp)
     own = rows.filter(at.dt.date().is_in([*days]))
-    keys = {"date": at.dt.date(), "minute": at.dt.hour().cast(pl.Int64) * 60 + at.dt.minute()}
-    return own.group_by(**keys, node=pl.col(node).cast(pl.String)).agg(
-        truth=pl.col(value).cast(pl.Float64).sum()
-    )
+    minute = at.dt.hour().cast(pl.Int64) * 60 + at.dt.minute()
+    groups = own.group_by(date=at.dt.date(), minute=minute, node=pl.col(node).cast(pl.String))
+    return groups.agg(truth=pl.col(value).cast(pl.Float64).sum())
 
 
 SOURCES: dict[str, Callable[[Path, Path], Made]] = {
