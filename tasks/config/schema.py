@@ -499,6 +499,13 @@ class Budget(Section):
         None, ge=1, le=100, description="an integer in [1, 100]: the planned later deliveries of a day"
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _equal_shares(cls, table: Any) -> Any:
+        """Where revisions are planned and no share is given, all deliveries of a day have the same."""
+        n = table.get("revisions") if isinstance(table, dict) else None
+        return {"restatement_share": f"{n}/{n + 1}", **table} if type(n) is int and n > 0 else table
+
     @property
     def shares(self) -> int:
         """How many restatements of a day `restatement_share` is divided among."""

@@ -340,6 +340,15 @@ def warnings_of(
             f"privacy.lower_bound is left out, so nothing below 0 is published, and readings may be {low}: "
             f'write {least} to keep negative values, or "0" where that is meant'
         )
+    budget = settings.budget
+    each, first = budget.restatement_share / budget.shares, 1 - budget.restatement_share
+    if budget.revisions and 2 * each < first:
+        noisier = float(first / each) ** (1 if settings.model.currency == "epsilon" else 0.5)
+        found.append(
+            f"budget.revisions: a planned revision has {each} of epsilon, and the first release, which it "
+            f"replaces, {first}: its noise is {noisier:.3g} times as much; leave "
+            "budget.restatement_share out for the same noise in all"
+        )
     for level, one in enumerate(expected[: len(settings.published.levels) or None]):
         if one is None:
             continue
