@@ -778,7 +778,7 @@ def _metered(source: Input, stream: Stream | None = None) -> Iterator[str]:
     if stream is not None and stream.leaves_per_window is not None:
         yield 'stream.leaves_per_window must be left out for input.schema "metered", with rows in any leaf'
     if source.missing_rows == "zero":
-        yield 'input.missing_rows must be left out for input.schema "metered": an absent row is 0 there anyway'
+        yield 'input.missing_rows must be left out for input.schema "metered": absent rows are 0 there'
     if source.supplier_rounding:
         got = source.supplier_rounding
         yield f'input.supplier_rounding must be left out for input.schema "metered"; got {got}'
