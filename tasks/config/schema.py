@@ -577,7 +577,7 @@ def _margin(
 # [input]: how dumps are laid out, and from which day on.
 
 CHANGES = "[[input.changes]]"
-OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "period_number", "step")
+OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "period_number", "step", "revision")
 """Keys that say how files are written."""
 DEFAULT_MARKER = "_SUCCESS"
 Bounds = tuple[Fraction, Fraction]
@@ -598,6 +598,7 @@ class Change(Section):
     stamps_zone: FixedZone | None = None
     period_number: Column | None = None
     step: StepLength | None = None
+    revision: Column | None = None
 
 
 class Input(Section):
@@ -624,6 +625,8 @@ class Input(Section):
     stamps_zone: FixedZone | None = None
     period_number: Column | None = None
     step: StepLength | None = None
+    revision: Column | None = None
+    missing_rows: Literal["refuse", "zero"] = "refuse"
     combine: Literal["sum", "mean"] | None = None
     changes: Listed[Change] = Field(
         (), max_length=1000, description=f"a list of at most 1000 tables, each headed {CHANGES}"
@@ -671,7 +674,7 @@ class Input(Section):
     def columns(self) -> list[str]:
         """The columns that are read: a dump may hold others of any name."""
         customer = self.customer if self.schema_ == "metered" else None
-        known = *self.stamp_columns, self.value, customer, self.region, self.margin
+        known = *self.stamp_columns, self.value, customer, self.region, self.margin, self.revision
         return [column for column in known if column is not None]
 
     def in_column_units(self, bounds: Bounds, resolution: Fraction, rows: int = 1) -> tuple[Bounds, Fraction]:
@@ -774,6 +777,8 @@ def _metered(source: Input, stream: Stream | None = None) -> Iterator[str]:
         yield 'input.schema must be "aggregated" for stream.unit "roaming": of two leaves of a row one counts'
     if stream is not None and stream.leaves_per_window is not None:
         yield 'stream.leaves_per_window must be left out for input.schema "metered", with rows in any leaf'
+    if source.missing_rows == "zero":
+        yield 'input.missing_rows must be left out for input.schema "metered": absent rows are 0 there'
     if source.supplier_rounding:
         got = source.supplier_rounding
         yield f'input.supplier_rounding must be left out for input.schema "metered"; got {got}'
