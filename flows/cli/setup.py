@@ -184,6 +184,11 @@ def _show_errors(advice: StreamAdvice, unit: str, terminal: Terminal) -> None:
         (name, str(len(nodes)), _figure(one.error), _figure(one.size or 0.0)) for name, nodes, one in levels
     ]
     terminal.table(("level", "nodes", "error", "typical size"), rows, n_texts=1)
+    kept = advice.judge.settings.budget.restatement_share
+    terminal.say(
+        f"{kept} of epsilon is kept to measure a wrong day again: {kept / (1 - kept)} more noise "
+        "(budget.restatement_share)"
+    )
 
 
 def _is_of_rte(folder: Path) -> bool:

@@ -740,7 +740,13 @@ def _steps(source: Input, stream: Stream) -> Iterator[str]:
 
 
 @rule
-def _path(source: Input, stream: Stream) -> Iterator[str]:
+def _missing_rows(source: Input, privacy: Privacy) -> Iterator[str]:
+    if source.missing_rows == "zero" and not privacy.bounds[0] <= 0 <= privacy.bounds[1]:
+        yield 'privacy.bounds must hold 0 with input.missing_rows = "zero": a first row moves more than alpha'
+
+
+@rule
+def _path(source: Input, stream: Stream, watch: "Watch") -> Iterator[str]:
     if source.path is None:
         return
     pattern = path_pattern(source.path)
@@ -750,6 +756,8 @@ def _path(source: Input, stream: Stream) -> Iterator[str]:
             if source.region is None
             else "input.path must not hold {region}: input.region names the files' column of regions"
         )
+    if not pattern.directives and watch.first_day is None:
+        yield "watch.first_day must be given for an input.path without {date:…}: the first day of the files"
     if pattern.has_hour and stream.period == "day":
         yield 'input.path may hold {hour} for stream.period "hour" alone: write * in its place'
     if pattern.has_hour and not pattern.is_of_one_day:

@@ -129,6 +129,7 @@ def test_two_commands_release_the_files_of_a_folder_over_a_spring(empty, name):
     for line in shape.expected:
         assert line in text
     assert "expected error of a published value" in shown.output
+    assert "1/10 of epsilon is kept to measure a wrong day again: 1/9 more noise" in shown.output
     assert "ATTENTION" not in shown.output
     written = text + shown.output + "".join(path.read_text() for path in empty.glob("*.csv"))
     assert ODD not in written
