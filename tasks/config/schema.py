@@ -577,7 +577,7 @@ def _margin(
 # [input]: how dumps are laid out, and from which day on.
 
 CHANGES = "[[input.changes]]"
-OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "period_number", "step")
+OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "period_number", "step", "revision")
 """Keys that say how files are written."""
 DEFAULT_MARKER = "_SUCCESS"
 Bounds = tuple[Fraction, Fraction]
@@ -598,6 +598,7 @@ class Change(Section):
     stamps_zone: FixedZone | None = None
     period_number: Column | None = None
     step: StepLength | None = None
+    revision: Column | None = None
 
 
 class Input(Section):
@@ -624,6 +625,8 @@ class Input(Section):
     stamps_zone: FixedZone | None = None
     period_number: Column | None = None
     step: StepLength | None = None
+    revision: Column | None = None
+    missing_rows: Literal["refuse", "zero"] = "refuse"
     combine: Literal["sum", "mean"] | None = None
     changes: Listed[Change] = Field(
         (), max_length=1000, description=f"a list of at most 1000 tables, each headed {CHANGES}"
@@ -671,7 +674,7 @@ class Input(Section):
     def columns(self) -> list[str]:
         """The columns that are read: a dump may hold others of any name."""
         customer = self.customer if self.schema_ == "metered" else None
-        known = *self.stamp_columns, self.value, customer, self.region, self.margin
+        known = *self.stamp_columns, self.value, customer, self.region, self.margin, self.revision
         return [column for column in known if column is not None]
 
     def in_column_units(self, bounds: Bounds, resolution: Fraction, rows: int = 1) -> tuple[Bounds, Fraction]:
@@ -737,7 +740,13 @@ def _steps(source: Input, stream: Stream) -> Iterator[str]:
 
 
 @rule
-def _path(source: Input, stream: Stream) -> Iterator[str]:
+def _missing_rows(source: Input, privacy: Privacy) -> Iterator[str]:
+    if source.missing_rows == "zero" and not privacy.bounds[0] <= 0 <= privacy.bounds[1]:
+        yield 'privacy.bounds must hold 0 with input.missing_rows = "zero": a first row moves more than alpha'
+
+
+@rule
+def _path(source: Input, stream: Stream, watch: "Watch") -> Iterator[str]:
     if source.path is None:
         return
     pattern = path_pattern(source.path)
@@ -747,6 +756,8 @@ def _path(source: Input, stream: Stream) -> Iterator[str]:
             if source.region is None
             else "input.path must not hold {region}: input.region names the files' column of regions"
         )
+    if not pattern.directives and watch.first_day is None:
+        yield "watch.first_day must be given for an input.path without {date:…}: the first day of the files"
     if pattern.has_hour and stream.period == "day":
         yield 'input.path may hold {hour} for stream.period "hour" alone: write * in its place'
     if pattern.has_hour and not pattern.is_of_one_day:
@@ -774,6 +785,8 @@ def _metered(source: Input, stream: Stream | None = None) -> Iterator[str]:
         yield 'input.schema must be "aggregated" for stream.unit "roaming": of two leaves of a row one counts'
     if stream is not None and stream.leaves_per_window is not None:
         yield 'stream.leaves_per_window must be left out for input.schema "metered", with rows in any leaf'
+    if source.missing_rows == "zero":
+        yield 'input.missing_rows must be left out for input.schema "metered": absent rows are 0 there'
     if source.supplier_rounding:
         got = source.supplier_rounding
         yield f'input.supplier_rounding must be left out for input.schema "metered"; got {got}'

@@ -155,7 +155,7 @@ class Settings(Section):
 
     def delivered(self, revision: int) -> "Settings":
         """Return the settings with the input folder of a planned revision, of the same layout."""
-        if not (revision and self.budget.revisions):
+        if not 0 < revision <= (self.budget.revisions or 0):
             return self
         folder = f"{self.input.folder.rstrip('/')}/{DELIVERY}{revision}"
         return self.model_copy(update={"input": self.input.model_copy(update={"folder": folder})})

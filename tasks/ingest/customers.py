@@ -21,6 +21,8 @@ HASH = (2**64 - 1) << STEP_BITS & (2**64 - 1)
 ROWS_AT_ONCE = 2**22
 """How many rows of suspects are judged together; all rows of one customer always are."""
 AT_ONCE = 2
+SUPERSEDED = "superseded"
+"""Why a row with a lower revision does not count, which is nobody's fault."""
 DROPPED = {**KEY, "rule": pl.String, "rows": pl.Int64, "units": pl.Int64}
 Hashes = NDArray[np.uint64]
 
@@ -130,10 +132,21 @@ def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settin
 
 
 def _judged(rows: pl.DataFrame) -> pl.DataFrame:
-    rows = rows.filter(pl.col("customer").is_not_null()).sort("customer", "leaf", "file", "row")
+    order = ["customer", "leaf", "number", "revision", "file", "row"]
+    rows = rows.filter(pl.col("customer").is_not_null())
+    rows = rows.sort(order, descending=[one in ("number", "revision") for one in order])
     leaf = pl.col("leaf")
     elsewhere = (leaf.min() != leaf.max()).over("customer", "step")
     again = pl.struct("customer", "step").is_first_distinct().not_()
-    rule = pl.when(elsewhere).then(pl.lit("two_leaves")).when(again).then(pl.lit("duplicates"))
+    revision = pl.struct("number", "revision")
+    is_old = revision != revision.first().over("customer", "step")
+    rule = (
+        pl.when(elsewhere)
+        .then(pl.lit("two_leaves"))
+        .when(again & is_old)
+        .then(pl.lit(SUPERSEDED))
+        .when(again)
+        .then(pl.lit("duplicates"))
+    )
     dropped = rows.with_columns(rule=rule).filter(pl.col("rule").is_not_null())
     return dropped.group_by(*KEY, "rule").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())

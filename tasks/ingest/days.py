@@ -57,7 +57,23 @@ def _summed(
 
 
 def with_skipped(by_step: pl.DataFrame, days: Sequence[date], settings: Settings) -> pl.DataFrame:
-    """Add a 0 for each slot of an aggregated leaf that the wall clock skips and that has no row."""
+    """Add a 0 for each slot of an aggregated leaf that the wall clock skips and that has no row, or for each
+    step without one where a supplier writes no rows of 0.
+    """
+    if settings.input.missing_rows == "zero":
+        every = pl.concat(
+            pl.select(
+                day=pl.lit(number, pl.UInt32),
+                leaf=pl.int_ranges(len(settings.tree_of(day).leaves), dtype=pl.UInt32),
+                step=pl.int_ranges(settings.calendar.n_steps(day), dtype=pl.Int32),
+            )
+            .explode("leaf")
+            .explode("step")
+            for number, day in enumerate(days)
+        )
+        zeros = every.join(by_step, on=["day", "leaf", "step"], how="anti")
+        zeros = zeros.with_columns(rows=pl.lit(1, pl.Int64))
+        return pl.concat([by_step, zeros], how="diagonal").with_columns(pl.col(pl.Int64).fill_null(0))
     if settings.metered or settings.calendar.day != "fixed":
         return by_step
     skipped = [

@@ -22,7 +22,7 @@ from tasks.ingest.text import microseconds_of, once_a_request, scan_text
 
 NO_STEP = {"outside_day": -1, "off_grid": -2, "no_timestamp": -3, "unknown_region": -4}
 """Why a row has no step: a rule of the raw contract, and the negative number in place of the step."""
-ROW, STAMP = ("row of the file".ljust(LONGEST_COLUMN + 1, "."), "stamp".ljust(LONGEST_COLUMN + 1, "."))
+ROW, STAMP, NUMBER = (one.ljust(LONGEST_COLUMN + 1, ".") for one in ("row of the file", "stamp", "revision"))
 """Names that no configured column can have."""
 
 
@@ -39,7 +39,19 @@ def rows_in(file: SourceFile) -> pl.LazyFrame:
         rows = rows.filter((_time_step(file) != NO_STEP["outside_day"]).fill_null(True))
     if file.text is not None:
         rows = rows.filter(pl.col(file.layout.value).is_not_null() | (_time_step(file) >= 0))
+    if (revision := file.layout.revision) is not None:
+        number, text = (pl.col(revision).cast(kind, strict=False) for kind in (pl.Float64, pl.String))
+        rows = rows.with_columns(number.fill_null(-1).alias(NUMBER), text.fill_null("").alias(revision))
+        if file.customer is None:  # of customers the pass over them judges it
+            own = *_of_leaf(file), STAMP
+            for column in (NUMBER, revision):
+                rows = rows.filter(pl.col(column) == pl.col(column).max().over(own))
     return rows if file.rows_a_step == 1 else _combined(file, rows).lazy()
+
+
+def _of_leaf(file: SourceFile) -> list[str]:
+    """The columns that say which leaf a row is of."""
+    return [one for one in (file.layout.region, file.layout.margin) if one is not None]
 
 
 def _stamped(file: SourceFile) -> pl.LazyFrame:
@@ -63,7 +75,7 @@ def _combined(file: SourceFile, source: pl.LazyFrame) -> pl.DataFrame:
     that the sum is clamped and rounded, and no row (Lemma 2d, docs/privacy.md). A row that comes again stays
     one too many, and one off the grid stays off it.
     """
-    own = [one for one in (file.layout.region, file.layout.margin) if one is not None]
+    own, may_lack = _of_leaf(file), file.layout.missing_rows == "zero"
     fine = file.length // file.rows_a_step
     since = pl.col(STAMP) - file.start
     frame = source.with_columns(pl.col(file.layout.value).cast(pl.String)).collect(engine="streaming")
@@ -78,7 +90,7 @@ def _combined(file: SourceFile, source: pl.LazyFrame) -> pl.DataFrame:
     found = []
     for *names, coarse, values, distinct in steps.iter_rows():
         row = (*names, sum_of(values, file.layout.decimal), coarse * file.length + file.start)
-        is_whole = len(values) == distinct == file.rows_a_step
+        is_whole = len(values) == distinct and (distinct == file.rows_a_step or may_lack)
         found += [row] if is_whole else [row, row] if len(values) > distinct else []
     schema = {**{one: frame.schema[one] for one in own}, file.layout.value: pl.String(), STAMP: pl.Int64()}
     others = frame.filter((since % fine != 0).fill_null(True)).select(*schema)
@@ -109,8 +121,7 @@ def leaf_of(file: SourceFile) -> pl.Expr:
 
 def _named_leaf(file: SourceFile) -> pl.Expr:
     # an integer and the same digits as text name the same leaf
-    columns = [one for one in (file.layout.region, file.layout.margin) if one is not None]
-    name = pl.concat_str([_text(file, column) for column in columns], separator=BETWEEN)
+    name = pl.concat_str([_text(file, column) for column in _of_leaf(file)], separator=BETWEEN)
     return name.cast(_type_of(file.leaves), strict=False).to_physical().cast(pl.UInt32)
 
 
@@ -193,6 +204,10 @@ def rows_of(
         wanted["customer"] = customer_of(file)
     if numbered:
         wanted["row"] = pl.col(ROW)
+        revision = file.layout.revision
+        wanted["number"], wanted["revision"] = (
+            (pl.lit(0.0), pl.lit("")) if revision is None else (pl.col(NUMBER), pl.col(revision))
+        )
     return source.select(**wanted)
 
 

@@ -10,9 +10,10 @@ import gzip
 import io
 import sys
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import polars as pl
@@ -66,6 +67,10 @@ class TextForm:
     skipped: int
     is_utf8: bool
 
+    def reading(self, columns: Sequence[str]) -> "TextForm":
+        """Return the form by which these columns alone are read."""
+        return replace(self, places=tuple((one, self.names.index(one)) for one in columns))
+
 
 @once_a_request
 def form_of(file: Location, columns: tuple[str, ...]) -> TextForm | tuple[str, ...]:
@@ -78,6 +83,17 @@ def form_of(file: Location, columns: tuple[str, ...]) -> TextForm | tuple[str, .
             places = tuple((one, names.index(one)) for one in columns)
             return TextForm(sign, tuple(names), places, number, is_utf8)
     return max((tuple(names) for _, _, names in rows), key=len, default=())
+
+
+def header_of(file: Location) -> TextForm:
+    """Return the form of a text file whose columns are not known: the first row of as many as the next."""
+    text, is_utf8 = _beginning(file)
+    for number, (line, after) in enumerate(pairwise(text.splitlines()[:HIGHEST_HEADER]), 1):
+        sign = max(SEPARATORS, key=lambda one: len(_cut(line, one)))
+        names = _cut(line, sign)
+        if len(names) > 1 and all(names) and len(names) == len(_cut(after, sign)):
+            return TextForm(sign, tuple(names), (), number, is_utf8)
+    raise OSError("no header")
 
 
 def _cut(line: str, separator: str) -> list[str]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from optstream.errors import ConfigurationError
 from tasks.config.fields import offset_minutes
+from tasks.ingest.arrivals import EVERY
 from tasks.ingest.clamping import reading
 from tests.tasks.conftest import DAY
 
@@ -322,3 +323,47 @@ def test_keys_of_stamps_that_cannot_be_are_refused(small, keys, message):
 )
 def test_fixed_zones(zone, minutes):
     assert offset_minutes(zone) == minutes
+
+
+def test_the_highest_revision_counts(small):
+    """By number: "10" is later than "9"; of one revision the first row, as without the column."""
+    stream = small(schema="metered", marker="revision = 'run'")
+    lines = ["customer_id,run,timestamp,load"]
+    for run, value in (("9", 1), ("10", 2), ("10", 3), ("", 4)):
+        lines += [f"somebody,{run},{one}" for one in lines_of(stream, [value] * 48)]
+    write(stream, "\n".join(lines))
+    stream.write("11", stream.metered("other", 1.0).with_columns(run=pl.lit(1)))
+    (judged,) = stream.judge()
+    assert judged.error is None
+    assert (stream.units() == [[2000], [1000]]).all()
+    (ingested,) = stream.ingest()
+    assert ingested.metrics["duplicates"].to_list() == [48, 0], "a superseded row is nobody's fault"
+
+
+@pytest.mark.parametrize("again", ["1", "3"])
+def test_the_highest_revision_of_a_sum_counts_and_is_there_once(small, again):
+    stream = small(marker="revision = 'run'")
+    lines = ["run,timestamp,load"]
+    for run, value in (("1", 1), ("3", 2), (again, 9)):
+        lines += [f"{run},{one}" for one in lines_of(stream, [value] * 48)]
+    write(stream, "\n".join(lines))
+    stream.write("11", stream.rows(2.0, run=pl.lit("a")))
+    (judged,) = stream.judge()
+    if again == "3":
+        assert "must be there once" in str(judged.error)
+    else:
+        assert judged.error is None
+        assert (stream.units() == 2000).all()
+
+
+@pytest.mark.parametrize("finer", ["", "step = '10min'\ncombine = 'sum'"])
+def test_steps_without_a_row_are_zero_where_the_supplier_writes_none(small, finer):
+    stream = small(marker=f"missing_rows = 'zero'\nregion = 'zone'\n{finer}")
+    rows = [f"{one},84" for one in lines_of(stream, [1] * 48)[5:7]]
+    write(stream, "timestamp,load,zone\n" + "\n".join(rows), EVERY)
+    (judged,) = stream.judge()
+    assert judged.error is None
+    assert stream.units().sum() == 2000
+    assert (stream.units()[0, 5:7] == 1000).all()
+    write(stream, "timestamp,load,zone\n" + "\n".join([*rows, rows[0]]), EVERY)
+    assert "must be there once" in str(stream.judge()[0].error)

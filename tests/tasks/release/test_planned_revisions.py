@@ -128,8 +128,9 @@ def test_what_a_later_delivery_does_by_itself(planned, what, status):
             planned.ledger.void(Key("two-regions", str(DAY), 1), "a person said so", planned.now)
             assert planned.status(DAY) is Status.VOID
             deliver(planned, 2, DAY)
-    before = planned.ledger.worst("people").epsilon
-    assert planned.status(DAY) is status
+    before, ended = planned.ledger.worst("people").epsilon, planned.outcome(DAY)
+    assert ended.status is status
+    assert ("its next delivery" in ended.message) is (what == "incomplete")
     if status is not Status.PUBLISHED:
         assert planned.ledger.worst("people").epsilon == before
         assert delivered_days(planned.settings, planned.ledger) == ((DAY,) if what == "broken" else ())
