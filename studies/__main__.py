@@ -8,7 +8,7 @@ import sys
 import typer
 
 from optstream.errors import OptStreamError
-from studies import leakage_of_stream, streams
+from studies import leakage_of_stream, new_user, streams
 from studies.audit import run as audit
 from studies.benchmarks import (
     bounded_program,
@@ -33,6 +33,7 @@ app.command("audit", help=audit.__doc__)(audit.main)
 app.command("leakage", help=leakage_of_stream.__doc__)(leakage_of_stream.main)
 app.command("evaluate", help=evaluate.__doc__)(evaluate.main)
 app.command("streams", help=streams.__doc__)(streams.main)
+app.command("new-user", help=new_user.__doc__)(new_user.main)
 BENCHMARKS = {
     "mechanisms": mechanisms,
     "million": million,

@@ -19,6 +19,8 @@ MEANINGS = Path(__file__).with_name("meanings.toml")
 HEAD = """\
 # Configuration
 
+Look up a key, its type, default and range.
+
 One TOML file, `optstream.toml` unless `--config` says otherwise; `optstream init` writes it. Relative
 paths start at the file's folder. Keys that are not here are refused, and so is a value outside its range:
 the message names the key, the range and what was found. Exact numbers are texts (`"1/2"`, `"0.001"`), so

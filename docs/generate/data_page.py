@@ -16,7 +16,7 @@ from tasks.schemas import DOCUMENTS, schema_of
 HEAD = """\
 # Files and contracts
 
-Files that come in, contracts that judge them, and files that go out.
+Look up files that come in, contracts that judge them, and files that go out.
 
 ## Dumps
 
@@ -48,7 +48,8 @@ def data_page() -> str:
         ("the release", suites.RELEASE_CONTRACT, metrics.RELEASE, UNPUBLISHED),
     ):
         parts += _contract(heading, contract, columns, then)
-    rows = [f"| `{one.name}` | {one.type} | {one.meaning} |" for one in published_columns("load_mw")]
+    columns = published_columns("load_mw", with_customers=True)
+    rows = [f"| `{one.name}` | {one.type} | {one.meaning} |" for one in columns]
     parts += [PUBLISHED + "\n".join(rows)]
     parts += ["", "## States of a day\n", "| letter | state | the day … |", "| --- | --- | --- |"]
     parts += [f"| `{one.letter}` | {one.value} | {one.meaning} |" for one in State]

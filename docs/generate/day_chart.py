@@ -13,7 +13,7 @@ FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
 INK, BLUE, GRID = "#1a1a1a", "#08519c", "#e4e4e4"
 PALE = "#c6dbef"
 RELEASED, TRUTH = "released", "simulated truth"
-MEASURED, BAND = "measured steps", "95 % band"
+BAND = "95 % band"
 PANEL_WIDTH, PANEL_HEIGHT = 372, 250
 SYMBOL = 110
 Axes = dict[str, alt.X | alt.Y]
@@ -27,13 +27,12 @@ def draw(
     names: Mapping[str, str],
     title: str,
     subtitle: Sequence[str] = (),
-    measured_steps: Sequence[int] = (),
     step_hours: float = 0.5,
 ) -> alt.HConcatChart:
     """A panel for each node of `names`, in order: released and true load, and the band around the released.
 
     released, truth: columns node, step, load_mw. band: columns node, step, half_width_mw, or None.
-    measured_steps: dotted on the released line. Steps count from midnight; loads are drawn in GW.
+    Steps count from midnight; loads are drawn in GW.
     Raises ParameterError if a node has no rows.
     """
     panels = [
@@ -42,7 +41,6 @@ def draw(
             _of_node(truth, node, "truth"),
             None if band is None else _of_node(band, node, "band"),
             name,
-            measured_steps,
             step_hours,
             y_title=number == 0,
         )
@@ -81,7 +79,6 @@ def _panel(
     truth: pl.DataFrame,
     band: pl.DataFrame | None,
     name: str,
-    measured_steps: Sequence[int],
     step_hours: float,
     y_title: bool,
 ) -> alt.LayerChart:
@@ -105,9 +102,6 @@ def _panel(
         ),
     }
     marks = [_lines(rows, axes)]
-    if measured_steps:
-        dots = rows.filter(pl.col("line") == RELEASED, pl.col("step").is_in(list(measured_steps)))
-        marks.append(_dots(dots, axes))
     note = ""
     if band is not None:
         half = band.select("step", (pl.col("half_width_mw") / 1000).alias("half"))
@@ -133,13 +127,6 @@ def _lines(rows: pl.DataFrame, axes: Axes) -> alt.Chart:
             strokeDash=alt.StrokeDash("line:N", scale=alt.Scale(domain=order, range=[[1, 0], [3, 3]])),
         )
     )
-
-
-def _dots(rows: pl.DataFrame, axes: Axes) -> alt.Chart:
-    legend = alt.Legend(symbolType="circle", symbolFillColor="white", symbolSize=0.7 * SYMBOL)
-    stroke = alt.Stroke("what:N", scale=alt.Scale(domain=[MEASURED], range=[BLUE]), legend=legend)
-    dots = alt.Chart(rows.with_columns(pl.lit(MEASURED).alias("what")))
-    return dots.mark_point(size=38, fill="white", strokeWidth=2, opacity=1).encode(**axes, stroke=stroke)
 
 
 def _area(rows: pl.DataFrame, axes: Axes) -> alt.Chart:

@@ -21,9 +21,9 @@ STATES = ("built", "measured", "left out")
 HEAD = """\
 # The papers, statement by statement
 
-Every algorithm, definition, theorem, experiment, figure, data set and stated finding of the papers: where it
-is here, what came out, what differs. *Built* (unless another state is named): code and a test, named by file
-and function. *Measured*: run here on data. *Left out*: with the reason.
+Look up every algorithm, definition, theorem, experiment, figure, data set and stated finding of the papers:
+where it is here, what came out, what differs. *Built* (unless another state is named): code and a test, named
+by file and function. *Measured*: run here on data. *Left out*: with the reason.
 """
 Paper = dict[str, Any]
 

@@ -21,10 +21,8 @@ from optstream import read_published
 from optstream.catalogue import error_columns
 from optstream.errors import ConfigurationError, DumpError, ParameterError
 from optstream.estimation.estimate import BAND
-from optstream.mechanisms import OptStream
 from tasks.config import Settings, load_settings
 from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out, dump_folder
-from tasks.release.mechanism import mechanism_for
 
 
 def make_picture(settings: Settings, day: date | None, region: str | None, seed: int, into: Path) -> Path:
@@ -50,9 +48,6 @@ def make_picture(settings: Settings, day: date | None, region: str | None, seed:
     elif region not in settings.tree_of(date.min).leaves:
         known = ", ".join(settings.tree_of(date.min).leaves)
         raise ParameterError(f"region {region!r} is no leaf of the hierarchy; the leaves are {known}")
-    mechanism = mechanism_for(settings, day)
-    assert isinstance(mechanism, OptStream)  # the demo's
-    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
     chart = draw(
         released,
         _by_node(settings, simulated_truth(settings, day, seed), "load_mw"),
@@ -60,7 +55,6 @@ def make_picture(settings: Settings, day: date | None, region: str | None, seed:
         names={node: _title(node) for node in (settings.tree_of(date.min).nodes[0], region)},
         title=f"One released day: {day:%d %B %Y}".replace(": 0", ": "),
         subtitle=_subtitle(settings),
-        measured_steps=mechanism.sampling.positions(n_steps, first_step, settings.privacy.window),
         step_hours=settings.calendar.step_minutes / 60,
     )
     into.mkdir(parents=True, exist_ok=True)
@@ -110,7 +104,7 @@ def _subtitle(settings: Settings) -> list[str]:
         f"Epsilon {float(privacy.epsilon):g} in any window of {privacy.window} steps of "
         f"{settings.calendar.step_minutes} minutes, for changes of one customer's reading up to "
         f"{float(privacy.alpha):g} MW.",
-        "Between measured steps the curve is fitted; the band counts in what it is judged to miss there.",
+        f"{settings.mechanism.name} estimates each step from noisy sums; the band is of the whole error.",
     ]
 
 

@@ -19,8 +19,9 @@ PACKAGES = (
 HEAD = """\
 # Python
 
-`import optstream` has the names that most programs need; each package has the rest. What a name costs in
-privacy, what shapes it takes and what it raises stands with it.
+Look up a name, its shapes, errors and cost.
+
+`import optstream` has the names that most programs need; each package has the rest.
 """
 
 

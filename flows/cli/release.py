@@ -72,6 +72,8 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         terminal.table(("level", "nodes", "typical", "least", "most"), rows, n_texts=1)
         if not found.points_known:
             terminal.say("the draw chooses the points; these are for equally spaced ones")
+    if found.customers_error is not None:
+        terminal.say(f"\nstandard error of a leaf's number of customers: {found.customers_error:.6g}")
     for warning in found.warnings:
         terminal.explain(warning)
     verdict = "fits" if found.epsilon <= found.grant else "does not fit: the ledger will refuse days"

@@ -1,7 +1,9 @@
 """Commands to begin with: an example configuration, dumps, made up or of a supplier, and advice."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,13 +13,15 @@ import typer
 from flows.cli import options as cli
 from flows.cli.output import Terminal
 from flows.cli.read import check_new
-from optstream.errors import OptStreamError
+from optstream.errors import DumpError, OptStreamError
 from optstream.stream import Lattice
 from tasks.config import load_settings
-from tasks.config.schema import MECHANISMS
+from tasks.config.schema import DEFAULT_MARKER, MECHANISMS
 from tasks.config.templates import example_of
+from tasks.operate.begin import QUESTIONS, write_configuration, zone_of_machine
 from tasks.operate.rte import read_load, rte_configuration, write_loads
 from tasks.operate.simulate import simulate as write_dumps
+from tasks.operate.survey import survey
 from tasks.plan.advise import (
     Comparison,
     Judged,
@@ -37,19 +41,23 @@ RTE_SUFFIXES = (".zip", ".xls")
 app = cli.new_app()
 
 
+YES = "Take the usual answers, which it prints, to what --answer leaves open."
+ANSWERS = f"An answer to a question of a folder; the keys: {', '.join(QUESTIONS)}. Repeat it for others."
+
+
 @app.command(
     epilog=cli.examples(
         "optstream init",
-        "optstream init --mechanism HistoryInformed --counts",
+        "optstream init meters",
+        "optstream init meters --yes --answer alpha=8 --answer zone=Europe/London,UTC,end",
         "optstream init --mechanism PeGaSus --hourly",
-        "optstream init eco2mix",
     )
 )
 def init(
     path: Annotated[
-        Path, typer.Argument(help="The file to write, or a folder of RTE's yearly files.")
+        Path, typer.Argument(help="The folder of your files, or the file to write an example to.")
     ] = cli.DEFAULT_CONFIG,
-    mechanism: Annotated[str, cli.asks("NAME", f"One of {', '.join(MECHANISMS)}.")] = "OptStream",
+    mechanism: Annotated[str, cli.asks("NAME", f"One of {', '.join(MECHANISMS)}.")] = "HistoryInformed",
     counts: Annotated[bool, cli.flag("--counts", "Of whole numbers of visits, not a load.")] = False,
     metered: Annotated[
         bool, cli.flag("--metered", "Of a row a customer and step, not a row a step.")
@@ -57,19 +65,31 @@ def init(
     hourly: Annotated[
         bool, cli.flag("--hourly", "Released every hour, not every night; by some mechanisms.")
     ] = False,
+    yes: Annotated[bool, cli.flag("--yes", YES)] = False,
+    answer: Annotated[list[str] | None, cli.asks("KEY=ANSWER", ANSWERS)] = None,
+    value: Annotated[
+        str | None, cli.asks("COLUMN", "The column that is released, where names do not say it.")
+    ] = None,
 ) -> None:
-    """Write a configuration: an example, or one for your files.
+    """Write a configuration: an example, or one for the files of a folder.
 
-    Of a folder of RTE's yearly files (éCO2mix, zip or text) it writes daily dumps, and the configuration that
-    reads them. All files are checked before anything is written; dumps that lie there are kept.
+    Of a folder it reads names, columns, types and stamps, never a reading; it asks six questions, chooses
+    what is expected to err least, as `advise` does, and prints the expected errors. RTE's yearly files
+    (éCO2mix, zip or text) become daily dumps first: all are checked before anything is written.
     """
-    if path.is_dir():
+    terminal, of_folder = Terminal(), path.is_dir()
+    if (yes or answer or value) and not of_folder:
+        raise cli.WordsError(f"--yes, --answer and --value go with a folder of files, which {path} is not")
+    if of_folder and not _is_of_rte(path):
+        _begin(path, terminal, yes, answer or [], value)
+        return
+    follows = f"optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02"
+    if of_folder:
         check_new(cli.DEFAULT_CONFIG)
-        text, path = _import(path, Terminal()), cli.DEFAULT_CONFIG
+        text, path = _import(path, terminal), cli.DEFAULT_CONFIG
         follows = f"optstream run --config {path} --date DAY"
     else:
         text = example_of(mechanism, counts, metered, hourly)
-        follows = f"optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02"
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -77,7 +97,58 @@ def init(
         raise OptStreamError(f"{path} exists already; nothing was written: name another file") from None
     except OSError as error:
         raise OptStreamError(f"{path} cannot be written: {error.strerror}") from None
+    if of_folder:
+        _show_errors(advise_plans([load_settings(path)], [None]).streams[0], "mw", terminal)
     print(f"wrote {path}; next: {follows}")
+
+
+def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], value: str | None) -> None:
+    """Ask for what the files do not say, and write a configuration for them."""
+    given = {key: said for key, _, said in (one.partition("=") for one in answers)}
+    if unknown := given.keys() - QUESTIONS.keys():
+        raise cli.WordsError(
+            f"--answer is KEY=ANSWER with one of {', '.join(QUESTIONS)}; got {min(unknown)!r}"
+        )
+    check_new(cli.DEFAULT_CONFIG)
+    with terminal.step("look at the files"):
+        found = survey(folder, zone_of_machine(), value)
+    if not yes and given.keys() != QUESTIONS.keys() and not sys.stdin.isatty():
+        raise cli.WordsError(
+            f"there is no terminal to ask on: take the usual answers with --yes, or give {len(QUESTIONS)} by "
+            f"--answer KEY=ANSWER: {', '.join(QUESTIONS)}"
+        )
+    roles, n_leaves = found.roles, len(found.regions)
+    kind = f"a row a customer ({roles.customer}) and step" if roles.customer else "a row a leaf and step"
+    terminal.say(
+        f"{found.first} to {found.last}, {n_leaves} leaves, {kind}; value {roles.value}, time "
+        f"{' and '.join(roles.timestamp)}; no reading was read"
+    )
+
+    def ask(key: str, words: str, usual: str) -> str:
+        if key in given:
+            return given[key]
+        if not yes:
+            return str(typer.prompt(f"{key}: {words}", default=usual))
+        terminal.say(f"{key}: {words}: taken for {usual}")
+        return usual
+
+    begun = write_configuration(found, ask, cli.DEFAULT_CONFIG)
+    _show_errors(begun.advice, found.unit, terminal)
+    kept = begun.settings.budget.restatement_share
+    terminal.say(
+        f"{kept} of epsilon is kept to measure wrong days again, for {kept / (1 - kept)} more noise: "
+        "budget.restatement_share"
+    )
+    for warning in (*begun.advice.proposed.warnings, *filter(None, [begun.ahead])):
+        terminal.explain(f"ATTENTION {warning}")
+    follows = f"optstream run --date {found.first}"
+    if not found.marked:
+        follows = f"touch {folder / DEFAULT_MARKER} && {follows}"
+        terminal.explain(
+            f"no file {DEFAULT_MARKER} says which days are complete: one at the top says that all in "
+            f"{folder} are; of files that arrive each night one in each day's folder says it"
+        )
+    terminal.say(f"wrote {cli.DEFAULT_CONFIG}; next: {follows}")
 
 
 @app.command(epilog=cli.examples("optstream simulate --from 2016-02-01 --to 2016-02-14"))
@@ -107,6 +178,34 @@ def simulate(
         )
     n_kept = written.count(False)
     print(f"{sum(written)} dumps written, {n_kept} were there already, in {settings.input_folder}")
+
+
+def _show_errors(advice: StreamAdvice, unit: str, terminal: Terminal) -> None:
+    """Print the expected error of each level."""
+    of = unit and f", in {unit}"
+    terminal.say(f"\nexpected error of a published value by {advice.proposed.mechanism}{of}")
+    levels = zip(advice.levels, advice.judge.tree.levels, advice.proposed.expected, strict=True)
+    rows = [
+        (name, str(len(nodes)), _figure(one.error), _figure(one.size or 0.0)) for name, nodes, one in levels
+    ]
+    terminal.table(("level", "nodes", "error", "typical size"), rows, n_texts=1)
+    kept = advice.judge.settings.budget.restatement_share
+    terminal.say(
+        f"{kept} of epsilon is kept to measure a wrong day again: {kept / (1 - kept)} more noise "
+        "(budget.restatement_share)"
+    )
+
+
+def _is_of_rte(folder: Path) -> bool:
+    """Whether a folder holds yearly files as RTE hands them out, or a copy of them."""
+    files = sorted(one for one in folder.iterdir() if one.name[0] not in "._")
+    known = [one for one in files if one.suffix.lower() in RTE_SUFFIXES]
+    if not known or any(one.suffix.lower() == ".xls" for one in known):
+        return bool(known)
+    with suppress(DumpError):
+        read_load(known[0])
+        return True
+    return known[0].name.lower().startswith("eco2mix")
 
 
 def _import(folder: Path, terminal: Terminal) -> str:

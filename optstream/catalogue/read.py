@@ -158,7 +158,7 @@ def read_day(storage: Readable, value_column: str, entries: Sequence[Entry], ver
     if not is_of_day or [one[:3] for one in hours] != [_hashes(one) for one in entries]:
         raise PublicationError(f"{name} has other hours than the catalogue names; restore it")
     rows = inner.select(pl.lit(day, dtype=pl.Date()).alias("date"), pl.all())
-    wanted = (schema(value_column, *has) for has in product((True, False), repeat=2))
+    wanted = (schema(value_column, *has) for has in product((True, False), repeat=4))
     if not any(list(one.items()) == list(rows.schema.items()) for one in wanted):
         raise PublicationError(f"{name} has other columns than a release has; restore it")
     if verify:

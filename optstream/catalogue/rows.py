@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from optstream.errors import ParameterError, PublicationError
+from optstream.privacy.spends import CUSTOMERS
 
 
 def error_columns(value_column: str) -> tuple[str, str]:
@@ -28,6 +29,8 @@ def estimate_column(value_column: str) -> str:
     return f"{value_column}_estimate"
 
 
+CUSTOMERS_ERROR = f"{CUSTOMERS}_se"
+"""With `CUSTOMERS` the columns of how many customers stand behind a node on a day."""
 KINDS = {
     pl.Date: "date",
     pl.Datetime: "datetime",
@@ -98,9 +101,13 @@ def columns_of_replicates(n: int) -> tuple[Column, ...]:
 
 
 def columns_of(
-    value: str, with_errors: bool = True, with_bands: bool = False, with_estimate: bool = False
+    value: str,
+    with_errors: bool = True,
+    with_bands: bool = False,
+    with_estimate: bool = False,
+    with_customers: bool = False,
 ) -> tuple[Column, ...]:
-    """Return the columns of the published rows, in order; releases of counts alone have the last two."""
+    """Return the columns of the published rows, in order; bands and estimates are of counts alone."""
     noise, model = error_columns(value)
     low, high = band_columns(value)
     kind = pl.Float64()
@@ -112,6 +119,11 @@ def columns_of(
         Column(low, kind, "Lowest count of a band that holds the true count in 95 % of steps.", True),
         Column(high, kind, "Highest count of that band.", True),
     )
+    behind = "Customers with rows on the day, with noise: a whole number, unbiased, which may be below 0."
+    customers = (
+        Column(CUSTOMERS, kind, behind, True),
+        Column(CUSTOMERS_ERROR, kind, "Standard error of the number of customers.", True),
+    )
     unbiased = "Estimate to add up over time and nodes, which may be below 0: its sums are unbiased."
     return (
         *_BEFORE,
@@ -119,6 +131,7 @@ def columns_of(
         *(errors if with_errors else ()),
         *(bands if with_bands else ()),
         *([Column(estimate_column(value), kind, unbiased)] if with_estimate else ()),
+        *(customers if with_customers else ()),
         *_AFTER,
     )
 
@@ -145,8 +158,8 @@ def schema(value_column: str, *has: bool) -> dict[str, pl.DataType]:
 def joined_rows(frames: Iterable[pl.DataFrame], value_column: str) -> pl.DataFrame:
     """Return the rows of several releases under one another, null where a release lacks a column."""
     parts = list(frames)
-    of_counts = band_columns(value_column)[0], estimate_column(value_column)
-    has = (any(name in part.columns for part in parts) for name in of_counts)
+    some = band_columns(value_column)[0], estimate_column(value_column), CUSTOMERS
+    has = (any(name in part.columns for part in parts) for name in some)
     none = pl.DataFrame(schema=schema(value_column, True, *has))
     return pl.concat([none, *parts], how="diagonal")
 

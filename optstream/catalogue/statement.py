@@ -44,7 +44,7 @@ from optstream.estimation.estimate import Optimality
 from optstream.mechanisms import mechanism_named
 from optstream.privacy import GaussianSpend, JointSpend, OrderSpend
 from optstream.privacy.model import PrivacyModel, Unit, Windows
-from optstream.privacy.spends import Spend, StepSpend
+from optstream.privacy.spends import CUSTOMERS, Spend, StepSpend
 from optstream.stream.calendar import DayKind
 
 MARGIN = "margin"
@@ -186,7 +186,8 @@ def noise_scales(spends: Iterable[Spend], resolution: Fraction) -> tuple[NoiseSc
     """Return the distinct noise scales of a release's spends, in their order; resolution: of the privacy
     model.
     """
-    return tuple(dict.fromkeys(_noise_of(spend, resolution) for spend in spends))
+    of_readings = (spend for spend in spends if spend.stage != CUSTOMERS)
+    return tuple(dict.fromkeys(_noise_of(spend, resolution) for spend in of_readings))
 
 
 def _noise_of(spend: Spend, resolution: Fraction) -> NoiseScale:
@@ -387,6 +388,9 @@ class ReleaseStatement(Document):
     bands: OrAbsent[CountBands] = absent("absent where readings are no counts")
     measurements: OrAbsent[StatedMeasurements] = absent("absent where it is not published")
     errors: OrAbsent[StatedErrors] = absent("absent where there is none")
+    customers_scale: OrAbsent[Amount] = absent(
+        "noise scale of the number of customers of a leaf; absent where it is not published"
+    )
     no_errors: OrAbsent[Name] = absent("why there is no file of errors; absent where there is one")
     bounds: OrAbsent[Annotated[tuple[Signed, Signed], Strict(False)]] = absent(
         "lowest and highest reading; absent where that is not recorded"
@@ -428,10 +432,10 @@ class ReleaseStatement(Document):
         return found
 
     @property
-    def has_columns(self) -> tuple[bool, bool, bool]:
-        """Whether the rows have standard errors, bands, and estimates to add up (`columns_of`)."""
-        bands = self.bands
-        return self.standard_errors is not None, bands is not None, bool(bands and bands.estimate)
+    def has_columns(self) -> tuple[bool, bool, bool, bool]:
+        """Whether the rows have standard errors, bands, estimates to add up, and customers (`columns_of`)."""
+        bands, customers = self.bands, self.customers_scale is not None
+        return self.standard_errors is not None, bands is not None, bool(bands and bands.estimate), customers
 
     @property
     def epsilon_of_grant(self) -> Fraction:

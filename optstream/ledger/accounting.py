@@ -41,7 +41,7 @@ from optstream.privacy import (
 from optstream.privacy.accountant import NO_COST
 from optstream.privacy.amendment import repriced
 from optstream.privacy.exact import exact_from_text
-from optstream.privacy.spends import check_currency, spend_from_document, spend_to_document
+from optstream.privacy.spends import CUSTOMERS, check_currency, spend_from_document, spend_to_document
 
 # The privacy guarantees of a budget, amendment by amendment, and the price of a spend under each.
 
@@ -496,10 +496,10 @@ def charged_near(
     """Return the priced charges of a stream's other releases at steps that share a window with a plan's.
 
     Only releases of the same share count: first releases have one share of the privacy budget, restatements
-    another, or, `apart`, those of each number one of their own. Of a release whose owner died while drawing,
-    only those reserved before it count, so that its plan comes out as it was. amended: the privacy guarantee
-    to price by, if not the one in force. only_drawn: of releases that are DRAWN or PUBLISHED alone, whose
-    spends are what was drawn.
+    another, or, `apart`, those of each number one of their own; counts of customers, which have theirs, are
+    left out. Of a release whose owner died while drawing, only those reserved before it count, so that its
+    plan comes out as it was. amended: the privacy guarantee to price by, if not the one in force. only_drawn:
+    of releases that are DRAWN or PUBLISHED alone, whose spends are what was drawn.
     """
     row = find_stream(connection, key.stream)
     if row is None:
@@ -518,7 +518,8 @@ def charged_near(
     drawn = [ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]
     only = [ReleaseRow.stream_id == row.id, same_share, others]
     only += [ReleaseRow.state.in_(drawn)] if only_drawn else []
-    return charged_to_grant(connection, grant, reach, *only, guarantees=guarantees).spends
+    near = charged_to_grant(connection, grant, reach, *only, guarantees=guarantees).spends
+    return tuple(one for one in near if one.stage != CUSTOMERS)
 
 
 def judge_plan(

@@ -15,6 +15,8 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import exact_from_text, whole
 from optstream.privacy.model import Currency
 
+CUSTOMERS = "customers"
+"""The stage of counts of customers, whose share no other stage looks at."""
 Group = tuple[range, ...]
 """The parts of one group: steps of a period, counted from its first one. A part is a sum that is measured."""
 

@@ -94,6 +94,7 @@ class Measured:
         choices: Other decisions of the draw, public, JSON-ready (PeGaSus' groups).
         parts: Of a tree whose levels were measured each by itself, the levels' own measurements; the arrays
             here are then empty.
+        customers: Noisy numbers of customers, (n_leaves,), in whole customers; None where none were measured.
     """
 
     n_steps: int
@@ -110,6 +111,7 @@ class Measured:
     before: State | None = None
     choices: Mapping[str, Any] | None = None
     parts: "tuple[Measured, ...]" = ()
+    customers: tuple[int, ...] | None = None
 
     @property
     def point_values(self) -> NDArray[np.float64]:
@@ -265,6 +267,7 @@ def _to_document(measured: Measured) -> dict[str, Any]:
         "before": public_part(measured.before),
         "choices": measured.choices,
         "parts": [_to_document(part) for part in measured.parts],
+        **({} if measured.customers is None else {"customers": measured.customers}),
     }
 
 
@@ -293,4 +296,5 @@ def _from_document(document: dict[str, Any]) -> Measured:
         before=document["before"],
         choices=document["choices"],
         parts=tuple(_from_document(part) for part in document["parts"]),
+        customers=tuple(map(int, document["customers"])) if "customers" in document else None,
     )

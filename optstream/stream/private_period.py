@@ -57,24 +57,34 @@ def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
 
 
 class PrivatePeriod:
-    """The raw readings of one period, summed to leaves: int64 units of `resolution`, (n_leaves, n_steps).
+    """The raw readings of one period, summed to leaves: int64 units of `resolution`, (n_leaves, n_steps), and
+    the customers of each leaf, where they are counted.
 
     It shows its shape alone: no repr, no comparison, no attribute gives a value. Only `optstream.measurement`
     opens it (`open_private_period`); a test holds that border.
     """
 
-    __slots__ = ("__units", "first_step", "resolution")
+    __slots__ = ("__customers", "__units", "first_step", "resolution")
     __units: NDArray[np.int64]
+    __customers: NDArray[np.int64] | None
     first_step: int
     resolution: Fraction
 
-    def __init__(self, units: NDArray[np.int64], *, resolution: Fraction, first_step: int) -> None:
+    def __init__(
+        self,
+        units: NDArray[np.int64],
+        *,
+        resolution: Fraction,
+        first_step: int,
+        customers: NDArray[np.int64] | None = None,
+    ) -> None:
         """Take integer units, clamped so that sums over all leaves stay below 2^50 units.
 
         Args:
             units: int64, (n_leaves, n_steps), not empty.
             resolution: The unit, in the unit of the readings.
             first_step: Running index of the first step.
+            customers: int64, (n_leaves,); None where they are not counted.
 
         Raises:
             ParameterError: For another type or shape, and for a first step that is no integer.
@@ -89,6 +99,7 @@ class PrivatePeriod:
         own = np.clip(units, -largest, largest)
         own.setflags(write=False)
         object.__setattr__(self, "_PrivatePeriod__units", own)
+        object.__setattr__(self, "_PrivatePeriod__customers", customers)
         object.__setattr__(self, "resolution", resolution)
         object.__setattr__(self, "first_step", first)
 
@@ -138,3 +149,11 @@ def open_private_period(period: PrivatePeriod) -> NDArray[np.int64]:
     """Return the raw integers, read-only, (n_leaves, n_steps). For `optstream.measurement` alone."""
     units: NDArray[np.int64] = object.__getattribute__(period, "_PrivatePeriod__units")
     return units
+
+
+def open_customers(period: PrivatePeriod) -> NDArray[np.int64]:
+    """Return how many customers each leaf has, (n_leaves,). For `optstream.measurement` alone."""
+    customers: NDArray[np.int64] | None = object.__getattribute__(period, "_PrivatePeriod__customers")
+    if customers is None or customers.shape != (period.n_leaves,):
+        raise ParameterError("the customers of this period were not counted")
+    return customers

@@ -92,6 +92,23 @@ def _path(text: str) -> str:
     return text
 
 
+_ZONE = re.compile(r"(?:(Etc/)?(?:UTC|GMT|Z))?(?:([+-])([0-9]{1,2})(?::?([0-5][0-9]))?)?")
+
+
+def offset_minutes(zone: str) -> int:
+    """Return the minutes that a zone is ahead of UTC; raises ValueError for one whose clock changes."""
+    if not zone or (found := _ZONE.fullmatch(zone)) is None or int(found[3] or 0) > 15:
+        raise ValueError("no fixed distance from UTC")
+    posix, sign, hours, minutes = found.groups()
+    ahead = 60 * int(hours or 0) + int(minutes or 0)
+    return -ahead if (sign == "-") != bool(posix) else ahead  # Etc/GMT-1 is ahead of UTC
+
+
+def _zone(text: str) -> str:
+    offset_minutes(text)
+    return text
+
+
 def _is_file_name(text: str) -> bool:
     """Whether it is a plain file name: nothing that could leave the folder it is looked up in."""
     return text == PurePosixPath(text).name and "\\" not in text and "\0" not in text
@@ -148,6 +165,11 @@ STAMPS = f'{COLUMN}, or of those of date and time, ["date", "time"]'
 StampColumns = Annotated[
     Column | Annotated[tuple[Column, Column], Field(strict=False)], Field(description=STAMPS)
 ]
+ZONE = (
+    '"UTC", or a fixed distance from it such as "UTC+01:00"; left out for stamps by the clock of '
+    "stream.time_zone, and where stamps have an offset of their own"
+)
+FixedZone = Annotated[str, AfterValidator(_zone), Field(description=ZONE)]
 Text = Annotated[str, Field(min_length=1)]
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
 Folder = Annotated[Text, Field(description=FOLDER)]

@@ -78,7 +78,9 @@ class PathPattern:
         return {key: day.strftime(f"%{key}").zfill(4 if key == "Y" else 2) for key in self.directives}
 
     def days(self, fields: Fields) -> tuple[date, date] | None:
-        """Return the first and the last day of a file; None where its names are no date."""
+        """Return the first and the last day that a file may hold; None where its names are no date."""
+        if not self.directives:
+            return date.min, date.max
         year = int(fields["Y"]) if "Y" in fields else 2000 + int(fields["y"])
         try:
             if "j" in fields:
@@ -113,9 +115,9 @@ def path_pattern(text: str) -> PathPattern:
         segments.append(re.compile("".join(_expressions(segment, own, kinds))))
         groups.append(tuple(own))
     found = PathPattern(text, tuple(segments), tuple(groups), "utc" in kinds)
-    keys, dated = found.directives, {"date", "utc"} & kinds
-    if len(dated) != 1 or not keys & {"Y", "y"} or ("d" in keys and "m" not in keys):
-        raise ValueError("and it must have the year of a date, and the month where it has the day")
+    keys = found.directives
+    if {"date", "utc"} <= kinds or (keys and not keys & {"Y", "y"}) or ("d" in keys and "m" not in keys):
+        raise ValueError("and a date in it must have its year, and its month where it has the day")
     return found
 
 

@@ -12,10 +12,12 @@ from pydantic import AfterValidator, Field, SecretStr, computed_field, model_val
 
 from optstream import mechanisms
 from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
+from optstream.catalogue.rows import CUSTOMERS_ERROR
 from optstream.catalogue.standard_errors import MOST_REPLICATES
 from optstream.errors import ParameterError
 from optstream.mechanisms.period_release import REPLICATES
 from optstream.privacy import PrivacyModel
+from optstream.privacy.spends import CUSTOMERS
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, TreeChange
 from optstream.stream.changes import MOST_HIERARCHY_CHANGES, hierarchy_problems
 from optstream.stream.lattice import MOST_MARGIN_NODES, Margin
@@ -32,6 +34,7 @@ from tasks.config.fields import (
     Day,
     Days,
     FileName,
+    FixedZone,
     Folder,
     FolderOrUrl,
     Listed,
@@ -496,6 +499,13 @@ class Budget(Section):
         None, ge=1, le=100, description="an integer in [1, 100]: the planned later deliveries of a day"
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _equal_shares(cls, table: Any) -> Any:
+        """Where revisions are planned and no share is given, all deliveries of a day have the same."""
+        n = table.get("revisions") if isinstance(table, dict) else None
+        return {"restatement_share": f"{n}/{n + 1}", **table} if type(n) is int and n > 0 else table
+
     @property
     def shares(self) -> int:
         """How many restatements of a day `restatement_share` is divided among."""
@@ -567,7 +577,7 @@ def _margin(
 # [input]: how dumps are laid out, and from which day on.
 
 CHANGES = "[[input.changes]]"
-OF_FILES = ("path", "decimal")
+OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "period_number", "step", "revision")
 """Keys that say how files are written."""
 DEFAULT_MARKER = "_SUCCESS"
 Bounds = tuple[Fraction, Fraction]
@@ -584,6 +594,11 @@ class Change(Section):
     marker: FileName | None = None
     file_list: FileName | None = None
     decimal: Literal[".", ","] | None = None
+    stamps: Literal["start", "end"] | None = None
+    stamps_zone: FixedZone | None = None
+    period_number: Column | None = None
+    step: StepLength | None = None
+    revision: Column | None = None
 
 
 class Input(Section):
@@ -606,6 +621,13 @@ class Input(Section):
     marker: FileName | None = None
     file_list: FileName | None = None
     decimal: Literal[".", ","] = "."
+    stamps: Literal["start", "end"] = "start"
+    stamps_zone: FixedZone | None = None
+    period_number: Column | None = None
+    step: StepLength | None = None
+    revision: Column | None = None
+    missing_rows: Literal["refuse", "zero"] = "refuse"
+    combine: Literal["sum", "mean"] | None = None
     changes: Listed[Change] = Field(
         (), max_length=1000, description=f"a list of at most 1000 tables, each headed {CHANGES}"
     )
@@ -641,23 +663,26 @@ class Input(Section):
     @property
     def stamp_columns(self) -> tuple[str, ...]:
         """The columns that say when a row's step is."""
-        return (self.timestamp,) if isinstance(self.timestamp, str) else self.timestamp
+        columns = (self.timestamp,) if isinstance(self.timestamp, str) else self.timestamp
+        return columns if self.period_number is None else (*columns, self.period_number)
 
-    @property
-    def by_end(self) -> bool:
-        """Whether stamps are the ends of steps."""
-        return False
+    def rows_a_step(self, step: str) -> int:
+        """Return how many rows of a file make a step of the stream."""
+        return step_minutes(step) // step_minutes(self.step or step)
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read: a dump may hold others of any name."""
         customer = self.customer if self.schema_ == "metered" else None
-        known = *self.stamp_columns, self.value, customer, self.region, self.margin
+        known = *self.stamp_columns, self.value, customer, self.region, self.margin, self.revision
         return [column for column in known if column is not None]
 
-    def in_column_units(self, bounds: Bounds, resolution: Fraction) -> tuple[Bounds, Fraction]:
-        """Return bounds and resolution divided by the factor, exactly (docs/privacy.md, Lemma 2)."""
-        return (bounds[0] / self.factor, bounds[1] / self.factor), resolution / self.factor
+    def in_column_units(self, bounds: Bounds, resolution: Fraction, rows: int = 1) -> tuple[Bounds, Fraction]:
+        """Return bounds and resolution divided by the factor, exactly (docs/privacy.md, Lemma 2), for a mean
+        of some rows those of their sum.
+        """
+        factor = self.factor / (rows if self.combine == "mean" else 1)
+        return (bounds[0] / factor, bounds[1] / factor), resolution / factor
 
 
 def layout_key(name: str, first: date) -> str:
@@ -688,7 +713,40 @@ def _layouts(source: Input) -> Iterator[str]:
 
 
 @rule
-def _path(source: Input, stream: Stream) -> Iterator[str]:
+def _steps(source: Input, stream: Stream) -> Iterator[str]:
+    layouts = source.layouts
+    for first, layout in layouts:
+        if layout.step is not None and step_minutes(stream.step) % step_minutes(layout.step):
+            key = layout_key("step", first)
+            yield f"{key} must divide stream.step, {stream.step}; got {layout.step}: set a longer stream.step"
+        if layout.period_number is None:
+            continue
+        key = layout_key("period_number", first)
+        if not isinstance(layout.timestamp, str):
+            yield f"{key} goes with one column of dates in timestamp; got {list(layout.timestamp)}"
+        if layout.stamps != "start" or layout.stamps_zone is not None:
+            yield f"{key} counts the steps of the local day: leave stamps and stamps_zone out"
+    finer = [layout for _, layout in layouts if layout.rows_a_step(stream.step) > 1]
+    if finer and source.schema_ == "metered":
+        yield (
+            'input.step must be stream.step for input.schema "metered", whose readings are clamped one by '
+            f"one; got {finer[0].step}: set stream.step to it"
+        )
+    if bool(finer) != (source.combine is not None):
+        yield (
+            'input.combine must say how rows of a finer input.step make a step of the stream, "sum" for '
+            f'counts and energy, "mean" for power, and be left out where none is finer; got {source.combine}'
+        )
+
+
+@rule
+def _missing_rows(source: Input, privacy: Privacy) -> Iterator[str]:
+    if source.missing_rows == "zero" and not privacy.bounds[0] <= 0 <= privacy.bounds[1]:
+        yield 'privacy.bounds must hold 0 with input.missing_rows = "zero": a first row moves more than alpha'
+
+
+@rule
+def _path(source: Input, stream: Stream, watch: "Watch") -> Iterator[str]:
     if source.path is None:
         return
     pattern = path_pattern(source.path)
@@ -698,6 +756,8 @@ def _path(source: Input, stream: Stream) -> Iterator[str]:
             if source.region is None
             else "input.path must not hold {region}: input.region names the files' column of regions"
         )
+    if not pattern.directives and watch.first_day is None:
+        yield "watch.first_day must be given for an input.path without {date:…}: the first day of the files"
     if pattern.has_hour and stream.period == "day":
         yield 'input.path may hold {hour} for stream.period "hour" alone: write * in its place'
     if pattern.has_hour and not pattern.is_of_one_day:
@@ -725,6 +785,8 @@ def _metered(source: Input, stream: Stream | None = None) -> Iterator[str]:
         yield 'input.schema must be "aggregated" for stream.unit "roaming": of two leaves of a row one counts'
     if stream is not None and stream.leaves_per_window is not None:
         yield 'stream.leaves_per_window must be left out for input.schema "metered", with rows in any leaf'
+    if source.missing_rows == "zero":
+        yield 'input.missing_rows must be left out for input.schema "metered": absent rows are 0 there'
     if source.supplier_rounding:
         got = source.supplier_rounding
         yield f'input.supplier_rounding must be left out for input.schema "metered"; got {got}'
@@ -751,6 +813,7 @@ class Published(Section):
     rounding: Literal["nearest", "unbiased"] = "nearest"
     not_before: ClockTime | None = None
     measurements: bool = False
+    reporting: bool = False
     replicates: Annotated[int, Field(ge=0, le=MOST_REPLICATES)] = REPLICATES
     levels: Listed[int] = Field((), description="a list of levels from 0 on, such as [0, 1]")
     about: Annotated[dict[str, str], AfterValidator(_texts)] = Field(
@@ -764,6 +827,21 @@ class Published(Section):
 def _published(published: Published) -> Iterator[str]:
     if published.value in RESERVED:
         yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
+
+
+@rule
+def _reporting(published: Published, source: Input, privacy: Privacy) -> Iterator[str]:
+    if not published.reporting:
+        return
+    if source.schema_ != "metered":
+        yield (
+            'published.reporting is for input.schema "metered", whose rows name their customers: of sums '
+            "only the supplier knows how many stand behind them; leave it out"
+        )
+    if privacy.delta is not None:
+        yield "published.reporting is charged in epsilon: leave it out, or privacy.delta"
+    if published.value in (CUSTOMERS, CUSTOMERS_ERROR):
+        yield f"published.value must be another column with published.reporting; got {published.value!r}"
 
 
 @rule

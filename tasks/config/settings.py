@@ -66,6 +66,7 @@ ALWAYS: Mapping[str, Mapping[str, Any]] = {
 """Keys that an earlier version had, with their only value since; a mechanism's are its `fixed`."""
 DELIVERY = "revision="
 """Below the input folder, with its number: the folder of a planned revision."""
+REPORTING_SHARE = Fraction(1, 20)
 USUAL_REVISE_DAYS = 14
 UNITS = ("w", "kw", "mw", "gw", "wh", "kwh", "mwh", "gwh", "kvar", "l", "m3", "kg", "t", "c", "eur", "usd")
 """At the end of a column's name: of a quantity that is measured, not counted."""
@@ -154,7 +155,7 @@ class Settings(Section):
 
     def delivered(self, revision: int) -> "Settings":
         """Return the settings with the input folder of a planned revision, of the same layout."""
-        if not (revision and self.budget.revisions):
+        if not 0 < revision <= (self.budget.revisions or 0):
             return self
         folder = f"{self.input.folder.rstrip('/')}/{DELIVERY}{revision}"
         return self.model_copy(update={"input": self.input.model_copy(update={"folder": folder})})
@@ -317,7 +318,17 @@ class Settings(Section):
             )
         restated = kept_back / self.budget.shares
         share = self.budget.stream_share * (restated if revision else 1 - kept_back)
-        return self.model.with_budget(self.model.budget * share)
+        return self.model.with_budget(self.model.budget * share * (1 - self.reporting_share))
+
+    @property
+    def reporting_share(self) -> Fraction:
+        """What counts of customers have of each release's part of the guarantee (Lemma 24)."""
+        return REPORTING_SHARE if self.published.reporting else Fraction(0)
+
+    def reporting_epsilon(self, revision: int) -> Fraction:
+        """Return the most that the counts of customers cost any window; 0 where there are none."""
+        share = self.reporting_share
+        return self.model_of(revision).budget * share / (1 - share) if share else share
 
     @property
     def kept_for_restatements(self) -> Fraction:
@@ -374,7 +385,12 @@ class Settings(Section):
 
     @property
     def _is_delivered_whole(self) -> bool:
-        return self.privacy.is_whole and {layout.factor for _, layout in self.input.layouts} == {1}
+        is_mean = self.input.combine == "mean"
+        return (
+            not is_mean
+            and self.privacy.is_whole
+            and {layout.factor for _, layout in self.input.layouts} == {1}
+        )
 
     @property
     def _may_count(self) -> bool:

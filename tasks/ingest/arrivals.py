@@ -24,6 +24,7 @@ from optstream.stream.tree import some_of
 from tasks.config import Input, Settings
 from tasks.config.pattern import Fields, PathPattern, path_pattern
 from tasks.config.settings import DELIVERY
+from tasks.ingest.delta import LOG, present_files
 
 # Contents of the input folder, local or in an object store. Only file lists are opened.
 
@@ -532,8 +533,10 @@ def _periods_in(settings: Settings, pattern: PathPattern, fields: Fields) -> Seq
         return ()
     if hour := fields.get("hour"):
         return (Hour(days[0], int(hour[:2]), hour.endswith("B")),)
+    if pattern.is_of_one_day:
+        return settings.calendar.periods(*days)
     over = settings.local_day(datetime.now(UTC)) - timedelta(days=1)
-    return settings.calendar.periods(days[0], days[1] if pattern.is_of_one_day else min(days[1], over))
+    return settings.calendar.periods(max(days[0], settings.watching.first_day or days[0]), min(days[1], over))
 
 
 def _walk(
@@ -584,7 +587,28 @@ def _walk(
             elif is_wanted(found):
                 yield from below(entries[name].location, f"{place}{name}/", found, marks)
 
-    yield from below(settings.input_folder, "", {}, {})
+    def in_table(log: Found) -> Iterator[_Match]:
+        """The files of a Delta table, whose log is the marker of all."""
+        commits = entries_of(log.location, LARGEST_FOLDER).items()
+        names = present_files({name: partial(found.read, LARGEST_LIST) for name, found in commits})
+        for place in sorted(names):
+            fields: Fields | None = {} if place.count("/") == last else None
+            location = settings.input_folder
+            for depth, name in enumerate(place.split("/")):
+                fields = None if fields is None else pattern.match(depth, name, fields)
+                location /= name
+            if fields is None or pattern.days(fields) is None:
+                strays.append((f"{place!r:.200} of the table does not fit input.path, {pattern.text!r}", {}))
+            elif is_wanted(fields):
+                yield _Match(Found(location), place, fields, dict.fromkeys(markers, log), ())
+
+    try:
+        log = entries_of(settings.input_folder, LARGEST_FOLDER).get(LOG)
+        yield from below(settings.input_folder, "", {}, {}) if log is None else in_table(log)
+    except DumpError as error:
+        strays.append((str(error), {}))
+    except OSError:
+        strays.append(("the input folder or the log of its table cannot be listed", {}))
 
 
 _HIDE = 'correct it, move the file away, or begin its name with "_", which hides it'
@@ -594,7 +618,9 @@ def _patterned(
     settings: Settings, pattern: PathPattern, days: Sequence[date], root: Location
 ) -> dict[date, Arrival | None]:
     """Return the arrivals of each day by the pattern of the files' paths."""
-    wanted = {day: pattern.wanted(day, settings.calendar, settings.input_of(day).by_end) for day in days}
+    wanted = {
+        day: pattern.wanted(day, settings.calendar, settings.input_of(day).stamps == "end") for day in days
+    }
     odd: list[tuple[str, Fields]] = [(_table(log), {}) for log in _tables_around(settings.input_folder)]
     matches: defaultdict[tuple[tuple[str, str], ...], defaultdict[str, list[_Match]]] = defaultdict(
         lambda: defaultdict(list)
@@ -617,7 +643,7 @@ def _patterned(
                 kind = "marker" if layout.file_list is None else "file list"
                 raise LateDumpError(f"the {kind} {layout.announcement} of {one.place} is absent")
             _check({f"{one.place!r:.200}": one.found}, root, within=False)
-            if layout.file_list is not None and folder not in hashes:
+            if layout.file_list is not None and one.names and folder not in hashes:
                 listed = one.marks[layout.file_list]
                 hashes[folder] = _listed(layout.file_list, listed, folder, one.names, ("",))
             files[one.found] = hashes.get(folder, {}).get(one.found.location.name, "")

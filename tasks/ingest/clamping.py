@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -85,23 +85,43 @@ def reading(
     return Reading(_each(value, count), kind.cast(pl.Int64))
 
 
+def number_of(text: str | None, decimal: str = ".") -> tuple[int, int] | float | None:
+    """Return the number of a text, an integer and the power of ten that it is times, or infinite, or None."""
+    if text is None or len(text) > LONGEST_NUMBER:
+        return None
+    if decimal != ".":
+        text = text.replace(".", "_").replace(decimal, ".")
+    if infinite := _INFINITE.fullmatch(text):
+        return -math.inf if infinite[1] == "-" else math.inf
+    if (found := _NUMBER.fullmatch(text)) is None:
+        return None
+    sign, whole, part, power = found.groups()
+    exponent = min(max(int(power or 0) - len(part), -2 * LONGEST_NUMBER), LARGEST_POWER)
+    return int(f"{sign}{whole}{part}"), exponent
+
+
+def sum_of(texts: Iterable[str | None], decimal: str) -> str | None:
+    """Return the exact sum of some numbers, as a text; None where one is absent."""
+    found = [number_of(text, decimal) for text in texts]
+    exact = [one for one in found if isinstance(one, tuple)]
+    if len(exact) < len(found):
+        infinite = [one for one in found if isinstance(one, float)]
+        return str(infinite[0]) if len(infinite) + len(exact) == len(found) else None
+    least = min(exponent for _, exponent in exact)
+    return f"{sum(number * 10 ** (exponent - least) for number, exponent in exact)}e{least}"
+
+
 def _texts(value: pl.Expr, bounds: Bounds, limits: list[int], resolution: Fraction, decimal: str) -> Reading:
     """Numbers as text, exactly as their digits say; a text that is no number is absent."""
     top, bottom = resolution.as_integer_ratio()
 
     def count_one(text: str | None) -> int:
         """The units times the number of kinds, plus the kind."""
-        text = "" if text is None or len(text) > LONGEST_NUMBER else text
-        if decimal != ".":
-            text = text.replace(".", "_").replace(decimal, ".")
-        if infinite := _INFINITE.fullmatch(text):
-            return limits[infinite[1] != "-"] * len(KINDS) + INFINITE
-        if (found := _NUMBER.fullmatch(text)) is None:
-            return ABSENT
-        sign, whole, part, power = found.groups()
-        exponent = min(max(int(power or 0) - len(part), -2 * LONGEST_NUMBER), LARGEST_POWER)
-        number = int(f"{sign}{whole}{part}") * 10 ** max(exponent, 0)
-        scale = 10 ** max(-exponent, 0)
+        found = number_of(text, decimal)
+        if found is None or isinstance(found, float):
+            return ABSENT if found is None else limits[found > 0] * len(KINDS) + INFINITE
+        number, exponent = found
+        number, scale = number * 10 ** max(exponent, 0), 10 ** max(-exponent, 0)
         units = (2 * number * bottom + scale * top) // (2 * scale * top)
         is_sound = bounds[0] * scale <= number <= bounds[1] * scale
         kind = SOUND if is_sound else OUT_OF_BOUNDS

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tasks.config import Settings
 from tasks.ingest.inspect import SourceFile
-from tasks.ingest.rows import KEY, ROW, customer_of, rows_in, rows_of, step_of
+from tasks.ingest.rows import KEY, ROW, customer_of, leaf_of, plans_of, rows_in, rows_of, step_of
 
 STEP_BITS = 16
 """The low bits of a key hold the step (a day has 1,500 at most), the others the start of the hash."""
@@ -21,6 +21,8 @@ HASH = (2**64 - 1) << STEP_BITS & (2**64 - 1)
 ROWS_AT_ONCE = 2**22
 """How many rows of suspects are judged together; all rows of one customer always are."""
 AT_ONCE = 2
+SUPERSEDED = "superseded"
+"""Why a row with a lower revision does not count, which is nobody's fault."""
 DROPPED = {**KEY, "rule": pl.String, "rows": pl.Int64, "units": pl.Int64}
 Hashes = NDArray[np.uint64]
 
@@ -100,6 +102,27 @@ def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     return pl.concat(found)
 
 
+def customers_of_leaves(files: Sequence[SourceFile], n_leaves: int) -> NDArray[np.int64]:
+    """Return how many customers of one day each leaf has, (n_leaves,).
+
+    A customer counts once, in the first of the leaves in which the day has a row of theirs: a function of
+    their own rows alone, also where two have one hash (Lemma 24, docs/privacy.md).
+    """
+    first = pl.col("leaf").min()
+    found = [pl.DataFrame(schema={"key": pl.UInt64, "leaf": pl.UInt32})]
+    for some in plans_of(files):
+        rows = [
+            rows_in(file)
+            .select(key=customer_of(file), leaf=leaf_of(file), step=step_of(file))
+            .filter(pl.col("step") >= 0, pl.col("key").is_not_null())
+            .select(pl.col("key").hash(), "leaf")
+            for file in some
+        ]
+        found.append(pl.concat(rows).group_by("key").agg(first).collect(engine="streaming"))
+    leaves = pl.concat(found).group_by("key").agg(first)["leaf"].to_numpy()
+    return np.bincount(leaves, minlength=n_leaves).astype(np.int64)
+
+
 def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:
     """Their rows of one file, with their amounts: nobody else's reading is counted again."""
     numbered = rows_in(file).with_row_index(ROW)
@@ -109,10 +132,21 @@ def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settin
 
 
 def _judged(rows: pl.DataFrame) -> pl.DataFrame:
-    rows = rows.filter(pl.col("customer").is_not_null()).sort("customer", "leaf", "file", "row")
+    order = ["customer", "leaf", "number", "revision", "file", "row"]
+    rows = rows.filter(pl.col("customer").is_not_null())
+    rows = rows.sort(order, descending=[one in ("number", "revision") for one in order])
     leaf = pl.col("leaf")
     elsewhere = (leaf.min() != leaf.max()).over("customer", "step")
     again = pl.struct("customer", "step").is_first_distinct().not_()
-    rule = pl.when(elsewhere).then(pl.lit("two_leaves")).when(again).then(pl.lit("duplicates"))
+    revision = pl.struct("number", "revision")
+    is_old = revision != revision.first().over("customer", "step")
+    rule = (
+        pl.when(elsewhere)
+        .then(pl.lit("two_leaves"))
+        .when(again & is_old)
+        .then(pl.lit(SUPERSEDED))
+        .when(again)
+        .then(pl.lit("duplicates"))
+    )
     dropped = rows.with_columns(rule=rule).filter(pl.col("rule").is_not_null())
     return dropped.group_by(*KEY, "rule").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())

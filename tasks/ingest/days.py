@@ -13,13 +13,16 @@ from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrivals import Dump, name_of, parts_of, pattern_of
 from tasks.ingest.clock import shifted_slots
-from tasks.ingest.customers import DROPPED, dropped_of, nobody_of, seen_of
+from tasks.ingest.customers import DROPPED, customers_of_leaves, dropped_of, nobody_of, seen_of
 from tasks.ingest.formats import UNREADABLE
 from tasks.ingest.inspect import SourceFile, inspect
 from tasks.ingest.rows import Places, cells_of, metrics_of, places_of, rows_in, rows_of, with_days
+from tasks.ingest.text import forget
 
 Units = NDArray[np.int64]
-"""Raw sums of a day in units of the resolution, (n_leaves, n_steps)."""
+"""Raw sums of a day in units of the resolution, (n_leaves, n_steps); with `published.reporting` one column
+more, the customers of each leaf.
+"""
 
 
 def _summed(
@@ -46,12 +49,31 @@ def _summed(
             inside = rows.filter(pl.col("day") == number, pl.col("step") >= 0)
             leaf, step, counted = (inside[name].to_numpy() for name in ("leaf", "step", "units"))
             change.at(of_day, (leaf, step), counted)
+        if settings.published.reporting:
+            own = [file for file in files if file.day == number]
+            of_day = np.column_stack([of_day, customers_of_leaves(sound(own), len(of_day))])
         units.append(of_day)
     return metrics, units, places
 
 
 def with_skipped(by_step: pl.DataFrame, days: Sequence[date], settings: Settings) -> pl.DataFrame:
-    """Add a 0 for each slot of an aggregated leaf that the wall clock skips and that has no row."""
+    """Add a 0 for each slot of an aggregated leaf that the wall clock skips and that has no row, or for each
+    step without one where a supplier writes no rows of 0.
+    """
+    if settings.input.missing_rows == "zero":
+        every = pl.concat(
+            pl.select(
+                day=pl.lit(number, pl.UInt32),
+                leaf=pl.int_ranges(len(settings.tree_of(day).leaves), dtype=pl.UInt32),
+                step=pl.int_ranges(settings.calendar.n_steps(day), dtype=pl.Int32),
+            )
+            .explode("leaf")
+            .explode("step")
+            for number, day in enumerate(days)
+        )
+        zeros = every.join(by_step, on=["day", "leaf", "step"], how="anti")
+        zeros = zeros.with_columns(rows=pl.lit(1, pl.Int64))
+        return pl.concat([by_step, zeros], how="diagonal").with_columns(pl.col(pl.Int64).fill_null(0))
     if settings.metered or settings.calendar.day != "fixed":
         return by_step
     skipped = [
@@ -106,14 +128,25 @@ def sealed(day: IngestedDay, units: Units | None, settings: Settings) -> Ingeste
     """The day with its raw sums in a private period."""
     if units is None:
         return day
-    first_step = settings.calendar.first_step(day.day)
-    return replace(
-        day, period=PrivatePeriod(units, resolution=settings.privacy.resolution, first_step=first_step)
+    customers = units[:, -1].copy() if settings.published.reporting else None
+    period = PrivatePeriod(
+        np.ascontiguousarray(units[:, : settings.calendar.n_steps(day.day)]),
+        resolution=settings.privacy.resolution,
+        first_step=settings.calendar.first_step(day.day),
+        customers=customers,
     )
+    return replace(day, period=period)
 
 
 def read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> list[Unsealed]:
     """Read a chunk of days, or footers for `fits_clock` alone; an unreadable file costs its day only."""
+    try:
+        return _read_days(settings, dumps, footers=footers)
+    finally:
+        forget()
+
+
+def _read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool) -> list[Unsealed]:
     files = inspected(settings, dumps)
     fits = [all(file.fits_clock for file in files if file.day == number) for number in range(len(dumps))]
     if footers:

@@ -109,7 +109,9 @@ def forbid_spilling() -> None:
     Where four fifths of the memory are taken, Polars writes rows in clear below /var/tmp, and a process that
     is killed leaves them there. Without that, a dump that is too large ends the process that reads it.
     """
-    pl.Config.load(json.dumps({"environment": {"POLARS_OOC_SPILL_MIN_BYTES": str(2**63 - 1)}}))
+    # a zone that Polars does not know, such as GMT+1, is no reason to refuse a file: stamps count from UTC
+    known = {"POLARS_OOC_SPILL_MIN_BYTES": str(2**63 - 1), "POLARS_IGNORE_TIMEZONE_PARSE_ERROR": "1"}
+    pl.Config.load(json.dumps({"environment": known}))
 
 
 def scan_file(file: Location) -> pl.LazyFrame:

@@ -11,11 +11,13 @@ import polars as pl
 from data_contracts.metrics import LIMITS
 from optstream.storage.parquet import claims_of
 from optstream.storage.store import Location, StoreUrl
+from optstream.stream import day_of
 from tasks.config import Input, Settings
+from tasks.config.fields import offset_minutes
 from tasks.ingest.clamping import countable
 from tasks.ingest.clock import shifted_slots, start_of
 from tasks.ingest.formats import UNREADABLE, opened, pages_are_whole, scan_file
-from tasks.ingest.text import STAMP, TextForm, form_of, scan_text
+from tasks.ingest.text import TextForm, form_of, is_zoned, lines_of
 
 PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 TEXTS_OF_TIME = (pl.String, pl.Date, pl.Datetime, pl.Time)
@@ -29,12 +31,13 @@ class SourceFile:
     """One file of a chunk: where it stands, and the rule that it broke, if any.
 
     day, leaf: indices; of a file with the rows of every leaf the first leaf's. is_partial: whether rows of
-    other days are usual. text: the form of a text file. stamp: the type of the stamps, a text that is to be
-    parsed included; zoned: whether they are instants. start, length: of the day's steps as the file has them,
-    in the stamps' own unit; shift is what is added to a stamp. doubled: slots that the wall clock shows
-    twice. value, customer: the columns' types. rows: as the footer claims, or a text's lines. floats: columns
-    that name customers or leaves by floats. found: the columns of a file without the right ones, where they
-    are few: many may be a customer's each, and their names are nobody's to show.
+    other days are usual. text: the form of a text file. stamp: the type of the stamps, text where they are to
+    be parsed; zoned: whether they have an offset. date: of the day, where its steps are numbered. start,
+    length: of the day's steps, in the stamps' own unit; shift is what is added to a stamp. doubled: slots
+    that the wall clock shows twice. value, customer: the columns' types. rows: as the footer claims, or a
+    text's lines. floats, raw: columns that name customers or leaves by floats, or by bytes. found: the
+    columns of a file without the right ones, where they are few: many may be a customer's each, and their
+    names are nobody's to show.
     """
 
     number: int
@@ -50,6 +53,8 @@ class SourceFile:
     text: TextForm | None = None
     stamp: Any = None
     zoned: bool = False
+    date: str = ""
+    rows_a_step: int = 1
     start: int = 0
     length: int = 1
     shift: int = 0
@@ -57,6 +62,7 @@ class SourceFile:
     customer: Any = None
     rows: int = 0
     floats: frozenset[str] = frozenset()
+    raw: frozenset[str] = frozenset()
     fits_clock: bool = True
     doubled: tuple[int, ...] = ()
     found: tuple[str, ...] = ()
@@ -99,7 +105,8 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
         if not all(_names(schema[one], metered) for one in of_leaf):
             return replace(file, broken="region_type")
         floats = frozenset(one for one in layout.columns if schema[one].is_float()) - {layout.value}
-        file = replace(file, value=value, customer=customer, floats=floats)
+        raw = frozenset(one for one in layout.columns if schema[one] == pl.Binary)
+        file = replace(file, value=value, customer=customer, floats=floats, raw=raw)
         if not (file.text or pages_are_whole(file.path, layout.columns)):
             return replace(file, broken="damaged_page")
         return _with_clock(file, schema, day, settings)
@@ -124,29 +131,17 @@ def _parquet_schema(file: SourceFile) -> tuple[SourceFile, dict[str, Any]]:
 
 
 def _text_schema(file: SourceFile) -> tuple[SourceFile, dict[str, Any]]:
-    columns = file.layout.columns
-    form = form_of(file.path, columns)
+    form = form_of(file.path, tuple(file.layout.columns))
     if not isinstance(form, TextForm):
         return replace(file, found=form[: MOST_SHOWN + 1]), dict.fromkeys(form[:MOST_SHOWN])
-    rows = scan_text(file.path, form).select(pl.len()).collect(engine="streaming").item()
+    rows = lines_of(file.path, form)
     broken = "too_much" if rows > LIMITS.rows else None
     return replace(file, text=form, rows=rows, broken=broken), dict.fromkeys(form.names, pl.String())
 
 
-def _is_zoned(file: SourceFile) -> bool:
-    """Whether the first stamp of a text has an offset: then the others need one too."""
-    assert file.text is not None
-    texts = pl.concat_str(file.layout.stamp_columns, separator=" ")
-    known = scan_text(file.path, file.text).select(
-        texts.str.extract_groups(STAMP).struct.field("date", "offset")
-    )
-    first = known.filter(pl.col("date").is_not_null()).head(1).collect(engine="streaming")
-    return first["offset"].null_count() < first.height
-
-
 def _names(dtype: pl.DataType, metered: bool) -> bool:
     """Whether a column of this type can name somebody or something."""
-    known = dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
+    known = dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum, pl.Binary)
     return known or (metered and (dtype.is_float() or dtype == pl.Null))
 
 
@@ -158,24 +153,37 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
     if stamp == pl.Null and settings.metered:
         stamp = pl.Datetime("us", "UTC" if by_zone else None)
     if file.text or rest:
-        if not all(schema[one] in TEXTS_OF_TIME for one in layout.stamp_columns):
+        if not all(
+            schema[one] in TEXTS_OF_TIME for one in layout.stamp_columns if one != layout.period_number
+        ):
             return replace(file, broken="timestamp_type")
         stamp = pl.String()
-        zoned = _is_zoned(file) if file.text else False
+        zoned = bool(file.text and is_zoned(file.path, file.text, layout.stamp_columns))
     elif isinstance(stamp, pl.Datetime):
         zoned, unit = stamp.time_zone is not None, PER_SECOND[stamp.time_unit]
     else:
         return replace(file, broken="timestamp_type")
+    rows = layout.rows_a_step(settings.stream.step)
+    length = calendar.step_minutes * 60 * unit
+    if layout.period_number is not None:  # each local day counts its own steps
+        before = calendar.step_of_day(day) * length
+        counted = replace(file, stamp=pl.String(), length=length, shift=-before, rows_a_step=rows)
+        return replace(counted, date=f"{day_of(day):%Y%m%d}")
+    shift, has_offset = -(length // rows) if layout.stamps == "end" else 0, zoned
+    if layout.stamps_zone is not None and not zoned:
+        shift, zoned = shift - offset_minutes(layout.stamps_zone) * 60 * unit, True
     start = start_of(calendar, day, zoned=zoned)
     return replace(
         file,
         stamp=stamp,
-        zoned=zoned,
+        zoned=has_offset,
+        shift=shift,
+        rows_a_step=rows,
         # do they name each step once where the clock changes?
         fits_clock=zoned == by_zone,
         doubled=() if by_zone else shifted_slots(calendar, day)[1],
         broken="clock" if start is None else None,
         start=(start or 0) * unit,
-        length=calendar.step_minutes * 60 * unit,
+        length=length,
         rows=0 if start is None else file.rows,
     )

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 
@@ -12,14 +12,14 @@ from data_contracts.metrics import FILE_FAULTS, raw_columns
 from optstream.stream.lattice import BETWEEN
 from tasks.config import Settings
 from tasks.config.fields import LONGEST_COLUMN
-from tasks.ingest.clamping import KINDS, Reading, reading
+from tasks.ingest.clamping import KINDS, Reading, reading, sum_of
 from tasks.ingest.formats import facts_of, scan_file
 from tasks.ingest.inspect import SourceFile
-from tasks.ingest.text import microseconds_of, scan_text
+from tasks.ingest.text import microseconds_of, once_a_request, scan_text
 
 NO_STEP = {"outside_day": -1, "off_grid": -2, "no_timestamp": -3, "unknown_region": -4}
 """Why a row has no step: a rule of the raw contract, and the negative number in place of the step."""
-ROW, STAMP = ("row of the file".ljust(LONGEST_COLUMN + 1, "."), "stamp".ljust(LONGEST_COLUMN + 1, "."))
+ROW, STAMP, NUMBER = (one.ljust(LONGEST_COLUMN + 1, ".") for one in ("row of the file", "stamp", "revision"))
 """Names that no configured column can have."""
 
 
@@ -27,14 +27,71 @@ def rows_in(file: SourceFile) -> pl.LazyFrame:
     """The used columns of a file, with `STAMP` in place of the stamps. Of a file of several days the day's
     rows, and of a text those with a reading or a step: other lines are its writer's notes.
     """
-    source = scan_file(file.path) if file.text is None else scan_text(file.path, file.text)
-    kept = [one for one in file.layout.columns if one not in file.layout.stamp_columns]
-    rows = source.select(*kept, _stamp(file).alias(STAMP))
+    placeless = replace(
+        file, number=0, day=0, leaf=0, name="", n_steps=0, start=0, doubled=(), fits_clock=True
+    )
+    is_kept = file.is_partial and facts_of(file.path).size < LARGEST_KEPT
+    rows = _stamped_once(placeless).lazy() if is_kept else _stamped(file)
     if file.is_partial:
         rows = rows.filter((_time_step(file) != NO_STEP["outside_day"]).fill_null(True))
     if file.text is not None:
         rows = rows.filter(pl.col(file.layout.value).is_not_null() | (_time_step(file) >= 0))
-    return rows
+    if (revision := file.layout.revision) is not None:
+        number, text = (pl.col(revision).cast(kind, strict=False) for kind in (pl.Float64, pl.String))
+        rows = rows.with_columns(number.fill_null(-1).alias(NUMBER), text.fill_null("").alias(revision))
+        if file.customer is None:  # of customers the pass over them judges it
+            own = *_of_leaf(file), STAMP
+            for column in (NUMBER, revision):
+                rows = rows.filter(pl.col(column) == pl.col(column).max().over(own))
+    return rows if file.rows_a_step == 1 else _combined(file, rows).lazy()
+
+
+def _of_leaf(file: SourceFile) -> list[str]:
+    """The columns that say which leaf a row is of."""
+    return [one for one in (file.layout.region, file.layout.margin) if one is not None]
+
+
+def _stamped(file: SourceFile) -> pl.LazyFrame:
+    source = scan_file(file.path) if file.text is None else scan_text(file.path, file.text)
+    kept = [one for one in file.layout.columns if one not in file.layout.stamp_columns]
+    return source.select(*kept, _stamp(file).alias(STAMP))
+
+
+@once_a_request
+def _stamped_once(file: SourceFile) -> pl.DataFrame:
+    """A file of many days, kept while some of them are read."""
+    return _stamped(file).collect(engine="streaming")
+
+
+LARGEST_KEPT = 2**26
+"""Bytes of a file that is kept."""
+
+
+def _combined(file: SourceFile, source: pl.LazyFrame) -> pl.DataFrame:
+    """One row for each of the stream's steps that has all of its finer rows, with their exact sum as text, so
+    that the sum is clamped and rounded, and no row (Lemma 2d, docs/privacy.md). A row that comes again stays
+    one too many, and one off the grid stays off it.
+    """
+    own, may_lack = _of_leaf(file), file.layout.missing_rows == "zero"
+    fine = file.length // file.rows_a_step
+    since = pl.col(STAMP) - file.start
+    frame = source.with_columns(pl.col(file.layout.value).cast(pl.String)).collect(engine="streaming")
+    on_grid = frame.filter(since % fine == 0).with_columns(fine=since // fine, coarse=since // file.length)
+    if file.doubled:
+        on_grid = on_grid.filter(
+            ~pl.col("coarse").is_in(file.doubled) | pl.struct(*own, "fine").is_first_distinct()
+        )
+    steps = on_grid.group_by(*own, "coarse", maintain_order=True).agg(
+        file.layout.value, pl.col("fine").n_unique()
+    )
+    found = []
+    for *names, coarse, values, distinct in steps.iter_rows():
+        row = (*names, sum_of(values, file.layout.decimal), coarse * file.length + file.start)
+        is_whole = len(values) == distinct and (distinct == file.rows_a_step or may_lack)
+        found += [row] if is_whole else [row, row] if len(values) > distinct else []
+    schema = {**{one: frame.schema[one] for one in own}, file.layout.value: pl.String(), STAMP: pl.Int64()}
+    others = frame.filter((since % fine != 0).fill_null(True)).select(*schema)
+    return pl.concat([pl.DataFrame(found, schema=schema, orient="row"), others])
 
 
 def _stamp(file: SourceFile) -> pl.Expr:
@@ -43,6 +100,11 @@ def _stamp(file: SourceFile) -> pl.Expr:
     if file.stamp != pl.String:
         return pl.col(columns[0]).to_physical().cast(pl.Int64) + file.shift
     texts = [pl.col(columns[0]).cast(pl.String).str.slice(0, None if len(columns) == 1 else 10)]
+    if file.layout.period_number is not None:
+        number = pl.col(file.layout.period_number).cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
+        stamp = (number - 1) * (file.length // file.rows_a_step) + file.shift
+        date = texts[0].str.replace_all("-", "", literal=True)
+        return pl.when(date == file.date).then(stamp).when(date.is_not_null() & number.is_not_null()).then(-1)
     stamps = pl.concat_str(*texts, *(pl.col(one).cast(pl.String) for one in columns[1:]), separator=" ")
     return microseconds_of(stamps, zoned=file.zoned) + file.shift
 
@@ -56,8 +118,7 @@ def leaf_of(file: SourceFile) -> pl.Expr:
 
 def _named_leaf(file: SourceFile) -> pl.Expr:
     # an integer and the same digits as text name the same leaf
-    columns = [one for one in (file.layout.region, file.layout.margin) if one is not None]
-    name = pl.concat_str([_text(file, column) for column in columns], separator=BETWEEN)
+    name = pl.concat_str([_text(file, column) for column in _of_leaf(file)], separator=BETWEEN)
     return name.cast(_type_of(file.leaves), strict=False).to_physical().cast(pl.UInt32)
 
 
@@ -68,11 +129,25 @@ def _type_of(leaves: tuple[str, ...]) -> pl.DataTypeExpr:
 
 
 def _text(file: SourceFile, column: str) -> pl.Expr:
-    """A name as text; of a float that is no whole number null: it names nobody."""
+    """A name as text; of a float that is no whole number null: it names nobody. Bytes that are no text, such
+    as UUIDs, are named by their digits.
+    """
     name = pl.col(column)
+    if column in file.raw:
+        return name.map_batches(_named, return_dtype=pl.String, is_elementwise=True)
     if column in file.floats:
         name = pl.when(name == name.floor()).then(name).cast(pl.Int64, strict=False)
     return name.cast(pl.String)
+
+
+def _named(values: pl.Series) -> pl.Series:
+    def name(value: bytes) -> str:
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value.hex()
+
+    return pl.Series(values.name, [None if one is None else name(one) for one in values], pl.String)
 
 
 def step_of(file: SourceFile) -> pl.Expr:
@@ -105,7 +180,10 @@ def customer_of(file: SourceFile) -> pl.Expr:
 
 def reading_of(file: SourceFile, settings: Settings) -> Reading:
     """How the file's readings are counted: in the column's own unit, which gives the stream's integers."""
-    bounds, resolution = file.layout.in_column_units(settings.privacy.bounds, settings.privacy.resolution)
+    privacy, rows = settings.privacy, file.rows_a_step
+    bounds, resolution = file.layout.in_column_units(privacy.bounds, privacy.resolution, rows)
+    if rows > 1:
+        return reading(file.layout.value, pl.String(), bounds, resolution)
     return reading(file.layout.value, file.value, bounds, resolution, file.layout.decimal)
 
 
@@ -123,6 +201,10 @@ def rows_of(
         wanted["customer"] = customer_of(file)
     if numbered:
         wanted["row"] = pl.col(ROW)
+        revision = file.layout.revision
+        wanted["number"], wanted["revision"] = (
+            (pl.lit(0.0), pl.lit("")) if revision is None else (pl.col(NUMBER), pl.col(revision))
+        )
     return source.select(**wanted)
 
 
@@ -139,7 +221,7 @@ CELLS = {**KEY, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
 
 def cells_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     """A row for each (file, leaf, step, kind of reading): counts, sum of units. Raises polars' errors."""
-    found = [_grouped(plan, settings) for plan in _plans(files)]
+    found = [_grouped(plan, settings) for plan in plans_of(files)]
     counts = [
         pl.when(pl.col("kind") == kind).then("rows").otherwise(0).alias(name)
         for kind, name in enumerate(KINDS)
@@ -149,7 +231,7 @@ def cells_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     return with_days(cells.with_columns(counts).drop("kind"), files)
 
 
-def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
+def plans_of(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
     """Files that are read together: many where they are small."""
     plan: list[SourceFile] = []
     size = 0

@@ -45,8 +45,9 @@ UNITS = "units"
 
 
 def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> bytes:
-    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder."""
+    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no other folder."""
     known = settings.model_dump(mode="json", by_alias=True, exclude={"mechanism", "ledger", "folder", "file"})
+    known["input"]["folder"] = str(settings.input_folder)
     rest = {"mechanism": {"name": settings.mechanism.name}, "ledger": {"url": ""}, "folder": ".", "file": "."}
     days = [
         (dump.day.isoformat(), [[(str(one), dump.hashes.get(one, "")) for one in own] for own in dump.files])
@@ -134,7 +135,8 @@ def _day(day: date, read: _DayRead, source: Iterator[bytes], settings: Settings)
         sums = pl.read_ipc_stream(BytesIO(next(source)))[UNITS]
         if sums.dtype != pl.Int64 or sums.null_count():
             raise ValueError
-        units = sums.to_numpy().reshape(len(leaves), settings.calendar.n_steps(day)).astype(np.int64)
+        n_columns = settings.calendar.n_steps(day) + settings.published.reporting
+        units = sums.to_numpy().reshape(len(leaves), n_columns).astype(np.int64)
     places = {(region, rule): place for region, rule, place in read.places}
     return IngestedDay(day, None, metrics, places, read.fits_clock), units
 

@@ -10,9 +10,11 @@ import gzip
 import io
 import sys
 import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -36,6 +38,23 @@ GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 csv.field_size_limit(sys.maxsize)  # a long field is its own line's fault
 
 
+T = TypeVar("T")
+_CACHES: list[Any] = []
+
+
+def once_a_request(function: Callable[..., T]) -> Callable[..., T]:
+    """Keep what a function found, for a file of many days, until `forget`."""
+    cached = lru_cache(maxsize=64)(function)
+    _CACHES.append(cached)
+    return cached
+
+
+def forget() -> None:
+    """Let go of all that was kept: files may change, and readings are not held longer than needed."""
+    for cached in _CACHES:
+        cached.cache_clear()
+
+
 @dataclass(frozen=True)
 class TextForm:
     """What a text file's header says. names: its columns; places: the positions of those that are used.
@@ -48,8 +67,13 @@ class TextForm:
     skipped: int
     is_utf8: bool
 
+    def reading(self, columns: Sequence[str]) -> "TextForm":
+        """Return the form by which these columns alone are read."""
+        return replace(self, places=tuple((one, self.names.index(one)) for one in columns))
 
-def form_of(file: Location, columns: Sequence[str]) -> TextForm | tuple[str, ...]:
+
+@once_a_request
+def form_of(file: Location, columns: tuple[str, ...]) -> TextForm | tuple[str, ...]:
     """Return the form of a text file, or the columns that it has in place of these. Raises OSError."""
     text, is_utf8 = _beginning(file)
     lines = text.splitlines()[:HIGHEST_HEADER]
@@ -59,6 +83,17 @@ def form_of(file: Location, columns: Sequence[str]) -> TextForm | tuple[str, ...
             places = tuple((one, names.index(one)) for one in columns)
             return TextForm(sign, tuple(names), places, number, is_utf8)
     return max((tuple(names) for _, _, names in rows), key=len, default=())
+
+
+def header_of(file: Location) -> TextForm:
+    """Return the form of a text file whose columns are not known: the first row of as many as the next."""
+    text, is_utf8 = _beginning(file)
+    for number, (line, after) in enumerate(pairwise(text.splitlines()[:HIGHEST_HEADER]), 1):
+        sign = max(SEPARATORS, key=lambda one: len(_cut(line, one)))
+        names = _cut(line, sign)
+        if len(names) > 1 and all(names) and len(names) == len(_cut(after, sign)):
+            return TextForm(sign, tuple(names), (), number, is_utf8)
+    raise OSError("no header")
 
 
 def _cut(line: str, separator: str) -> list[str]:
@@ -135,6 +170,22 @@ def scan_text(file: Location, form: TextForm) -> pl.LazyFrame:
         return stripped.with_columns(pl.when(pl.all() != "").then(pl.all())).to_struct(lines.name)
 
     return lines.select(pl.col(LINE).map_batches(cut, return_dtype=kind, is_elementwise=True)).unnest(LINE)
+
+
+@once_a_request
+def lines_of(file: Location, form: TextForm) -> int:
+    """Return how many lines with something in them lie below the header."""
+    return int(scan_text(file, form).select(pl.len()).collect(engine="streaming").item())
+
+
+@once_a_request
+def is_zoned(file: Location, form: TextForm, stamp_columns: tuple[str, ...]) -> bool:
+    """Whether the first stamp of a text has an offset: then the others need one too."""
+    texts = pl.concat_str(stamp_columns, separator=" ")
+    parts = texts.str.extract_groups(STAMP).struct.field("date", "offset")
+    known = scan_text(file, form).select(parts).filter(pl.col("date").is_not_null())
+    first = known.head(1).collect(engine="streaming")
+    return first["offset"].null_count() < first.height
 
 
 def microseconds_of(stamps: pl.Expr, *, zoned: bool) -> pl.Expr:

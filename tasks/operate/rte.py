@@ -16,7 +16,7 @@ from typing import NamedTuple
 import polars as pl
 
 from optstream.errors import DumpError, ParameterError
-from tasks.config.templates import EXAMPLE
+from tasks.config.templates import example_of
 from tasks.operate.simulate import FRENCH_REGIONS, write_dump
 
 # A file of a region and a year is Latin-1 text with tabs, and named .xls: a header row, four rows an hour of
@@ -246,7 +246,7 @@ def write_loads(loads: Sequence[RegionLoad], into: Path) -> Imported:
 
 def rte_configuration(dumps: Path) -> str:
     """Return the text of a configuration that reads imported dumps: the example's, but for two lines."""
-    text = EXAMPLE
+    text = example_of("HistoryInformed")
     folder = f"folder = {json.dumps(str(dumps), ensure_ascii=False)}"
     for start, line in (('day = "elapsed"', 'day = "fixed"'), ('folder = "dumps"', folder)):
         text = re.sub(f"^{start}.*$", line.replace("\\", r"\\"), text, flags=re.MULTILINE)

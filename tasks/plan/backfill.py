@@ -19,13 +19,14 @@ from optstream.errors import ConfigurationError, LedgerError, OptStreamError, Pu
 from optstream.ledger import GuaranteeLoss, Key, Ledger, ReleaseOutline, WindowLoss
 from optstream.ledger.terms import difference
 from optstream.privacy import PrivacyModel, Spend, worst_window
+from optstream.privacy.spends import CUSTOMERS
 from optstream.stream import day_of, period_from
 from tasks.config import Settings
 from tasks.config.schema import clock_of, minutes_of, schedule_problems
 from tasks.ingest import days_with_dumps
 from tasks.ledger.show import refused_changes
 from tasks.monitor.facts import last_ended, late_from
-from tasks.release.mechanism import Mechanism, mechanism_for
+from tasks.release.mechanism import Mechanism, mechanism_for, plan_of
 from tasks.release.outcomes import Exact, Printed, RunDocument, as_float, left_out
 from tasks.release.run import Ended, Requested, Run, Status, enrol, is_due, look_up, terms_of
 
@@ -160,8 +161,8 @@ def priced(
         if mechanism.reads_spends:
             key, steps = Key(settings.stream.name, day.isoformat()), range(first_step, first_step + n_steps)
             near = ledger.charged_near(key, steps, amended)
-            state = mechanism.recall([*near, *recent])
-        plan = mechanism.plan(n_steps, first_step, state)
+            state = mechanism.recall([*near, *(one for one in recent if one.stage != CUSTOMERS)])
+        plan = plan_of(settings, mechanism, day, state=state)
         if grant is not None:
             losses = ledger.judge_plan(grant, [*recent, *plan], amended)
         else:

@@ -14,6 +14,7 @@ from pydantic import Field, InstanceOf, PlainSerializer, SerializationInfo
 from optstream.catalogue.documents import Amount, OrAbsent
 from optstream.catalogue.documents import Period as Day
 from optstream.errors import ConfigurationError, LedgerError
+from optstream.measurement.customers import scale_of
 from optstream.measurement.sums import answer_variances
 from optstream.noise import simulated_noise
 from optstream.privacy import (
@@ -26,13 +27,14 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.privacy.horizon import HorizonLoss
+from optstream.privacy.spends import CUSTOMERS
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.ledger.open import ledger_if_any
 from tasks.plan.backfill import cost_of
 from tasks.plan.long_spans import plan_horizons
-from tasks.release.mechanism import Mechanism, clashes, learned_by, mechanism_for
+from tasks.release.mechanism import Mechanism, clashes, learned_by, mechanism_for, plan_of
 from tasks.release.outcomes import Exact, Printed, is_none, left_out
 from tasks.trusted.covariates import read_covariates
 
@@ -140,6 +142,7 @@ class DryRun(Printed):
     share: Fraction = Field(exclude=True)
     kept_back: Fraction = Field(exclude=True)
     revisions: int | None = Field(exclude=True)
+    customers_error: float | None = Field(exclude=True)
     format: Literal["optstream.dry-run/2"] = "optstream.dry-run/2"
     stream: str
     window_steps: int
@@ -172,17 +175,20 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         key = settings.calendar.n_steps(day), residue, parts, settings.tree_of(day)
         alike.setdefault(key, []).append(day)
     periods = tuple(_period(settings, same) for same in alike.values())
+    counts = (one for one in plan_of(settings, mechanism, days[0]) if one.stage == CUSTOMERS)
+    of_window = mechanism.epsilon + settings.reporting_epsilon(0)
     in_rho, charged = model.currency == "rho", charged_before(settings, days)
     return DryRun(
         model=model,
         share=settings.budget.stream_share,
         kept_back=settings.budget.restatement_share,
         revisions=settings.budget.revisions,
+        customers_error=next((math.sqrt(2) * float(scale_of(one)) for one in counts), None),
         stream=settings.stream.name,
         window_steps=model.window_length,
-        epsilon=mechanism.epsilon,
+        epsilon=of_window,
         grant=model.budget,
-        fits=mechanism.epsilon <= model.budget and not charged.refused,
+        fits=of_window <= model.budget and not charged.refused,
         points_known=mechanism.noise_is_known,
         periods=periods,
         horizons=plan_horizons(settings, days[0]),
@@ -195,7 +201,7 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
         ledger=charged,
         currency=model.currency,
         delta=model.delta if in_rho else None,
-        at_delta=model.to_epsilon(mechanism.epsilon) if in_rho else None,
+        at_delta=model.to_epsilon(of_window) if in_rho else None,
     )
 
 
@@ -255,7 +261,8 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
         )
         for level, nodes in enumerate(mechanism.tree.levels)
     )
-    alone = worst_window(spends, mechanism.model.window_length).epsilon
+    plan = plan_of(settings, mechanism, days[0])
+    alone = worst_window(plan, mechanism.model.window_length).epsilon
     return Period(days=tuple(days), n_steps=n_steps, epsilon=alone, levels=levels)
 
 
@@ -332,6 +339,15 @@ def warnings_of(
         found.append(
             f"privacy.lower_bound is left out, so nothing below 0 is published, and readings may be {low}: "
             f'write {least} to keep negative values, or "0" where that is meant'
+        )
+    budget = settings.budget
+    each, first = budget.restatement_share / budget.shares, 1 - budget.restatement_share
+    if budget.revisions and 2 * each < first:
+        noisier = float(first / each) ** (1 if settings.model.currency == "epsilon" else 0.5)
+        found.append(
+            f"budget.revisions: a planned revision has {each} of epsilon, and the first release, which it "
+            f"replaces, {first}: its noise is {noisier:.3g} times as much; leave "
+            "budget.restatement_share out for the same noise in all"
         )
     for level, one in enumerate(expected[: len(settings.published.levels) or None]):
         if one is None:

@@ -13,7 +13,7 @@ from optstream.privacy.horizon import HorizonLoss, losses_of_days
 from optstream.stream import days_from
 from tasks.config import Settings
 from tasks.ledger.show import DELTA, HORIZONS
-from tasks.release.mechanism import mechanism_for
+from tasks.release.mechanism import mechanism_for, plan_of
 from tasks.release.run import terms_of
 from tasks.trusted.files import kept
 
@@ -46,7 +46,9 @@ def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tup
     planned = range(1 + settings.budget.revisions) if settings.budget.revisions else (revision,)
     by_revision = zip(*(_plans(settings, days, one) for one in planned), strict=True)
     plans = [[spend for plan in of_day for spend in plan] for of_day in by_revision]
-    of_window = sum(mechanism_for(settings, day, one).epsilon for one in planned)
+    of_window = sum(
+        mechanism_for(settings, day, one).epsilon + settings.reporting_epsilon(one) for one in planned
+    )
     window = settings.model.window_length, Fraction(of_window)
     return tuple(zip(HORIZONS, losses_of_days(plans, HORIZONS, DELTA, window=window), strict=True))
 
@@ -65,5 +67,5 @@ def _plans(settings: Settings, days: Sequence[date], revision: int) -> Iterator[
             alike = (n_steps, parts, settings.tree_of(period))
             if alike not in known:
                 known[alike] = mechanism_for(settings, period, revision)
-            planned += known[alike].plan(n_steps, calendar.first_step(period))
+            planned += plan_of(settings, known[alike], period, revision)
         yield planned

@@ -9,9 +9,10 @@ from time import monotonic, sleep
 
 from optstream.errors import LedgerError, LedgerUnavailableError, NoiseError
 from optstream.ledger import ReleaseState, Reservation
+from optstream.measurement.customers import with_customers
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
-from optstream.privacy.spends import spend_to_document
+from optstream.privacy.spends import CUSTOMERS, spend_to_document
 from optstream.stream import Measured
 from optstream.stream.state import public_part, raw_bytes, with_raw
 from tasks.release.lineage import record_of_owner
@@ -128,6 +129,9 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> Durable:
         raise
     try:
         measured = mechanism.measure(day.period, noise=run.noise, state=state)
+        for spend in record.spends if record else ():
+            if spend.stage == CUSTOMERS:
+                measured = with_customers(measured, day.period, spend, run.noise)
         durable = file.fill(measured.to_bytes(), raw_bytes(measured.state)), measured.spends
     except BaseException as error:
         _give_up(run, day, file, f"{type(error).__name__} after the first noise sample")

@@ -32,7 +32,9 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.transport.file import FileConfig, FileTransport
 
 from optstream.catalogue import ReleaseStatement, band_columns, error_columns, estimate_column
+from optstream.catalogue.rows import CUSTOMERS_ERROR
 from optstream.errors import DumpError, LedgerError, PublicationError
+from optstream.privacy.spends import CUSTOMERS
 from optstream.storage.folders import sync_folder
 from optstream.storage.store import Location, StoreUrl, name_below
 from tasks.config import Settings
@@ -276,7 +278,8 @@ def lineage_event(run: Run, published: Staged, file: str) -> RunEvent:
     sources = [column_lineage_dataset.InputField(*_dataset(place), raw, [masked]) for place in places]
     before, after = ("date", "step", "timestamp", "node", "parent", "level"), ("revision", "vintage")
     bands = (*band_columns(value), estimate_column(value)) if statement.bands else ()
-    columns = [*before, value, *error_columns(value), *bands, *after]
+    behind = (CUSTOMERS, CUSTOMERS_ERROR) if statement.customers_scale is not None else ()
+    columns = [*before, value, *error_columns(value), *bands, *behind, *after]
     output = OutputDataset(
         *_dataset(settings.published_folder / file),
         facets={

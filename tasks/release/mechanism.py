@@ -16,6 +16,7 @@ from optstream.errors import ConfigurationError, LedgerError, OptStreamError, Pa
 from optstream.estimation.constraints import Fact, Kind, clash, keep
 from optstream.ledger import Key, Ledger
 from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.measurement.customers import customers_spend
 from optstream.mechanisms import Hierarchical, OptStream, Release, on_tree
 from optstream.privacy import OrderSpend, Spend
 from optstream.privacy.spends import NOT_DRAWN
@@ -67,6 +68,35 @@ def mechanism_for(
     pattern = kind(model, **{name: offer() for name, offer in offered.items() if name in asked}, **own)
     built: Mechanism = on_tree(pattern, tree, settings.level_shares, bound)
     return built
+
+
+def plan_of(
+    settings: Settings, mechanism: Mechanism, day: date, revision: int = 0, state: State | None = None
+) -> tuple[Spend, ...]:
+    """The cost of a release: the mechanism's plan and, where they are published, the counts of customers."""
+    n_steps, first_step = settings.calendar.n_steps(day), settings.calendar.first_step(day)
+    plan = (*mechanism.plan(n_steps, first_step, state),)
+    if not settings.published.reporting:
+        return plan
+    level, epsilon = mechanism.tree.tree.n_levels - 1, settings.reporting_epsilon(revision)
+    n_periods = _periods_in_window(settings, day, n_steps)
+    return (*plan, customers_spend(level, first_step, n_steps, epsilon, n_periods))
+
+
+def _periods_in_window(settings: Settings, day: date, n_steps: int) -> int:
+    """The most periods of which a window with a step of this one has steps."""
+    calendar, window = settings.calendar, settings.privacy.window
+    shortest = min(*settings.period_lengths, n_steps)
+    most = (window + shortest - 2) // shortest + 1
+    with suppress(ParameterError):  # a day near it is not whole steps: then no window holds more than `most`
+        starts = [calendar.first_step(calendar.after(day, away)) for away in range(-most, most + 1)]
+        return max(
+            last - first + 1
+            for first in range(most + 1)
+            for last in range(most, 2 * most + 1)
+            if first == last or starts[last] - starts[first + 1] + 2 <= window
+        )
+    return most
 
 
 def learned_by(settings: Settings) -> State | None:

@@ -12,11 +12,12 @@ from optstream.catalogue.backends import open_storage
 from optstream.errors import BudgetError, HeldError, LedgerError, OptStreamError, ParameterError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.privacy import Spend, worst_window
+from optstream.privacy.spends import CUSTOMERS
 from optstream.storage.store import StoreUrl
 from optstream.stream import Calendar, day_of, period_from
 from tasks.config import Settings
 from tasks.release.lineage import released_by_lineage
-from tasks.release.mechanism import facts_of, recall
+from tasks.release.mechanism import facts_of, plan_of, recall
 from tasks.release.run import (
     PUBLISHED_IN,
     Judged,
@@ -167,12 +168,12 @@ def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
     is_drawn = _is_drawn(run, judged, shown)
     facts_of(settings, day)  # what no values can keep is refused while nothing is spent
     refuse_renumbered(settings, run.ledger, judged)
-    calendar = settings.calendar
     mechanism = run.mechanism_of(day, revision)
     # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
     memory = recall(settings, run.ledger, mechanism, day, revision)
-    plan = mechanism.plan(calendar.n_steps(day), calendar.first_step(day), memory.state)
-    if revision and not worst_window(plan, settings.model.window_length).epsilon:
+    plan = plan_of(settings, mechanism, day, revision, memory.state)
+    of_readings = [spend for spend in plan if spend.stage != CUSTOMERS]
+    if revision and not worst_window(of_readings, settings.model.window_length).epsilon:
         raise BudgetError(
             f"{day} revision {revision} would measure nothing: its windows have nothing left of the "
             "share for restatements, and a revision without a measurement would only replace a better one. "

@@ -25,7 +25,7 @@ from optstream.ledger import (
 from optstream.noise import NoiseSource, secure_noise
 from optstream.stream import Measured, PrivatePeriod
 from tasks.config import Settings
-from tasks.ingest import LateDumpError, discover
+from tasks.ingest import LateDumpError, days_with_dumps, discover
 from tasks.release.mechanism import Mechanism, Memory, mechanism_for
 from tasks.trusted.files import destroy_raw, fence_off, is_failure, read_verified, unexpected
 
@@ -375,7 +375,11 @@ def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
         return day.ended(Status.WITHDRAWN, f"{found.withdrawn}; a restatement may take its place")
     match found.state:
         case ReleaseState.PUBLISHED:
-            return day.ended(Status.UNCHANGED, "published already; nothing changed, nothing spent")
+            settings, said = run.settings.delivered(found.revision + 1), "nothing changed, nothing spent"
+            if settings is not run.settings and asked.day in days_with_dumps(settings):
+                dump = discover(settings, [asked.day])[asked.day]
+                said += f"; its next delivery: {dump}" if isinstance(dump, LateDumpError) else ""
+            return day.ended(Status.UNCHANGED, f"published already; {said}")
         case ReleaseState.VOID:
             return day.ended(Status.VOID, f"void, and stays charged: {found.reason}")
         case ReleaseState.DRAWN:

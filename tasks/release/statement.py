@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
+from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
@@ -31,6 +32,7 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import LARGEST_ERRORS
 from optstream.catalogue.measurements import encode_measurements
 from optstream.catalogue.read import read_attachment, read_statement
+from optstream.catalogue.rows import CUSTOMERS_ERROR
 from optstream.catalogue.stage import statement_in
 from optstream.catalogue.standard_errors import Replicates, encode_replicates, replicate_columns
 from optstream.catalogue.statement import TREE, Consistency, Constraints, Known, noise_scales
@@ -39,7 +41,9 @@ from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.replicates import n_replicates
 from optstream.estimation.rounding import rounded_units
 from optstream.ledger import ReleaseRecord
+from optstream.measurement.customers import scale_of
 from optstream.mechanisms import Release
+from optstream.privacy.spends import CUSTOMERS
 from optstream.stream import Measured, day_of, period_from
 from tasks.config import Settings
 from tasks.plan.long_spans import long_spans_of
@@ -93,6 +97,9 @@ def published_rows(
         wide = np.minimum(low[:n_nodes], values), np.maximum(high[:n_nodes], values)
         bands = dict(zip(band_columns(settings.published.value), map(column, wide), strict=True))
         bands[estimate_column(settings.published.value)] = column(release.estimate).round_sig_figs(DIGITS)
+    behind = {}
+    if (found := customers_of(settings, day, release.measured)) is not None:
+        behind = dict(zip((CUSTOMERS, CUSTOMERS_ERROR), map(column, found), strict=True))
     stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     return pl.DataFrame(
         {
@@ -106,10 +113,27 @@ def published_rows(
             of_noise: errors(release.noise_standard_errors),
             of_model: errors(release.standard_errors),
             **bands,
+            **behind,
             "revision": pl.repeat(revision, values.size, dtype=pl.Int32(), eager=True),
             "vintage": pl.repeat(vintage, values.size, dtype=pl.Int32(), eager=True),
         }
     )
+
+
+def customers_of(
+    settings: Settings, day: date, measured: Measured
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """The customers behind each node, (n_nodes, 1), with standard errors; None where none were measured."""
+    if measured.customers is None:
+        return None
+    tree, scale = settings.tree_of(day), _customers_scale(measured) or 0
+    ones = np.ones((len(measured.customers), 1), dtype=np.int64)
+    counts, n_leaves = (tree.add_up(one) for one in (np.array(measured.customers)[:, None], ones))
+    return counts.astype(np.float64), np.sqrt(2.0 * n_leaves) * float(scale)
+
+
+def _customers_scale(measured: Measured) -> Fraction | None:
+    return next((scale_of(spend) for spend in measured.spends if spend.stage == CUSTOMERS), None)
 
 
 def published_values(settings: Settings, day: date, release: Release) -> NDArray[np.float64]:
@@ -277,8 +301,9 @@ def statement_of(
         model=settings.model,
         mechanism={**settings.describe_mechanism(day), **_covariates(settings, release)},
         calibration="strict",
-        epsilon_plan=settings.model.to_epsilon(release.epsilon),
+        epsilon_plan=settings.model.to_epsilon(release.epsilon + settings.reporting_epsilon(revision)),
         epsilon_own=settings.model.to_epsilon(release.epsilon_alone),
+        customers_scale=_customers_scale(release.measured),
         noise=noise_scales(release.spends, settings.model.resolution),
         simulated=release.simulated,
         code_version=optstream.__version__,
@@ -321,7 +346,9 @@ def facts_of_draw(settings: Settings, day: date, revision: int, mechanism: Mecha
         FOLDER: str(settings.input_folder),
         "mechanism": settings.describe_mechanism(day),
         "supplier_rounding": str(settings.input.supplier_rounding),
-        "epsilon_plan": str(settings.model.to_epsilon(mechanism.epsilon)),
+        "epsilon_plan": str(
+            settings.model.to_epsilon(mechanism.epsilon + settings.reporting_epsilon(revision))
+        ),
         "long_spans": [span.to_json() for span in long_spans_of(settings, day, revision)],
         "bounds": [str(bound) for bound in settings.privacy.bounds],
         "metered": settings.metered,

@@ -19,7 +19,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with the example configuration, which keeps nothing back here, and nothing else."""
     monkeypatch.chdir(tmp_path)
-    invoke("init")
+    invoke("init", "--mechanism", "OptStream")
     file = tmp_path / "optstream.toml"
     file.write_text(file.read_text().replace('restatement_share = "1/10"', 'restatement_share = "0"'))
     return tmp_path

@@ -250,12 +250,17 @@ def test_a_run_of_days_that_are_published_loads_no_orchestrator(installation, mo
     assert "published already" in shown.output
 
 
-def test_a_first_release_names_the_day_that_stops_and_the_key_that_it_names_makes_it_whole(here):
-    """Hours by the wall clock: what is said before anything is released is done, and works."""
+@pytest.mark.parametrize(("kind", "needed"), [("elapsed", "fixed"), ("fixed", "elapsed")])
+def test_a_first_release_names_the_day_that_stops_and_the_key_that_it_names_makes_it_whole(
+    here, kind, needed
+):
+    """Hours by the wall clock, or instants: what is said before anything is released is done, and works."""
     change(here, 'step = "30min"', 'step = "1h"')
     change(here, "window = 48 ", "window = 24 ")
     invoke("simulate", "--from", "2016-03-26", "--to", "2016-03-27")
-    for path in here.rglob("*.parquet"):
+    if kind == "fixed":
+        change(here, 'day = "elapsed"', 'day = "fixed"')
+    for path in here.rglob("*.parquet") if kind == "elapsed" else ():
         local = pl.col("timestamp").dt.convert_time_zone("Europe/Paris").dt.replace_time_zone(None)
         pl.read_parquet(path, hive_partitioning=False).with_columns(local).write_parquet(path)
     days, said = ("--date", "2016-03-26", "--date", "2016-03-27"), "2016-03-27 will be refused if"
@@ -264,8 +269,9 @@ def test_a_first_release_names_the_day_that_stops_and_the_key_that_it_names_make
         stopped = invoke("run", "--date", "2016-03-27")
         assert stopped.exit_code == 1
         assert f"ATTENTION {said}" in stopped.output
-        key = re.search(r'set \[stream\] (day = "fixed")', " ".join(stopped.output.split()))
-        change(here, 'day = "elapsed"', key[1])
+        key = re.search(r'set \[stream\] (day = "\w+")', " ".join(stopped.output.split()))
+        assert key[1] == f'day = "{needed}"'
+        change(here, f'day = "{kind}"', key[1])
         whole = invoke("run", *days)
     assert whole.exit_code == 0, whole.output
     assert "ATTENTION" not in whole.output

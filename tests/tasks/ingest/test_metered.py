@@ -1,5 +1,6 @@
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
+from uuid import UUID
 
 import numpy as np
 import polars as pl
@@ -8,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.properties import footers
+from tests.tasks.conftest import DAY
 
 pytestmark = pytest.mark.slow
 
@@ -93,3 +95,27 @@ def test_statistics_of_a_file_are_not_trusted(stream):
             footers.put(container, key, kind, b"\xff" * 4)
     path.write_bytes(footers.join(body, footer))
     assert np.array_equal(stream.units(), [[1000] * 48] * 2)
+
+
+def test_customers_may_be_bytes_and_zones_any_fixed_distance(small):
+    """A UUID is 16 bytes, of no text; other bytes name the same customer as their text."""
+    stream = small(schema="metered")
+    stamps = pa.array(stream.settings.calendar.utc_times(DAY), pa.timestamp("us", tz="GMT+1"))
+    for names in ([UUID(int=2**127 + 1).bytes] * 48, [b"somebody"] * 48):
+        table = pa.table({"timestamp": stamps, "customer_id": names, "load": [1.5] * 48, "odd": stamps})
+        pq.write_table(table, stream.write("84", stream.rows(0.0), name=f"{len(names[0])}.parquet"))
+    stream.write("84", stream.metered("somebody", 1.5), name="text.parquet")
+    stream.write("11", stream.metered("other", 1.0))
+    (judged,) = stream.judge()
+    assert judged.error is None
+    assert (stream.units() == [[3000], [1000]]).all()
+
+
+def test_stamps_by_int96(small):
+    stream = small(marker="stamps_zone = 'UTC'")
+    stamps = [one.replace(tzinfo=None) for one in stream.settings.calendar.utc_times(DAY)]
+    table = pa.table({"timestamp": pa.array(stamps, pa.timestamp("ns")), "load": [1.5] * 48})
+    for region in ("84", "11"):
+        path = stream.write(region, stream.rows(0.0))
+        pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+    assert (stream.units() == 1500).all()

@@ -3,7 +3,7 @@
 import gzip
 import io
 import zipfile
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
@@ -13,6 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optstream.errors import ConfigurationError
+from tasks.config.fields import offset_minutes
+from tasks.ingest.arrivals import EVERY
 from tasks.ingest.clamping import reading
 from tests.tasks.conftest import DAY
 
@@ -184,3 +187,183 @@ def test_a_text_counts_exactly_as_its_digits_say(number, form, resolution, decim
     assert read["units"].to_list() == [rounded(cut), 0, largest, largest, 0, 0]
     is_sound = BOUNDS[0] <= exact <= BOUNDS[1]
     assert read["kind"].to_list() == [0 if is_sound else 3, 1, 2, 3, 0, 1]
+
+
+def stamps_of(stream, form, day=DAY):
+    """The text of each step's start, or of its end."""
+    calendar = stream.settings.calendar
+    starts, clock = calendar.utc_times(day), calendar.local_times(day)
+    half = timedelta(minutes=30)
+    return {
+        "ends in UTC": [f"{one + half:%Y-%m-%dT%H:%M}" for one in starts],
+        "UTC": [f"{one:%Y-%m-%d %H:%M:%S}" for one in starts],
+        "an hour ahead": [f"{one + 2 * half:%Y-%m-%d %H:%M}" for one in starts],
+        "ends by the clock": [f"{one + half:%Y-%m-%d,%H:%M}" for one in clock],
+        "date and time": [f"{one:%Y%m%d,%H:%M:%S}" for one in clock],
+        "numbers": [f"{day},{number}" for number in range(1, len(starts) + 1)],
+    }[form]
+
+
+KEYS = {
+    "ends in UTC": "stamps = 'end'\nstamps_zone = 'UTC'",
+    "UTC": "stamps_zone = 'UTC'",
+    "an hour ahead": "stamps_zone = 'GMT+1'",
+    "ends by the clock": "stamps = 'end'",
+    "date and time": "",
+    "numbers": "period_number = 'number'",
+}
+SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
+
+
+@pytest.mark.parametrize("day", [DAY, SPRING, AUTUMN])
+@pytest.mark.parametrize("form", KEYS)
+def test_stamps_as_the_field_writes_them(small, load_text, form, day):
+    apart = "," in stamps_of(small(), form)[0] and form != "numbers"
+    changes = {'timestamp = "timestamp"': "timestamp = ['date', 'time']"} if apart else {}
+    stream = small(marker=KEYS[form])
+    if changes:
+        text = stream.settings.file.read_text()
+        stream.settings = load_text(text, *changes.items())
+    head = "date,time,load" if apart else "timestamp,number,load" if form == "numbers" else "timestamp,load"
+    stamps = stamps_of(stream, form, day)
+    values = [str(Decimal(number) / 8) for number in range(len(stamps))]
+    for region in ("84", "11"):
+        lines = [head, *(f"{at},{value}" for at, value in zip(stamps, values, strict=True))]
+        write(stream, "\n".join(lines), region, day)
+    (judged,) = stream.judge(day)
+    if day != DAY and form in ("ends by the clock", "date and time"):
+        assert "the clock changes on this day" in str(judged.error)
+    else:
+        assert judged.error is None
+        assert np.array_equal(stream.units(day)[0], np.arange(len(stamps)) * 125)
+
+
+@pytest.mark.parametrize(
+    ("combine", "parts"), [("sum", ("0.1", "0.2", "0.30")), ("mean", ("0.6", "1", "0.2"))]
+)
+@pytest.mark.parametrize("kind", ["text", "float", "decimal"])
+def test_finer_rows_make_a_step_exactly(small, combine, parts, kind):
+    """Rounded by themselves, three thirds of 0.0005 would each count as 0.001."""
+    stream = small(marker=f"step = '10min'\ncombine = '{combine}'", resolution="0.001")
+    ten, starts = timedelta(minutes=10), stream.settings.calendar.utc_times(DAY)
+    rows = [(at + part * ten, parts[part]) for at in starts for part in range(3)]
+    for region in ("84", "11"):
+        if kind == "text":
+            write(stream, HEAD + "\n".join(f"{at:%Y-%m-%dT%H:%MZ},{value}" for at, value in rows), region)
+        else:
+            dtype = pl.Decimal(10, 3) if kind == "decimal" else pl.Float64
+            frame = pl.DataFrame(
+                {"timestamp": [at for at, _ in rows], "load": pl.Series([one for _, one in rows]).cast(dtype)}
+            )
+            stream.write(region, frame.with_columns(pl.col("timestamp").cast(pl.Datetime("us", "UTC"))))
+    (judged,) = stream.judge()
+    assert judged.error is None
+    assert (stream.units() == 600).all()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda rows: rows[:-1], "every step of the day must have a row"),
+        (lambda rows: [*rows, rows[4]], "must be there once for each step"),
+        (lambda rows: [(rows[0][0], ""), *rows[1:]], "must"),
+        (lambda rows: [(rows[0][0] + timedelta(minutes=5), "1"), *rows[1:]], "must"),
+    ],
+)
+def test_every_finer_row_must_be_there_once(small, spoil, message):
+    stream = small(marker="step = '10min'\ncombine = 'sum'")
+    ten, starts = timedelta(minutes=10), stream.settings.calendar.utc_times(DAY)
+    rows = [(at + part * ten, "0.0005") for at in starts for part in range(3)]
+    write(stream, HEAD + "\n".join(f"{at:%Y-%m-%dT%H:%MZ},{value}" for at, value in rows), "11")
+    assert (stream_units(stream, "84", rows) == 2).all()  # 0.0015 rounds up; three rounded rows make 3
+    write(stream, HEAD + "\n".join(f"{at:%Y-%m-%dT%H:%MZ},{value}" for at, value in spoil(rows)), "84")
+    assert message in str(stream.judge()[0].error)
+
+
+def stream_units(stream, region, rows):
+    write(stream, HEAD + "\n".join(f"{at:%Y-%m-%dT%H:%MZ},{value}" for at, value in rows), region)
+    return stream.units()
+
+
+def test_a_step_that_becomes_finer_on_a_date(small):
+    change = "[[input.changes]]\nvalid_from = 2025-01-16\nstep = '10min'"
+    stream = small(marker=f"combine = 'mean'\n{change}")
+    later = DAY + timedelta(days=1)
+    stream.fill(0.6)
+    for region in ("84", "11"):
+        starts = stream.settings.calendar.utc_times(later)
+        rows = [(at + part * timedelta(minutes=10), "0.6") for at in starts for part in range(3)]
+        write(stream, HEAD + "\n".join(f"{at:%Y-%m-%dT%H:%MZ},{value}" for at, value in rows), region, later)
+    assert [one.error for one in stream.judge(DAY, later)] == [None, None]
+    assert (stream.units(DAY) == 600).all()
+    assert (stream.units(later) == 600).all()
+    assert stream.settings.configuration_hash != small().settings.configuration_hash
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("step = '20min'\ncombine = 'sum'", "input.step must divide stream.step"),
+        ("step = '15min'", "input.combine must say how rows of a finer input.step make a step"),
+        ("combine = 'sum'", "be left out where none is finer"),
+        ("stamps_zone = 'Europe/Paris'", 'must be "UTC", or a fixed distance from it'),
+        ("period_number = 'n'\nstamps = 'end'", "leave stamps and stamps_zone out"),
+        ("stamps = 'middle'", 'input.stamps must be "start" or "end"'),
+    ],
+)
+def test_keys_of_stamps_that_cannot_be_are_refused(small, keys, message):
+    with pytest.raises(ConfigurationError) as raised:
+        small(marker=keys)
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("zone", "minutes"),
+    [("UTC", 0), ("Z", 0), ("UTC+01:00", 60), ("GMT-3", -180), ("+0530", 330), ("Etc/GMT-1", 60)],
+)
+def test_fixed_zones(zone, minutes):
+    assert offset_minutes(zone) == minutes
+
+
+def test_the_highest_revision_counts(small):
+    """By number: "10" is later than "9"; of one revision the first row, as without the column."""
+    stream = small(schema="metered", marker="revision = 'run'")
+    lines = ["customer_id,run,timestamp,load"]
+    for run, value in (("9", 1), ("10", 2), ("10", 3), ("", 4)):
+        lines += [f"somebody,{run},{one}" for one in lines_of(stream, [value] * 48)]
+    write(stream, "\n".join(lines))
+    stream.write("11", stream.metered("other", 1.0).with_columns(run=pl.lit(1)))
+    (judged,) = stream.judge()
+    assert judged.error is None
+    assert (stream.units() == [[2000], [1000]]).all()
+    (ingested,) = stream.ingest()
+    assert ingested.metrics["duplicates"].to_list() == [48, 0], "a superseded row is nobody's fault"
+
+
+@pytest.mark.parametrize("again", ["1", "3"])
+def test_the_highest_revision_of_a_sum_counts_and_is_there_once(small, again):
+    stream = small(marker="revision = 'run'")
+    lines = ["run,timestamp,load"]
+    for run, value in (("1", 1), ("3", 2), (again, 9)):
+        lines += [f"{run},{one}" for one in lines_of(stream, [value] * 48)]
+    write(stream, "\n".join(lines))
+    stream.write("11", stream.rows(2.0, run=pl.lit("a")))
+    (judged,) = stream.judge()
+    if again == "3":
+        assert "must be there once" in str(judged.error)
+    else:
+        assert judged.error is None
+        assert (stream.units() == 2000).all()
+
+
+@pytest.mark.parametrize("finer", ["", "step = '10min'\ncombine = 'sum'"])
+def test_steps_without_a_row_are_zero_where_the_supplier_writes_none(small, finer):
+    stream = small(marker=f"missing_rows = 'zero'\nregion = 'zone'\n{finer}")
+    rows = [f"{one},84" for one in lines_of(stream, [1] * 48)[5:7]]
+    write(stream, "timestamp,load,zone\n" + "\n".join(rows), EVERY)
+    (judged,) = stream.judge()
+    assert judged.error is None
+    assert stream.units().sum() == 2000
+    assert (stream.units()[0, 5:7] == 1000).all()
+    write(stream, "timestamp,load,zone\n" + "\n".join([*rows, rows[0]]), EVERY)
+    assert "must be there once" in str(stream.judge()[0].error)

@@ -13,6 +13,7 @@ from optstream.ledger import Key
 from optstream.privacy import worst_window
 from tasks.operate.simulate import simulate
 from tasks.plan.backfill import delivered_days, plan_backfill
+from tasks.plan.dry_run import dry_run
 from tasks.release.run import Status
 from tests.tasks.two_regions import RESERVED
 
@@ -37,7 +38,7 @@ def deliver(installation, revision, *days):
 @pytest.fixture
 def planned(installation):
     """The small stream of three days; every delivery of a day has a quarter of epsilon."""
-    installation.configure('restatement_share = "0"', 'restatement_share = "3/4"\nrevisions = 3')
+    installation.configure('restatement_share = "0"', "revisions = 3")
     installation.simulate(THIRD)
     return installation
 
@@ -74,6 +75,14 @@ def test_every_delivery_of_neighbouring_days_is_released_with_its_own_share(plan
     assert "budget.revisions keeps shares for 3" in refused.message
     assert planned.files("published", "trusted/measurements") == before
     planned.assert_sound()
+
+
+@pytest.mark.parametrize(("share", "warned"), [("", False), ('restatement_share = "1/10"', True)])
+def test_noisier_revisions_than_first_releases_are_warned_of(planned, share, warned):
+    planned.configure("revisions = 3", f"revisions = 3\n{share}")
+    found = [one for one in dry_run(planned.settings, [DAY]).warnings if "budget.revisions" in one]
+    assert len(found) == warned
+    assert all("27 times" in one for one in found)
 
 
 def test_what_is_measured_is_the_delivery_and_nothing_of_the_first(planned):
@@ -119,8 +128,9 @@ def test_what_a_later_delivery_does_by_itself(planned, what, status):
             planned.ledger.void(Key("two-regions", str(DAY), 1), "a person said so", planned.now)
             assert planned.status(DAY) is Status.VOID
             deliver(planned, 2, DAY)
-    before = planned.ledger.worst("people").epsilon
-    assert planned.status(DAY) is status
+    before, ended = planned.ledger.worst("people").epsilon, planned.outcome(DAY)
+    assert ended.status is status
+    assert ("its next delivery" in ended.message) is (what == "incomplete")
     if status is not Status.PUBLISHED:
         assert planned.ledger.worst("people").epsilon == before
         assert delivered_days(planned.settings, planned.ledger) == ((DAY,) if what == "broken" else ())

@@ -1,5 +1,7 @@
 """Files whose paths a pattern of the configuration describes."""
 
+import json
+import shutil
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -80,6 +82,13 @@ def test_one_file_a_month_with_a_column_of_regions(small):
     assert "must be a leaf of the hierarchy" in str(second.error)
 
 
+def test_one_file_may_hold_all_days(small):
+    stream = small(marker="path = '*.csv'\nregion = 'zone'\n[watch]\nfirst_day = 2025-01-14")
+    put(stream, "all of it.csv", text_of(stream, DAY, ("84", "11"), last=NEXT))
+    assert [one.error for one in stream.judge(DAY, NEXT)] == [None, None]
+    assert min(days_with_dumps(stream.settings)) == date(2025, 1, 14)
+
+
 def test_a_year_that_goes_on_has_no_days_to_come(small):
     stream = small(marker="path = '{region}_{date:%Y}.csv'")
     year = datetime.now().year
@@ -149,9 +158,10 @@ def test_a_name_that_does_not_fit_stops_the_days_of_its_folder(small, place, sto
 @pytest.mark.parametrize(
     ("path", "message"),
     [
+        ("{region}.csv", "watch.first_day must be given for an input.path without"),
         ("{date:%Y-%m-%d}.csv", "input.path must hold {region}, or input.region name"),
-        ("{region}.csv", "and it must have the year of a date"),
-        ("{region}/{date:%d}.csv", "and it must have the year of a date"),
+        ("{region}/{date:%d}.csv", "and a date in it must have its year"),
+        ("{region}/{date:%Y}/{utc:%m}.csv", "and a date in it must have its year"),
         ("{region}/{date:%Y-%B}.csv", "and %B is none of its parts of a date"),
         ("../{region}/{date:%Y}.csv", "and it must name folders and a file below input.folder"),
         ("/{region}/{date:%Y}.csv", "and it must name folders and a file below input.folder"),
@@ -162,7 +172,7 @@ def test_a_name_that_does_not_fit_stops_the_days_of_its_folder(small, place, sto
 def test_a_pattern_that_cannot_be_is_refused_with_its_rule(small, path, message):
     with pytest.raises(ConfigurationError) as raised:
         small(marker=f"path = '{path}'")
-    assert "input.path must" in str(raised.value) or "input.path may" in str(raised.value)
+    assert "input.path m" in str(raised.value) or "watch.first_day" in str(raised.value)
     assert message in str(raised.value)
 
 
@@ -178,3 +188,82 @@ def test_a_link_out_of_the_folder_and_a_shared_file_are_refused(small, tmp_path)
     second.unlink()
     second.hardlink_to(first)
     assert "is also a file of leaf '84'" in str(discover(stream.settings, [DAY])[DAY])
+
+
+PARTITIONED = "date={date:%Y-%m-%d}/region={region}/*.parquet"
+
+
+def commit(folder, number, *actions):
+    (folder / "_delta_log").mkdir(parents=True, exist_ok=True)
+    lines = "\n".join(json.dumps(one) for one in actions)
+    (folder / f"_delta_log/{number:020}.json").write_text(lines)
+
+
+def table(stream, **protocol):
+    """Two files of today, one of them removed, and a stray that the table does not have."""
+    folder, added = stream.settings.input_folder, []
+    for region in ("84", "11"):
+        for name, value in (("old", 9.0), ("new", 1.5)):
+            place = f"date=2025-01-15/region={region}/{name}.parquet"
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            stream.rows(value).write_parquet(folder / place)
+            added.append({"add": {"path": place.replace("-", "%2D"), "stats": "secret"}})
+    shutil.copy(folder / place, folder / "date=2025-01-15/region=11/never committed.parquet")
+    commit(folder, 0, {"protocol": {"minReaderVersion": 1, **protocol}}, added[0], added[2])
+    removed = [{"remove": {"path": one["add"]["path"]}} for one in (added[0], added[2])]
+    commit(folder, 1, *removed, added[1], added[3])
+    return folder
+
+
+def test_a_delta_table_has_the_files_that_its_log_says(small):
+    stream = small(marker=f"path = '{PARTITIONED}'")
+    table(stream)
+    assert stream.judge()[0].error is None
+    assert (stream.units() == 1500).all()
+    assert days_with_dumps(stream.settings) == {DAY}
+    assert isinstance(discover(stream.settings, [NEXT])[NEXT], LateDumpError)
+
+
+def away(folder):
+    (folder / "_delta_log" / f"{0:020}.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (away, "has not every commit from the first on"),
+        (
+            lambda folder: (folder / "_delta_log" / f"{1:020}.json").write_text("{"),
+            "cannot be read as a commit",
+        ),
+        (
+            lambda folder: commit(folder, 2, {"add": {"path": "../x.parquet"}}),
+            "files outside the table's folder",
+        ),
+        (
+            lambda folder: commit(folder, 2, {"add": {"path": "x.parquet"}}),
+            "of the table does not fit input.path",
+        ),
+        (
+            lambda folder: commit(folder, 2, {"add": {"path": "x", "deletionVector": {"storageType": "u"}}}),
+            "has deletion vectors; deliver its present rows as plain Parquet files",
+        ),
+        (
+            lambda folder: commit(
+                folder, 2, {"metaData": {"configuration": {"delta.columnMapping.mode": "name"}}}
+            ),
+            "renamed columns or features",
+        ),
+        (
+            lambda folder: commit(folder, 2, {"protocol": {"readerFeatures": ["new"]}}),
+            "renamed columns",
+        ),
+    ],
+)
+def test_a_table_whose_files_are_not_its_rows_is_refused_by_name(small, spoil, message):
+    stream = small(marker=f"path = '{PARTITIONED}'")
+    spoil(table(stream))
+    found = discover(stream.settings, [DAY])[DAY]
+    assert type(found) is DumpError
+    assert message in str(found)
+    assert "secret" not in str(found)

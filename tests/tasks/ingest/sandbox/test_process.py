@@ -83,6 +83,16 @@ def test_what_is_read_apart_is_what_is_read_here(metered):
             assert np.array_equal(open_private_period(there.period), open_private_period(here.period))
 
 
+def test_files_that_a_pattern_finds_are_read_apart(small):
+    stream = small(marker="path = 'region={region}/date={date:%Y-%m-%d}/*.parquet'")
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+    with reading_apart() as read:
+        (there,) = read(stream.settings, dumps_of(stream, DAY))
+    (here,) = ingest(stream.settings, dumps_of(stream, DAY))
+    assert np.array_equal(open_private_period(there.period), open_private_period(here.period))
+
+
 def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
     """Control: without a process of its own, the file ends its reader."""
     spoil(metered.folder("11") / "part-7.parquet")

@@ -1,0 +1,462 @@
+"""What the files of a folder say in public: names, columns, types and stamps of one file, never a reading."""
+
+import os
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import product, takewhile
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from data_contracts.metrics import LIMITS
+from optstream.errors import DumpError
+from optstream.storage.parquet import claims_of
+from optstream.stream import Calendar
+from tasks.config.pattern import PathPattern, path_pattern
+from tasks.config.schema import DEFAULT_MARKER
+from tasks.config.settings import UNITS
+from tasks.ingest.arrivals import ENDINGS, TABLE_LOG
+from tasks.ingest.clock import EPOCH, shifted_slots
+from tasks.ingest.formats import UNREADABLE, scan_file
+from tasks.ingest.text import TextForm, header_of, microseconds_of, scan_text
+
+MOST_FILES = 1_000_000
+FILES_OF_REGIONS = 31
+"""Files whose column of regions is read for their names."""
+DATES = (
+    (r"year=(\d{4})/month=(\d\d)/day=(\d\d)", "year={date:%Y}/month={date:%m}/day={date:%d}"),
+    (r"(?<!\d)(\d{4})/(\d\d)/(\d\d)(?!\d)", "{date:%Y}/{date:%m}/{date:%d}"),
+    (r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)", "{date:%Y-%m-%d}"),
+    (r"(?<!\d)(\d{4})_(\d\d)_(\d\d)(?!\d)", "{date:%Y_%m_%d}"),
+    (r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)", "{date:%Y%m%d}"),
+    (r"year=(\d{4})/month=(\d\d)", "year={date:%Y}/month={date:%m}"),
+    (r"(?<!\d)(\d{4})/(\d\d)(?!\d)", "{date:%Y}/{date:%m}"),
+    (r"(?<!\d)(\d{4})-(\d\d)(?!\d)", "{date:%Y-%m}"),
+    (r"(?<!\d)(\d{4})_(\d\d)(?!\d)", "{date:%Y_%m}"),
+    (r"(?<!\d)(\d{4})(\d\d)(?!\d)", "{date:%Y%m}"),
+    (r"(?<!\d)(\d{4})(?!\d)", "{date:%Y}"),
+)
+"""How names write dates, the longest first, and the same in `input.path`."""
+COMMON_ZONES = (
+    "Europe/Paris", "Europe/London", "Europe/Athens", "America/New_York", "America/Chicago", "America/Denver",
+    "America/Los_Angeles", "Australia/Sydney", "America/Sao_Paulo", "Asia/Kolkata", "Asia/Tokyo",
+)  # fmt: skip
+"""Zones that a usual answer may be: the first that fits."""
+USUAL = "region={region}/date={date:%Y-%m-%d}/*.parquet"
+IN_ONE = "date={date:%Y-%m-%d}/*.parquet"
+MARK = "\0"
+PART = re.compile(r"(part|chunk|file|data)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
+"""Names that only number the files of one dump."""
+
+TIME = re.compile(
+    r"(\w+_)?(time_?stamp|date_?time|datum|stamp|ts|time|date|utc|hours?|heures?|zeit|hora|fecha)"
+    r"(_(local|utc|start|end|from|to|at))*|day|(\w+_)?(start|end|from|at)"
+)
+NUMBERED = re.compile(r"(settlement_?)?period(_?(no|nr|num|number|id))?|sp")
+CUSTOMER = re.compile(
+    r"(customer|meter|household|client|user|device|account|person|mpan|pdl|prm|medallion)\w*|(trip|ride)_id"
+)
+REGION = re.compile(
+    r"((pu|pickup|grid|load|bidding|price)_?)?(region|zone|area|node|district|state|county|borough|location|site|"
+    r"feeder|substation|commune|departement|country|city|province|perimetre|leaf)\w*"
+)
+REVISION = re.compile(r"(revision|version|vintage)(_?(no|nr|num|number))?")
+ABOUT = re.compile(
+    r"(revision|version|vintage|quality|flag|status|row|id|lat|lon|nature|unit|source|type|dst|run)\w*|"
+    r"\w+_(id|flag)"
+)
+MEASURED = re.compile(
+    r"(value|load|demand|consumption|consommation|energy|power|usage|reading|amount|volume)\w*"
+)
+COUNTED = re.compile(
+    r"(trips?|visits?|calls?|counts?|number|events?|riders?|passengers?|cases)\w*|\w+_(counts?|trips?)"
+)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns are which. region: None where names of files have it. counts: of whole numbers."""
+
+    timestamp: tuple[str, ...]
+    period_number: str | None
+    value: str
+    customer: str | None
+    region: str | None
+    revision: str | None
+    counts: bool
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Public facts of a folder's files. path: None for the usual layout. regions: the leaves' names. stamps:
+    the unique ones of one file of n_days from `day` on, in microseconds, without a zone, or in UTC if zoned.
+    marked: whether there is any marker. zone: one whose change of the clock the stamps show.
+    """
+
+    folder: Path
+    path: str | None
+    first: date
+    last: date
+    regions: tuple[str, ...]
+    roles: Roles
+    decimal: str
+    zoned: bool
+    stamps: pl.Series
+    day: date
+    n_days: int
+    marked: bool
+    zone: str | None
+
+    @property
+    def unit(self) -> str:
+        """The unit at the end of the value column's name; empty where there is none."""
+        end = plain(self.roles.value).rpartition("_")[2]
+        return end if end in UNITS else ""
+
+    @property
+    def step_minutes(self) -> int:
+        """The usual distance of neighbouring stamps, of those that divide a day."""
+        if self.roles.period_number is not None:
+            return 30
+        apart = Counter(self.stamps.diff().drop_nulls().to_list())
+        whole = {one: n for one, n in apart.items() if one and not one % 60_000_000}
+        minutes = [(n, one // 60_000_000) for one, n in whole.items() if 1440 % (one // 60_000_000) == 0]
+        return max(minutes, default=(0, 1440))[1]
+
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        """The first and the last stamp of the file that was looked at."""
+        first, last = self.stamps[0], self.stamps[-1]
+        return EPOCH + timedelta(microseconds=first), EPOCH + timedelta(microseconds=last)
+
+    def meanings(self, zone: str, minutes: int) -> list[tuple[bool, bool, bool]]:
+        """Return what fits the file's days: whether stamps are instants, ends of steps, and days UTC's."""
+        if self.roles.period_number is not None:
+            return [(False, False, False)]
+        (first, last), found = self.span, []
+        for in_utc, utc_days, by_end in product((False, True), repeat=3):
+            if (self.zoned and not in_utc) or (utc_days and not in_utc):
+                continue
+            days = ZoneInfo(zone if in_utc and not utc_days else "UTC")
+            begins, ends = (
+                datetime(one.year, one.month, one.day, tzinfo=days).astimezone(UTC).replace(tzinfo=None)
+                for one in (self.day, self.day + timedelta(days=self.n_days))
+            )
+            lead = timedelta(minutes=minutes * by_end)
+            if begins <= first - lead and last - lead < ends:
+                found.append((in_utc, by_end, utc_days))
+        return found
+
+
+def plain(name: str) -> str:
+    """Return a name in small letters without accents, words apart by "_"."""
+    letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii")
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", letters).lower()).strip("_")
+
+
+def survey(folder: Path, zone: str, value: str | None = None) -> Survey:
+    """Look at a folder. zone: which days' files are looked at first. value: the column, if it was named.
+
+    Raises DumpError where no configuration can describe the files.
+    """
+    files, marked = _files_in(folder)
+    path, found = _pattern(folder, files)
+    pattern = path_pattern(path)
+    days = {name: pattern.days(fields) for name, fields in found.items()}
+    spans = sorted({span for span in days.values() if span is not None})
+    # a day that no UTC clock shares tells more
+    moved = [span for span in spans if datetime(*span[0].timetuple()[:3], tzinfo=ZoneInfo(zone)).utcoffset()]
+    begins, ends = (moved or spans)[-1]
+    name = next(one for one, span in days.items() if span == (begins, ends))
+    file = _File.opened(folder / name)
+    roles = _roles(name, file.types, value, pattern.has_region)
+    stamps, zoned = file.stamps(roles.timestamp)
+    if pattern.has_region:
+        regions = {fields["region"] for fields in found.values()}
+    else:
+        some = [*found][:: max(1, len(found) // FILES_OF_REGIONS)][:FILES_OF_REGIONS]
+        regions = {one for each in some for one in _File.opened(folder / each).names(str(roles.region))}
+    return Survey(
+        folder=folder,
+        # a marker at the top goes with a pattern alone
+        path=None if path in (USUAL, IN_ONE) and name.rpartition("/")[0] in marked else path,
+        first=spans[0][0],
+        last=spans[-1][1],
+        regions=tuple(sorted(regions)),
+        roles=roles,
+        decimal="," if file.has_commas(roles.value) else ".",
+        zoned=zoned,
+        stamps=stamps,
+        day=begins,
+        n_days=(ends - begins).days + 1,
+        marked=bool(marked),
+        zone=None if zoned or roles.period_number else _zone_shown(folder, days, zone, roles.timestamp),
+    )
+
+
+# Names: which files there are, where they write the date, and where the region.
+
+
+def _files_in(folder: Path) -> tuple[list[str], set[str]]:
+    """Return the files below a folder that are not hidden, rising, and the folders with a marker."""
+    files, marked = list[str](), set[str]()
+    for parent, inner, names in os.walk(folder):
+        if log := next(filter(TABLE_LOG.fullmatch, (*inner, *names)), None):
+            raise DumpError(
+                f"{Path(parent) / log} is the log of a table, whose folder keeps files with deleted and "
+                "replaced rows; write the table's present rows as Parquet or CSV files into another folder"
+            )
+        inner[:] = sorted(one for one in inner if one[0] not in "._")
+        below = Path(parent).relative_to(folder)
+        marked |= {below.as_posix()} if DEFAULT_MARKER in names else set()
+        files += [(below / one).as_posix() for one in names if one[0] not in "._"]
+        if len(files) > MOST_FILES:
+            raise DumpError(f"{folder} holds more than {MOST_FILES:,} files; name a folder with some of them")
+    if odd := [one for one in files if not one.lower().endswith(ENDINGS)]:
+        raise DumpError(
+            f"{folder / odd[0]} is none of RTE's yearly files, and ends in none of {', '.join(ENDINGS)}; "
+            'move it away, or begin its name with "_", which hides it'
+        )
+    if not files:
+        raise DumpError(f"{folder} holds no file that is not hidden; name the folder of the dumps")
+    return sorted(files), marked
+
+
+def _pattern(folder: Path, files: Sequence[str]) -> tuple[str, dict[str, Mapping[str, str]]]:
+    """Return the pattern that all files fit, and what their names say by it."""
+    for written, directives in DATES:
+        expression = re.compile(written)
+        marked = [expression.sub(MARK, one, count=1) for one in files]
+        if not all(MARK in one for one in marked):
+            continue
+        for text in _patterns(folder, marked, [expression.search(one)[0] for one in files]):  # type: ignore[index]
+            path = text.replace(MARK, directives)
+            try:
+                pattern = path_pattern(path)
+            except ValueError:
+                continue
+            found = {one: _match(pattern, one) for one in files}
+            known = {one: fields for one, fields in found.items() if fields is not None}
+            if len(known) == len(files) and all(map(pattern.days, known.values())):
+                return path, known
+    raise DumpError(
+        f"{folder} holds files such as {files[0]!r:.120}, which are none of RTE's yearly files, and whose "
+        "paths do not all name a date in the same way: rename or move "
+        "those that differ, to paths such as 2024/01/15.csv or date=2024-01-15/part-0.parquet"
+    )
+
+
+def _match(pattern: PathPattern, path: str) -> Mapping[str, str] | None:
+    names, fields = path.split("/"), dict[str, str]()
+    if len(names) != len(pattern.segments):
+        return None
+    for depth, name in enumerate(names):
+        found = pattern.match(depth, name, fields)
+        if found is None:
+            return None
+        fields = dict(found)
+    return fields
+
+
+def _patterns(folder: Path, marked: Sequence[str], dates: Sequence[str]) -> Iterator[str]:
+    """Yield patterns with a mark for the date: with the region in a folder, in the file's name, nowhere."""
+    rows = [one.split("/") for one in marked]
+    if len({len(one) for one in rows}) > 1:
+        return
+    *folders, names = (sorted({*column}) for column in zip(*rows, strict=True))
+    varying = [depth for depth, own in enumerate(folders) if len({one.replace(MARK, "") for one in own}) > 1]
+    keyed = [depth for depth, own in enumerate(folders) if all(re.match(r"region=.", one) for one in own)]
+    if len(varying) > 1 or (keyed and varying not in ([], keyed)):
+        return
+    top = [own[0] for own in folders]
+    last = _file_pattern(names)
+    for depth in varying or keyed:
+        yield "/".join([*top[:depth], _between(folders[depth], "{region}"), *top[depth + 1 :], last])
+    if not varying and not keyed:
+        if (named := _named_region(names, [*zip((row[-1] for row in rows), dates, strict=True)])) is not None:
+            yield "/".join([*top, named])
+        yield "/".join([*top, last])
+
+
+def _between(names: Sequence[str], by: str) -> str:
+    """Return the names with what differs replaced: what they begin and end with, up to a sign, stays."""
+    begins, ends = _alike(names), _alike([one[::-1] for one in names])[::-1]
+    begins = re.sub(r"[^=_\-. \0]*$", "", begins)
+    ends = re.sub(r"^[^=_\-. \0]*", "", ends[max(0, len(begins) + len(ends) - min(map(len, names))) :])
+    return f"{begins}{by}{ends}"
+
+
+def _alike(names: Sequence[str]) -> str:
+    """Return what all names begin with."""
+    letters = takewhile(lambda one: len({*one}) == 1, zip(*names, strict=False))
+    return "".join(one[0] for one in letters)
+
+
+def _file_pattern(names: Sequence[str]) -> str:
+    """Return the pattern of files' names, whatever numbers the files of one dump."""
+    begins, ends = _alike(names), _alike([one[::-1] for one in names])[::-1]
+    ending = ends[ends.index(".") :] if "." in ends else "*"
+    if not any(MARK in one for one in names):
+        return f"*{ending}"
+    if MARK in begins and len(names) > 1:
+        return f"{begins[: begins.index(MARK) + 1]}*{ending}"
+    return names[0] if len(names) == 1 else _between(names, "*")
+
+
+def _named_region(names: Sequence[str], dated: Sequence[tuple[str, str]]) -> str | None:
+    """Return the pattern of names that hold a region: the same ones on every date."""
+    if len(names) < 2 or len({MARK in one for one in names}) > 1:
+        return None
+    found = _between(names, "{region}")
+    begins, _, ends = found.partition("{region}")
+    regions = {one: one[len(begins) : len(one) - len(ends)] for one in names}
+    of_date = defaultdict[str, set[str]](set)
+    for name, day in dated:
+        of_date[day].add(regions[name])
+    steady = all(one == {*regions.values()} for one in of_date.values())
+    numbered = all(PART.fullmatch(one.partition(".")[0].replace(MARK, "")) for one in names)
+    return found if steady and not numbered else None
+
+
+# Columns by their names and types, and the stamps of one file.
+
+Types = Mapping[str, pl.DataType | None]
+"""Of columns; None in a text."""
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file with the types of its columns, and the form of a text. Reading raises DumpError."""
+
+    path: Path
+    types: Types
+    form: TextForm | None
+
+    @classmethod
+    def opened(cls, path: Path) -> "_File":
+        """Read the footer, or the header."""
+        with _readable(path):
+            if not path.name.lower().endswith(".parquet"):
+                form = header_of(path)
+                return cls(path, dict.fromkeys(form.names), form)
+            claims = claims_of(path)
+            if claims is None or not claims.within(LIMITS):
+                raise OSError("it claims too much")
+            return cls(path, dict(scan_file(path).collect_schema()), None)
+
+    def _unique(self, columns: Sequence[str], what: pl.Expr) -> pl.Series:
+        rows = scan_file(self.path) if self.form is None else scan_text(self.path, self.form.reading(columns))
+        with _readable(self.path):
+            return rows.select(what).unique().drop_nulls().collect(engine="streaming").to_series()
+
+    def names(self, column: str) -> list[str]:
+        """Return the names in a column of regions."""
+        return self._unique([column], pl.col(column).cast(pl.String)).to_list()
+
+    def has_commas(self, value: str) -> bool:
+        """Whether a text's decimals have commas, a fact of its format."""
+        if self.form is None or self.form.separator == ",":
+            return False
+        return bool(self._unique([value], pl.col(value).str.contains(",", literal=True)).any())
+
+    def stamps(self, timestamp: Sequence[str]) -> tuple[pl.Series, bool]:
+        """Return the unique stamps in microseconds, rising, and whether they are instants."""
+        kind = self.types[timestamp[0]]
+        if isinstance(kind, pl.Datetime):
+            found, zoned = self._unique([], pl.col(timestamp[0]).dt.epoch("us")), kind.time_zone is not None
+        else:
+            texts = self._unique(timestamp, pl.concat_str(timestamp, separator=" ").cast(pl.String))
+            plain, found = (
+                pl.select(microseconds_of(pl.lit(texts), zoned=one)).to_series() for one in (False, True)
+            )
+            zoned = found.count() > plain.count()
+            found = found if zoned else plain
+        if not found.count():
+            raise DumpError(
+                f"{self.path}: no row of {' and '.join(map(repr, timestamp))} is a time by ISO 8601, such as "
+                "2024-01-15T00:30 or 2024-01-15 00:30:00+01:00: write it so in the files"
+            )
+        return found.drop_nulls().unique().sort(), zoned
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except UNREADABLE:
+        raise DumpError(
+            f'{file} cannot be read; look at where it came from, or begin its name with "_", which hides it'
+        ) from None
+
+
+def _roles(name: str, columns: Types, value: str | None, has_region: bool) -> Roles:
+    """Find out which column is which; raises DumpError that lists them."""
+    listed = ", ".join(f"{one!r:.60}" for one in [*columns][:20])
+
+    def named(expression: re.Pattern[str], *, but: Iterable[str | None] = ()) -> list[str]:
+        return [one for one in columns if expression.fullmatch(plain(one)) and one not in but]
+
+    def of_type(one: str, *kinds: type[pl.DataType]) -> bool:
+        return isinstance(columns[one], kinds)
+
+    numbered = next(iter(named(NUMBERED)), None)
+    times = named(TIME, but=[numbered])
+    if instants := [one for one in columns if of_type(one, pl.Datetime)]:
+        timestamp = ([one for one in times if one in instants] or instants)[:1]
+    else:
+        times = [one for one in times if columns[one] is None or of_type(one, pl.String, pl.Date, pl.Time)]
+        dates = [one for one in times if re.fullmatch(r"(.*_)?(date|day|datum|fecha)", plain(one))]
+        clocks = [one for one in times if re.fullmatch(r"(.*_)?(time|hours?|heures?|zeit|hora)", plain(one))]
+        if not (dates and (clocks or numbered)):
+            timestamp = [one for one in times if one not in dates][:1] or dates[:1]
+        else:
+            timestamp = [dates[0], *clocks[: numbered is None]]
+    if not timestamp:
+        raise DumpError(
+            f"{name} has no column of time by its name or type, of {listed}: name one timestamp in the files"
+        )
+    customers = named(CUSTOMER)
+    customer = customers[0] if customers else None
+    region = next(iter(named(REGION, but=(customer,))), None)
+    if not has_region and region is None:
+        raise DumpError(
+            f"{name}: neither its path nor a column, of {listed}, says which region its rows are of: move "
+            "the files into folders region=NAME, one for all where there are no regions"
+        )
+    used = {*timestamp, numbered, customer, region, *named(ABOUT), *named(TIME), *named(REGION)}
+    left = [one for one in columns if one not in used and (not (kind := columns[one]) or kind.is_numeric())]
+    best = [one for one in left if plain(one).rpartition("_")[2] in UNITS]
+    best = best or [one for one in left if one in (*named(MEASURED), *named(COUNTED))] or left
+    if value is not None and value not in columns:
+        raise DumpError(f"{name} has no column {value!r:.60}, which --value names; it has {listed}")
+    if value is None and len(best) != 1:
+        which = ", ".join(f"{one!r:.60}" for one in best) or f"one of {listed}"
+        raise DumpError(f"{name}: say by --value COLUMN which column is released: {which}")
+    chosen = value or best[0]
+    kind = columns[chosen]
+    counts = bool(COUNTED.fullmatch(plain(chosen))) and (kind is None or kind.is_integer())
+    region, revision = None if has_region else region, next(iter(named(REVISION)), None)
+    return Roles(tuple(timestamp), numbered, chosen, customer, region, revision, counts)
+
+
+def _zone_shown(
+    folder: Path, days: Mapping[str, tuple[date, date] | None], usual: str, timestamp: Sequence[str]
+) -> str | None:
+    """Return a zone for whose hour that no clock shows a file has no stamp, though for those around it."""
+    for zone in dict.fromkeys((usual, *COMMON_ZONES)):
+        calendar = Calendar(60, zone, "fixed")
+        for name, span in days.items():
+            if span is None or span[0] != span[1] or not (skipped := shifted_slots(calendar, span[0])[0]):
+                continue
+            stamps, _ = _File.opened(folder / name).stamps(timestamp)
+            hours = {one // 3_600_000_000 % 24 for one in stamps}
+            if hours.isdisjoint(skipped) and {skipped[0] - 1, skipped[-1] + 1} <= hours:
+                return zone
+            break
+    return None

@@ -1,0 +1,240 @@
+"""`optstream init FOLDER`: what the files say in public, six questions, and a configuration that releases."""
+
+import gzip
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import polars as pl
+import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from optstream.errors import OptStreamError
+from tasks.config import load_settings
+from tests.flows.command import invoke
+
+pytestmark = pytest.mark.slow
+
+ODD = "31337.625"
+"""Of a reading: no output and no file that `init` writes may hold it."""
+FIRST, SPRING = date(2024, 3, 30), date(2024, 3, 31)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Files as somebody writes them. path: with the region, and the date by `strftime`. columns: of the rows,
+    by what they hold. stamps: how the start of a step becomes the texts of its row, or a stamp.
+    """
+
+    path: str
+    columns: dict[str, str]
+    stamps: str = "wall"
+    by_end: bool = False
+    minutes: int = 60
+    separator: str = ","
+    answers: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
+
+    def write(self, folder: Path, days: list[date]) -> None:
+        files: dict[Path, list[dict[str, object]]] = {}
+        for day in days:
+            begins = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo("Europe/Paris"))
+            after = day + timedelta(days=1)
+            ends = datetime(after.year, after.month, after.day, tzinfo=ZoneInfo("Europe/Paris"))
+            n_steps = int((ends.timestamp() - begins.timestamp()) // (60 * self.minutes))
+            for region, number in (("north", 1), ("south", 2)):
+                for step in range(n_steps):
+                    at = begins.timestamp() + 60 * self.minutes * (step + self.by_end)
+                    stamp = datetime.fromtimestamp(
+                        at, ZoneInfo("UTC" if "utc" in self.stamps else "Europe/Paris")
+                    )
+                    value: object = float(ODD) if step == 3 else 100.0 + step
+                    value = str(value).replace(".", ",") if self.separator == ";" else value
+                    known = {
+                        "stamp": stamp if self.stamps == "utc instants" else stamp.replace(tzinfo=None),
+                        "date": f"{stamp:%Y-%m-%d}",
+                        "time": f"{stamp:%H:%M}",
+                        "text": stamp.isoformat().replace("+00:00", "Z"),
+                        "value": value,
+                        "region": region,
+                        "customer": f"customer {number}",
+                        "about": 1,
+                    }
+                    if self.columns.get("trips") and (region, step) == ("south", 5):
+                        continue  # none, which such files leave out
+                    row = {name: known[what] for name, what in self.columns.items()}
+                    files.setdefault(folder / day.strftime(self.path.format(region)), []).append(row)
+        for file, rows in files.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            table = pl.DataFrame(rows)
+            if file.suffix == ".parquet":
+                table.write_parquet(file)
+            else:
+                text = table.write_csv(separator=self.separator, datetime_format="%Y-%m-%d %H:%M:%S").encode()
+                file.write_bytes(gzip.compress(text) if file.suffix == ".gz" else text)
+        (folder / "_SUCCESS").touch()
+
+
+SHAPES = {
+    "usual Parquet, instants": Shape(
+        "region={}/date=%Y-%m-%d/part-0.parquet", {"timestamp": "stamp", "load_mw": "value"}, "utc instants"
+    ),
+    "a table a day of wall clock": Shape(
+        "load_%Y%m%d.csv",
+        {"pickup_time": "stamp", "zone": "region", "trips": "about"},
+        answers=("zone=Europe/Paris",),
+        expected=(
+            'path = "load_{date:%Y%m%d}.csv"',
+            'region = "zone"',
+            'day = "fixed"',
+            "counts = true",
+            'missing_rows = "zero"',
+        ),
+    ),
+    "meters, ends of steps in UTC": Shape(
+        "{}/%Y-%m-%d.csv.gz",
+        {"customer_id": "customer", "reading_end": "text", "energy_kwh": "value", "revision": "about"},
+        "utc",
+        by_end=True,
+        minutes=30,
+        expected=(
+            'path = "{region}/{date:%Y-%m-%d}.csv.gz"',
+            'stamps = "end"',
+            'revision = "revision"',
+            'schema = "metered"',
+        ),
+    ),
+    "a year of an operator": Shape(
+        "load_{}_%Y.csv",
+        {"Date": "date", "Heures": "time", "Consommation": "value", "Nature": "about"},
+        minutes=30,
+        separator=";",
+        answers=("zone=Europe/Paris",),
+        expected=(
+            'path = "load_{region}_{date:%Y}.csv"',
+            'timestamp = ["Date", "Heures"]',
+            'decimal = ","',
+        ),
+    ),
+    "days in folders": Shape(
+        "%Y/%m/%d/{}.parquet",
+        {"ts": "stamp", "value": "value"},
+        "naive utc",
+        answers=("zone=Europe/Paris, UTC",),
+        expected=('path = "{date:%Y}/{date:%m}/{date:%d}/{region}.parquet"', 'stamps_zone = "UTC"'),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_two_commands_release_the_files_of_a_folder_over_a_spring(empty, name):
+    """About ten lines, errors before anything runs, the day on which the clock changes, and no reading."""
+    shape = SHAPES[name]
+    shape.write(empty / "files", [FIRST, SPRING, SPRING + timedelta(days=1)])
+    answers = [word for one in shape.answers for word in ("--answer", one)]
+    shown = invoke("init", "files", "--yes", *answers)
+    assert shown.exit_code == 0, shown.output
+    text = (empty / "optstream.toml").read_text()
+    for line in shape.expected:
+        assert line in text
+    assert "expected error of a published value" in shown.output
+    assert "1/10 of epsilon is kept to measure a wrong day again: 1/9 more noise" in shown.output
+    assert "ATTENTION" not in shown.output
+    written = text + shown.output + "".join(path.read_text() for path in empty.glob("*.csv"))
+    assert ODD not in written
+    assert ODD.replace(".", ",") not in written
+    assert "31337" not in written
+    settings = load_settings(empty / "optstream.toml")
+    assert settings.mechanism.name == "HistoryInformed"
+    assert sum("=" in line for line in text.splitlines() if not line.startswith("#")) <= 17
+    with temporary_settings({PREFECT_API_URL: None}):
+        ended = invoke("run", "--date", str(FIRST), "--date", str(SPRING))
+    assert ended.exit_code == 0, ended.output
+    assert ended.output.count("published  revision 0") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "take the usual answers with --yes, or give 6 by --answer KEY=ANSWER: step, zone, alpha"),
+        (("--yes", "--answer", "unit=MW"), "--answer is KEY=ANSWER with one of step"),
+        (("--yes", "--answer", "step=7min"), "the answer to step must divide a day, such as 30min or 1h"),
+        (("--yes", "--answer", "alpha=0"), "the answer to alpha must be a number above 0, such as 10"),
+        (("--yes", "--answer", "zone=Mars"), "the answer to zone must begin with an IANA name"),
+        (
+            ("--yes", "--answer", "zone=Europe/Paris, end"),
+            "do not fit 'Europe/Paris, end': correct the answer",
+        ),
+        (("--yes", "--answer", "schedule=13:00"), "must be a clock time before 12:00 like 03:00"),
+        (
+            ("--yes", "--value", "mw"),
+            "no column 'mw', which --value names; it has 'timestamp', 'load_mw'",
+        ),
+    ],
+)
+def test_an_answer_that_is_none_is_refused_with_what_would_be_one(empty, words, message):
+    SHAPES["usual Parquet, instants"].write(empty / "files", [FIRST])
+    before = sorted(empty.rglob("*"))
+    try:
+        refused = invoke("init", "files", *words)
+    except OptStreamError as error:
+        said = str(error)
+    else:
+        assert refused.exit_code == 2
+        said = " ".join(refused.output.replace("│", " ").split())
+    assert message in said
+    assert sorted(empty.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], "holds no file that is not hidden"),
+        (["a.csv", "2024-01-01.csv"], "whose paths do not all name a date in the same way"),
+        (["2024-01-01.csv", "_delta_log/0.json"], "is the log of a table"),
+        (["2024-01-01.pdf"], "ends in none of .parquet, .csv"),
+        (["2024-01-01.csv"], "neither its path nor a column, of 'timestamp', 'kw', 'kwh', says which region"),
+        (
+            ["north/2024-01-01.csv", "south/2024-01-01.csv"],
+            "say by --value COLUMN which column is released: 'kw', 'kwh'",
+        ),
+    ],
+)
+def test_files_that_no_configuration_describes_are_named_with_a_remedy(empty, files, message):
+    for name in files:
+        (empty / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+        (empty / "files" / name).write_text("timestamp,kw,kwh\n2024-01-01 00:00,31337.625,1\n")
+    (empty / "files").mkdir(exist_ok=True)
+    with pytest.raises(OptStreamError) as refused:
+        invoke("init", "files", "--yes")
+    assert message in str(refused.value)
+    assert "31337" not in str(refused.value)
+
+
+def test_at_a_terminal_six_questions_are_asked_and_an_answer_counts(empty):
+    """Return takes what stands in brackets; more leaves than a table is read with stand in a file."""
+    shape = Shape("date=%Y-%m-%d/{}.parquet", {"timestamp": "stamp", "load_mw": "value"}, "utc instants")
+    shape.write(empty / "files", [FIRST])
+    for number in range(16):
+        (empty / f"files/date={FIRST}/r{number}.parquet").write_bytes(
+            (empty / f"files/date={FIRST}/north.parquet").read_bytes()
+        )
+    ours, theirs = os.openpty()
+    program = [sys.executable, "-c", "from flows.cli.main import main; main()", "init", "files"]
+    at = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    with subprocess.Popen(
+        program, env=at, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as asked:
+        os.write(ours, b"\n\n8\n\n\n02:30\n")
+        said = asked.communicate(timeout=300)[0]
+    assert asked.returncode == 0, said
+    assert said.count("]: ") == 6
+    text = (empty / "optstream.toml").read_text()
+    assert 'alpha = "8"' in text
+    assert 'cron = "30 2 * * *"' in text
+    assert 'hierarchy.file = "hierarchy.csv"' in text
+    assert len(load_settings(empty / "optstream.toml").tree_of(FIRST).leaves) == 18

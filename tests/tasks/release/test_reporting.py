@@ -1,0 +1,218 @@
+"""How many customers stand behind each node and day: counted once each, priced, measured, published."""
+
+import shutil
+from datetime import date, timedelta
+from fractions import Fraction
+from itertools import product
+from math import exp, log, sqrt
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream.ledger import Key
+from optstream.measurement.customers import customers_spend, scale_of
+from optstream.privacy import worst_window
+from optstream.privacy.spends import CUSTOMERS
+from optstream.stream.private_period import open_customers
+from tasks.config import load_settings
+from tasks.ingest import customers as module
+from tasks.release.mechanism import mechanism_for, plan_of
+from tasks.release.run import Status
+from tests.tasks.conftest import DAY
+from tests.tasks.two_regions import released_by
+
+DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
+LEAVES = ("L0", "L1", "L2", "L3")
+REPORTS = ('[published]\nfolder = "published"', '[published]\nreporting = true\nfolder = "published"')
+
+
+def reporting(stream):
+    """The small stream, metered, with four leaves."""
+    text = stream.settings.file.read_text().replace(*REPORTS)
+    leaves = "\n".join(f'{leaf} = "FR"' for leaf in LEAVES)
+    stream.settings.file.write_text(text.replace('84 = "FR"\n11 = "FR"', leaves))
+    stream.settings = load_settings(stream.settings.file)
+    return stream
+
+
+def counts(stream, rows, days):
+    """The counts of some days by the real ingestion. rows: (customer, day, step, leaf)."""
+    for day, leaf in product(days, LEAVES):
+        stamps = stream.rows(0.0, day)["timestamp"]
+        own = [(stamps[step], 1.0, name) for name, on, step, at in rows if (on, at) == (day, leaf)]
+        columns = {"timestamp": stamps.dtype, "load": pl.Float64, "customer_id": pl.String}
+        stream.write(leaf, pl.DataFrame(own, schema=columns, orient="row"), day)
+    return [open_customers(one.period).tolist() for one in stream.ingest(*days)]
+
+
+def in_each_leaf(files, n_leaves):
+    """The fault: a customer counts in every leaf in which they have a row."""
+    rows = [
+        module.rows_in(file).select(key=module.customer_of(file), leaf=module.leaf_of(file)) for file in files
+    ]
+    found = pl.concat(rows).unique().collect()
+    return np.bincount(found["leaf"].to_numpy(), minlength=n_leaves).astype(np.int64)
+
+
+def test_one_customer_moves_the_counts_of_a_day_by_two_at_most(small, monkeypatch):
+    """Whatever rows of one customer come, go and move, in any leaves and steps of a window over midnight."""
+    stream, days = reporting(small(schema="metered")), [DAY, DAY + timedelta(days=1)]
+    rng = np.random.default_rng(3)
+
+    def rows_of(name, n):
+        places = zip(rng.integers(2, size=n), rng.integers(48, size=n), rng.integers(4, size=n), strict=True)
+        return [(name, days[day], int(step), LEAVES[leaf]) for day, step, leaf in places]
+
+    def worst():
+        moves = []
+        for _ in range(8):
+            others = [row for number in range(5) for row in rows_of(f"c{number}", 6)]
+            worlds = [counts(stream, [*others, *rows_of("mover", n)], days) for n in (0, 1, 2, 12)]
+            pairs = [(one, two) for one in worlds for two in worlds]
+            moves += [np.abs(np.subtract(*pair)).sum(axis=1).max() for pair in pairs]
+        return max(moves)
+
+    assert worst() == 2
+    mover = [("mover", days[0], 3, "L1"), ("mover", days[0], 4, "L3"), ("mover", days[1], 4, "L3")]
+    assert counts(stream, mover, days) == [[0, 1, 0, 0], [0, 0, 0, 1]]
+    # who has no name, or no step of the day, stands behind nothing; a reading decides nothing
+    monkeypatch.setattr("tasks.ingest.days.customers_of_leaves", in_each_leaf)
+    assert worst() > 2
+
+
+@pytest.mark.parametrize(
+    ("window", "per_hour"), [(48, False), (50, False), (5, False), (1, False), (48, True)]
+)
+def test_no_window_is_charged_more_than_the_share(small, window, per_hour):
+    """Over days of 46 and of 50 steps, against windows counted one by one."""
+    settings = reporting(small(schema="metered")).settings
+    privacy = settings.privacy.model_copy(update={"window": window})
+    stream = settings.stream.model_copy(update={"period": "hour" if per_hour else "day"})
+    settings = settings.model_copy(update={"privacy": privacy, "stream": stream})
+    settings.__dict__.pop("calendar", None), settings.__dict__.pop("model", None)
+    calendar, epsilon = settings.calendar, settings.reporting_epsilon(0)
+    tree_alone = SimpleNamespace(plan=lambda *_: (), tree=settings.tree_of(DAY))
+    for around in (date(2025, 3, 30), date(2025, 10, 26)):
+        days = calendar.periods(around - timedelta(days=4), around + timedelta(days=4))
+        spends = [spend for day in days for spend in plan_of(settings, tree_alone, day)]
+        starts = range(spends[0].first_step, spends[-1].first_step)
+        charged = [
+            sum(
+                one.whole_charge
+                for one in spends
+                if one.first_step < at + window and one.first_step + one.n_steps > at
+            )
+            for at in starts
+        ]
+        assert worst_window(spends, window).epsilon == max(charged) <= epsilon
+        assert max(charged) > epsilon * (1 - Fraction(1, 10**12))
+        n_met = round(epsilon / spends[0].whole_charge)
+        assert n_met == {48: 25 if per_hour else 2, 50: 3, 5: 2, 1: 1}[window]
+
+
+def test_what_a_customer_moves_loses_the_charge():
+    """Every move of two counts by two in all, at every outcome nearby."""
+    spend = customers_spend(1, 0, 48, Fraction(1, 20), 2)
+    scale = float(scale_of(spend))
+    moves = [(a, b) for a, b in product(range(-2, 3), repeat=2) if abs(a) + abs(b) <= 2]
+    losses = [
+        log(exp(-(abs(k) + abs(n)) / scale) / exp(-(abs(k - a) + abs(n - b)) / scale))
+        for a, b in moves
+        for k, n in product(range(-3, 4), repeat=2)
+    ]
+    assert max(losses) == pytest.approx(float(spend.whole_charge))
+    assert spend.whole_charge <= Fraction(1, 40)
+
+
+@pytest.fixture
+def metered(installation):
+    """The small stream of rows of customers, released from the rest of a share for their numbers."""
+    installation.configure(
+        'schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "energy_kwh"'
+    )
+    installation.configure('alpha = "1"', 'alpha = "5"')
+    installation.configure('["0", "20000"]', '["0", "5"]')
+    installation.configure(*REPORTS)
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/2"\nrevisions = 1')
+    for path in sorted((installation.folder / "dumps").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    installation.simulate(*DAYS)
+    return installation
+
+
+def true_customers(installation, day):
+    dumps = installation.folder.glob(f"dumps/region=*/date={day}/*.parquet")
+    return {path.parts[-3][7:]: pl.read_parquet(path)["customer_id"].n_unique() for path in dumps}
+
+
+@pytest.mark.parametrize("mechanism", ["OptStream", "Laplace", "PeGaSus", "BudgetAbsorption"])
+def test_readers_have_the_customers_of_each_node_with_their_error(metered, mechanism):
+    if mechanism != "OptStream":
+        path = metered.folder / "optstream.toml"
+        path.write_text(released_by(mechanism, path.read_text()))
+    assert metered.statuses(*DAYS) == {Status.PUBLISHED}
+    settings, measured = metered.settings, metered.measured(DAYS[0])
+    (spend,) = (one for one in measured.spends if one.stage == CUSTOMERS)
+    scale = float(scale_of(spend))
+    assert spend in plan_of(settings, mechanism_for(settings, DAYS[0]), DAYS[0])
+    rows = metered.rows().filter(pl.col("date") == DAYS[0])["node", "customers", "customers_se"].unique()
+    found = {node: (count, error) for node, count, error in rows.iter_rows()}
+    leaves = settings.tree_of(DAYS[0]).leaves
+    assert rows.height == 3
+    assert [found[leaf][0] for leaf in leaves] == list(measured.customers)
+    assert found["FR"][0] == sum(measured.customers)
+    assert found["FR"][1] == pytest.approx(sqrt(2) * found[leaves[0]][1], rel=1e-5)
+    assert found[leaves[0]][1] == pytest.approx(sqrt(2) * scale, rel=1e-5)
+    assert metered.statement(DAYS[0])["customers_scale"] == str(Fraction(scale))
+    assert CUSTOMERS not in {one["stage"] for one in metered.statement(DAYS[0])["noise"]}
+    # plans that look at what was spent, as those of joint noise do, do not see this share
+    steps = settings.calendar.steps_over(DAYS[1], DAYS[1])
+    near = metered.ledger.charged_near(Key("two-regions", str(DAYS[1])), steps)
+    assert near
+    assert CUSTOMERS not in {one.stage for one in near}
+    # a restatement counts again, from its own share; all windows keep theirs
+    assert metered.status(DAYS[0]) is Status.UNCHANGED
+    for region in sorted(metered.folder.glob("dumps/region=*")):
+        shutil.copytree(region, metered.folder / "dumps/revision=1" / region.name)
+    assert metered.status(DAYS[0]) is Status.PUBLISHED
+    assert metered.measured(DAYS[0], 1).customers is not None
+    assert Fraction(1, 2) < metered.ledger.worst("people").epsilon <= 1
+    metered.assert_sound()
+
+
+def test_the_numbers_are_those_of_the_customers(metered):
+    metered.configure('epsilon = "1"', 'epsilon = "1000"')
+    assert metered.status(DAYS[0]) is Status.PUBLISHED
+    truth = true_customers(metered, DAYS[0])
+    leaves = metered.settings.tree_of(DAYS[0]).leaves
+    found = dict(zip(leaves, metered.measured(DAYS[0]).customers, strict=True))
+    assert min(truth.values()) > 10
+    assert all(abs(found[leaf] - truth[leaf]) <= 5 for leaf in leaves)
+
+
+def test_the_count_takes_nothing_from_plans_of_readings_and_they_nothing_from_it(metered):
+    """The share is apart: without it plans are what they were, with it each is for 19/20."""
+    settings = metered.settings
+    with_counts = mechanism_for(settings, DAYS[0])
+    alone = mechanism_for(
+        settings.model_copy(update={"published": settings.published.model_copy(update={"reporting": False})}),
+        DAYS[0],
+    )
+    assert with_counts.epsilon == pytest.approx(float(alone.epsilon) * 19 / 20)
+    assert with_counts.epsilon + settings.reporting_epsilon(0) <= settings.model.budget / 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('schema = "metered"', 'schema = "aggregated"'), 'is for input.schema "metered"'),
+        (('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"'), "is charged in epsilon"),
+        (('value = "load_mw"\n[trusted]', 'value = "customers"\n[trusted]'), "another column"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused_with_the_reason(metered, change, words):
+    metered.configure(*change)
+    with pytest.raises(Exception, match=words):
+        load_settings(metered.folder / "optstream.toml")
