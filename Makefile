@@ -18,7 +18,7 @@ $(BIN)/.installed: pyproject.toml constraints.txt
 
 demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real noise; prints where everything is.
 	mkdir -p $(DEMO)
-	test -e $(DEMO)/optstream.toml || $(BIN)/optstream init $(DEMO)/optstream.toml --mechanism HistoryInformed
+	test -e $(DEMO)/optstream.toml || $(BIN)/optstream init $(DEMO)/optstream.toml
 	$(BIN)/optstream simulate --config $(DEMO)/optstream.toml --from 2016-02-01 --to 2016-02-14 --seed 0
 	$(BIN)/optstream run --config $(DEMO)/optstream.toml $(foreach day,01 02 03 04 05 06 07 08 09 10 11 12 13 14,--date 2016-02-$(day))
 	@echo 'page for users $(DEMO)/published/index.html, for operators $(DEMO)/trusted/report/french-load/report.html'

@@ -134,6 +134,11 @@ def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], 
 
     begun = write_configuration(found, ask, cli.DEFAULT_CONFIG)
     _show_errors(begun.advice, found.unit, terminal)
+    kept = begun.settings.budget.restatement_share
+    terminal.say(
+        f"{kept} of epsilon is kept to measure wrong days again, for {kept / (1 - kept)} more noise: "
+        "budget.restatement_share"
+    )
     for warning in (*begun.advice.proposed.warnings, *filter(None, [begun.ahead])):
         terminal.explain(f"ATTENTION {warning}")
     follows = f"optstream run --date {found.first}"

@@ -740,6 +740,12 @@ def _steps(source: Input, stream: Stream) -> Iterator[str]:
 
 
 @rule
+def _missing_rows(source: Input, privacy: Privacy) -> Iterator[str]:
+    if source.missing_rows == "zero" and not privacy.bounds[0] <= 0 <= privacy.bounds[1]:
+        yield 'privacy.bounds must hold 0 with input.missing_rows = "zero": a first row moves more than alpha'
+
+
+@rule
 def _path(source: Input, stream: Stream, watch: "Watch") -> Iterator[str]:
     if source.path is None:
         return

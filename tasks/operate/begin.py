@@ -172,6 +172,9 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         f"value = {_text(roles.value)}",
         *[f"customer = {_text(str(roles.customer))}"] * (roles.customer not in (None, "customer_id")),
         *[f"region = {_text(str(roles.region))}"] * (roles.region is not None),
+        *[f"revision = {_text(str(roles.revision))}"] * (roles.revision is not None),
+        *['missing_rows = "zero"  # of counts, whose files may leave them out']
+        * (roles.counts and not metered),
         *['decimal = ","'] * (survey.decimal == ","),
         *[
             f"step = {_text(_in_words(survey.step_minutes))}",

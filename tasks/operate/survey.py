@@ -66,6 +66,7 @@ REGION = re.compile(
     r"((pu|pickup|grid|load|bidding|price)_?)?(region|zone|area|node|district|state|county|borough|location|site|"
     r"feeder|substation|commune|departement|country|city|province|perimetre|leaf)\w*"
 )
+REVISION = re.compile(r"(revision|version|vintage)(_?(no|nr|num|number))?")
 ABOUT = re.compile(
     r"(revision|version|vintage|quality|flag|status|row|id|lat|lon|nature|unit|source|type|dst|run)\w*|"
     r"\w+_(id|flag)"
@@ -87,6 +88,7 @@ class Roles:
     value: str
     customer: str | None
     region: str | None
+    revision: str | None
     counts: bool
 
 
@@ -439,7 +441,8 @@ def _roles(name: str, columns: Types, value: str | None, has_region: bool) -> Ro
     chosen = value or best[0]
     kind = columns[chosen]
     counts = bool(COUNTED.fullmatch(plain(chosen))) and (kind is None or kind.is_integer())
-    return Roles(tuple(timestamp), numbered, chosen, customer, None if has_region else region, counts)
+    region, revision = None if has_region else region, next(iter(named(REVISION)), None)
+    return Roles(tuple(timestamp), numbered, chosen, customer, region, revision, counts)
 
 
 def _zone_shown(

@@ -64,6 +64,8 @@ class Shape:
                         "customer": f"customer {number}",
                         "about": 1,
                     }
+                    if self.columns.get("trips") and (region, step) == ("south", 5):
+                        continue  # none, which such files leave out
                     row = {name: known[what] for name, what in self.columns.items()}
                     files.setdefault(folder / day.strftime(self.path.format(region)), []).append(row)
         for file, rows in files.items():
@@ -85,7 +87,13 @@ SHAPES = {
         "load_%Y%m%d.csv",
         {"pickup_time": "stamp", "zone": "region", "trips": "about"},
         answers=("zone=Europe/Paris",),
-        expected=('path = "load_{date:%Y%m%d}.csv"', 'region = "zone"', 'day = "fixed"', "counts = true"),
+        expected=(
+            'path = "load_{date:%Y%m%d}.csv"',
+            'region = "zone"',
+            'day = "fixed"',
+            "counts = true",
+            'missing_rows = "zero"',
+        ),
     ),
     "meters, ends of steps in UTC": Shape(
         "{}/%Y-%m-%d.csv.gz",
@@ -93,7 +101,12 @@ SHAPES = {
         "utc",
         by_end=True,
         minutes=30,
-        expected=('path = "{region}/{date:%Y-%m-%d}.csv.gz"', 'stamps = "end"', 'schema = "metered"'),
+        expected=(
+            'path = "{region}/{date:%Y-%m-%d}.csv.gz"',
+            'stamps = "end"',
+            'revision = "revision"',
+            'schema = "metered"',
+        ),
     ),
     "a year of an operator": Shape(
         "load_{}_%Y.csv",
@@ -137,7 +150,7 @@ def test_two_commands_release_the_files_of_a_folder_over_a_spring(empty, name):
     assert "31337" not in written
     settings = load_settings(empty / "optstream.toml")
     assert settings.mechanism.name == "HistoryInformed"
-    assert sum("=" in line for line in text.splitlines() if not line.startswith("#")) <= 16
+    assert sum("=" in line for line in text.splitlines() if not line.startswith("#")) <= 17
     with temporary_settings({PREFECT_API_URL: None}):
         ended = invoke("run", "--date", str(FIRST), "--date", str(SPRING))
     assert ended.exit_code == 0, ended.output

@@ -48,6 +48,7 @@ CASES = {
         ('privacy.bounds = ["20000", "0"]', "privacy.bounds must have the lower first"),
         ('privacy.bounds = ["0", "1e16"]', "privacy.bounds must be two decimal strings"),
         ('privacy.bounds = ["0", "1e15"]', "privacy.bounds must be below 2^50 units"),
+        ('input.missing_rows = "zero"\nprivacy.bounds = ["1", "20000"]', "privacy.bounds must hold 0 with"),
         ("privacy.windw = 48", "privacy.windw is not a known key; did you mean window?"),
         ('budget.levels = ["1/2", "3/4"]', "budget.levels must add up to at most 1; got 5/4"),
         ('budget.levels = ["0", "3/2"]', "budget.levels must be a list of shares in [0, 1]"),
