@@ -96,13 +96,14 @@ SHAPES = {
         ),
     ),
     "meters, ends of steps in UTC": Shape(
-        "{}/%Y-%m-%d.csv.gz",
+        "feeder-{}/%Y-%m-%d.csv.gz",
         {"customer_id": "customer", "reading_end": "text", "energy_kwh": "value", "revision": "about"},
         "utc",
         by_end=True,
         minutes=30,
         expected=(
             'path = "{region}/{date:%Y-%m-%d}.csv.gz"',
+            '"feeder-north" = "all"',
             'stamps = "end"',
             'revision = "revision"',
             'schema = "metered"',
