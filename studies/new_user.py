@@ -178,7 +178,7 @@ WRONG = (
     ("optstream init files", "--yes", TAKEN),
     (f"{TAKEN} --answer alpha=much", "a number above 0", f"{TAKEN} --answer alpha=8"),
     (f"{TAKEN} --answer zone=Mars", "Europe/Paris", f"{TAKEN} --answer zone=Europe/Paris"),
-    (f"{TAKEN} --value kw", "it has", f"{TAKEN} --value load_mw"),
+    (f"{TAKEN} --column value=kw", "it has", f"{TAKEN} --column value=load_mw"),
     (f"{TAKEN} --answer step=7min", "30min", f"{TAKEN} --answer step=30min"),
 )
 """A command that is refused, words of its message, and what the message says to do."""

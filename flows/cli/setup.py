@@ -21,7 +21,7 @@ from tasks.config.templates import example_of
 from tasks.operate.begin import QUESTIONS, write_configuration, zone_of_machine
 from tasks.operate.rte import read_load, rte_configuration, write_loads
 from tasks.operate.simulate import simulate as write_dumps
-from tasks.operate.survey import survey
+from tasks.operate.survey import ROLES, survey
 from tasks.plan.advise import (
     Comparison,
     Judged,
@@ -43,6 +43,9 @@ app = cli.new_app()
 
 YES = "Take the usual answers, which it prints, to what --answer leaves open."
 ANSWERS = f"An answer to a question of a folder; the keys: {', '.join(QUESTIONS)}. Repeat it for others."
+COLUMNS = (
+    f"Which column is which, where names do not say it; the roles: {', '.join(ROLES)}. Repeat it for others."
+)
 
 
 @app.command(
@@ -67,9 +70,7 @@ def init(
     ] = False,
     yes: Annotated[bool, cli.flag("--yes", YES)] = False,
     answer: Annotated[list[str] | None, cli.asks("KEY=ANSWER", ANSWERS)] = None,
-    value: Annotated[
-        str | None, cli.asks("COLUMN", "The column that is released, where names do not say it.")
-    ] = None,
+    column: Annotated[list[str] | None, cli.asks("ROLE=COLUMN", COLUMNS)] = None,
 ) -> None:
     """Write a configuration: an example, or one for the files of a folder.
 
@@ -78,10 +79,10 @@ def init(
     (éCO2mix, zip or text) become daily dumps first: all are checked before anything is written.
     """
     terminal, of_folder = Terminal(), path.is_dir()
-    if (yes or answer or value) and not of_folder:
-        raise cli.WordsError(f"--yes, --answer and --value go with a folder of files, which {path} is not")
+    if (yes or answer or column) and not of_folder:
+        raise cli.WordsError(f"--yes, --answer and --column go with a folder of files, which {path} is not")
     if of_folder and not _is_of_rte(path):
-        _begin(path, terminal, yes, answer or [], value)
+        _begin(path, terminal, yes, answer or [], column or [])
         return
     follows = f"optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02"
     if of_folder:
@@ -102,16 +103,15 @@ def init(
     print(f"wrote {path}; next: {follows}")
 
 
-def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], value: str | None) -> None:
+def _begin(
+    folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], columns: Sequence[str]
+) -> None:
     """Ask for what the files do not say, and write a configuration for them."""
-    given = {key: said for key, _, said in (one.partition("=") for one in answers)}
-    if unknown := given.keys() - QUESTIONS.keys():
-        raise cli.WordsError(
-            f"--answer is KEY=ANSWER with one of {', '.join(QUESTIONS)}; got {min(unknown)!r}"
-        )
+    given = _pairs("--answer is KEY=ANSWER", answers, [*QUESTIONS])
+    named = _pairs("--column is ROLE=COLUMN", columns, ROLES)
     check_new(cli.DEFAULT_CONFIG)
     with terminal.step("look at the files"):
-        found = survey(folder, zone_of_machine(), value)
+        found = survey(folder, zone_of_machine(), named)
     if not yes and given.keys() != QUESTIONS.keys() and not sys.stdin.isatty():
         raise cli.WordsError(
             f"there is no terminal to ask on: take the usual answers with --yes, or give {len(QUESTIONS)} by "
@@ -134,11 +134,6 @@ def _begin(folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], 
 
     begun = write_configuration(found, ask, cli.DEFAULT_CONFIG)
     _show_errors(begun.advice, found.unit, terminal)
-    kept = begun.settings.budget.restatement_share
-    terminal.say(
-        f"{kept} of epsilon is kept to measure wrong days again, for {kept / (1 - kept)} more noise: "
-        "budget.restatement_share"
-    )
     for warning in (*begun.advice.proposed.warnings, *filter(None, [begun.ahead])):
         terminal.explain(f"ATTENTION {warning}")
     follows = f"optstream run --date {found.first}"
@@ -178,6 +173,13 @@ def simulate(
         )
     n_kept = written.count(False)
     print(f"{sum(written)} dumps written, {n_kept} were there already, in {settings.input_folder}")
+
+
+def _pairs(form: str, texts: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
+    pairs = {key: said for key, _, said in (one.partition("=") for one in texts)}
+    if unknown := pairs.keys() - {*keys}:
+        raise cli.WordsError(f"{form} with one of {', '.join(keys)}; got {min(unknown)!r}")
+    return pairs
 
 
 def _show_errors(advice: StreamAdvice, unit: str, terminal: Terminal) -> None:

@@ -58,6 +58,7 @@ TIME = re.compile(
     r"(\w+_)?(time_?stamp|date_?time|datum|stamp|ts|time|date|utc|hours?|heures?|zeit|hora|fecha)"
     r"(_(local|utc|start|end|from|to|at))*|day|(\w+_)?(start|end|from|at)"
 )
+ROLES = ("timestamp", "value", "region", "customer")
 NUMBERED = re.compile(r"(settlement_?)?period(_?(no|nr|num|number|id))?|sp")
 CUSTOMER = re.compile(
     r"(customer|meter|household|client|user|device|account|person|mpan|pdl|prm|medallion)\w*|(trip|ride)_id"
@@ -160,8 +161,9 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", letters).lower()).strip("_")
 
 
-def survey(folder: Path, zone: str, value: str | None = None) -> Survey:
-    """Look at a folder. zone: which days' files are looked at first. value: the column, if it was named.
+def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> Survey:
+    """Look at a folder. zone: which days' files are looked at first. named: columns by `ROLES`, where a
+    person says which they are.
 
     Raises DumpError where no configuration can describe the files.
     """
@@ -175,7 +177,7 @@ def survey(folder: Path, zone: str, value: str | None = None) -> Survey:
     begins, ends = (moved or spans)[-1]
     name = next(one for one, span in days.items() if span == (begins, ends))
     file = _File.opened(folder / name)
-    roles = _roles(name, file.types, value, pattern.has_region)
+    roles = _roles(name, file.types, named or {}, pattern.has_region)
     stamps, zoned = file.stamps(roles.timestamp)
     if pattern.has_region:
         regions = {fields["region"] for fields in found.values()}
@@ -399,7 +401,7 @@ def _readable(file: Path) -> Iterator[None]:
         ) from None
 
 
-def _roles(name: str, columns: Types, value: str | None, has_region: bool) -> Roles:
+def _roles(name: str, columns: Types, given: Mapping[str, str], has_region: bool) -> Roles:
     """Find out which column is which; raises DumpError that lists them."""
     listed = ", ".join(f"{one!r:.60}" for one in [*columns][:20])
 
@@ -409,6 +411,11 @@ def _roles(name: str, columns: Types, value: str | None, has_region: bool) -> Ro
     def of_type(one: str, *kinds: type[pl.DataType]) -> bool:
         return isinstance(columns[one], kinds)
 
+    for role, column in given.items():
+        if column not in columns:
+            raise DumpError(
+                f"{name} has no column {column!r:.60}, which --column {role} names; it has {listed}"
+            )
     numbered = next(iter(named(NUMBERED)), None)
     times = named(TIME, but=[numbered])
     if instants := [one for one in columns if of_type(one, pl.Datetime)]:
@@ -421,13 +428,15 @@ def _roles(name: str, columns: Types, value: str | None, has_region: bool) -> Ro
             timestamp = [one for one in times if one not in dates][:1] or dates[:1]
         else:
             timestamp = [dates[0], *clocks[: numbered is None]]
+    if "timestamp" in given:
+        timestamp, numbered = [given["timestamp"]], None
     if not timestamp:
         raise DumpError(
-            f"{name} has no column of time by its name or type, of {listed}: name one timestamp in the files"
+            f"{name} has no column of time by its name or type, of {listed}: name it by --column "
+            "timestamp=COLUMN"
         )
-    customers = named(CUSTOMER)
-    customer = customers[0] if customers else None
-    region = next(iter(named(REGION, but=(customer,))), None)
+    customer = given.get("customer") or next(iter(named(CUSTOMER)), None)
+    region = given.get("region") or next(iter(named(REGION, but=(customer,))), None)
     if not has_region and region is None:
         raise DumpError(
             f"{name}: neither its path nor a column, of {listed}, says which region its rows are of: move "
@@ -437,11 +446,10 @@ def _roles(name: str, columns: Types, value: str | None, has_region: bool) -> Ro
     left = [one for one in columns if one not in used and (not (kind := columns[one]) or kind.is_numeric())]
     best = [one for one in left if plain(one).rpartition("_")[2] in UNITS]
     best = best or [one for one in left if one in (*named(MEASURED), *named(COUNTED))] or left
-    if value is not None and value not in columns:
-        raise DumpError(f"{name} has no column {value!r:.60}, which --value names; it has {listed}")
+    value = given.get("value")
     if value is None and len(best) != 1:
         which = ", ".join(f"{one!r:.60}" for one in best) or f"one of {listed}"
-        raise DumpError(f"{name}: say by --value COLUMN which column is released: {which}")
+        raise DumpError(f"{name}: say by --column value=COLUMN which one is released: {which}")
     chosen = value or best[0]
     kind = columns[chosen]
     counts = bool(COUNTED.fullmatch(plain(chosen))) and (kind is None or kind.is_integer())

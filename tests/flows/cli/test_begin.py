@@ -171,9 +171,10 @@ def test_two_commands_release_the_files_of_a_folder_over_a_spring(empty, name):
             "do not fit 'Europe/Paris, end': correct the answer",
         ),
         (("--yes", "--answer", "schedule=13:00"), "must be a clock time before 12:00 like 03:00"),
+        (("--yes", "--column", "when=timestamp"), "--column is ROLE=COLUMN with one of timestamp, value"),
         (
-            ("--yes", "--value", "mw"),
-            "no column 'mw', which --value names; it has 'timestamp', 'load_mw'",
+            ("--yes", "--column", "value=mw"),
+            "no column 'mw', which --column value names; it has 'timestamp', 'load_mw'",
         ),
     ],
 )
@@ -201,7 +202,7 @@ def test_an_answer_that_is_none_is_refused_with_what_would_be_one(empty, words, 
         (["2024-01-01.csv"], "neither its path nor a column, of 'timestamp', 'kw', 'kwh', says which region"),
         (
             ["north/2024-01-01.csv", "south/2024-01-01.csv"],
-            "say by --value COLUMN which column is released: 'kw', 'kwh'",
+            "say by --column value=COLUMN which one is released: 'kw', 'kwh'",
         ),
     ],
 )
@@ -239,3 +240,17 @@ def test_at_a_terminal_six_questions_are_asked_and_an_answer_counts(empty):
     assert 'cron = "30 2 * * *"' in text
     assert 'hierarchy.file = "hierarchy.csv"' in text
     assert len(load_settings(empty / "optstream.toml").tree_of(FIRST).leaves) == 18
+
+
+def test_columns_of_any_names_are_those_that_a_person_says(empty):
+    for day in ("2024-01-15", "2024-01-16"):
+        rows = [f"{day}T{hour:02}:00Z,{zone},{hour}" for hour in range(24) for zone in ("n", "s")]
+        file = empty / "files" / f"{day}.csv"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("\n".join(["Horodatage,Lieu,Poids", *rows]))
+    with pytest.raises(OptStreamError, match="--column timestamp=COLUMN"):
+        invoke("init", "files", "--yes")
+    said = [f"--column={one}" for one in ("timestamp=Horodatage", "region=Lieu", "value=Poids")]
+    assert invoke("init", "files", "--yes", *said).exit_code == 0
+    source = load_settings(empty / "optstream.toml").input
+    assert (source.timestamp, source.region, source.value) == ("Horodatage", "Lieu", "Poids")
