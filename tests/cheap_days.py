@@ -1,7 +1,8 @@
 """What tests that release days do without, where they are of something else; imported by their conftest.py.
 
 Great Expectations' verdicts were half of what a small day costs, three years of plans seconds for each
-configuration. The tests of data_contracts, of faults, of documents and canaries take both as they are.
+configuration. The tests of data_contracts, of documents and canaries take both as they are, those of faults
+the verdicts.
 """
 
 from collections.abc import Iterator

@@ -12,9 +12,9 @@ HEAD = """\
 
 Look up a command, its options and examples, as `optstream COMMAND --help` has them.
 
-Exit codes: 0 all is well; 1 it ran, and something is to be
-looked at (a day that is left, an alarm, a finding); 2 it could not begin: wrong words, or an error in one
-line; 130 interrupted.
+Exit codes: 0 all is well; 1 it ran, and something is to be looked at (a day that is left, an alarm, a
+finding); 2 it could not begin, or not go on: wrong words, a port in use, or another error in one line;
+130 interrupted.
 """
 
 

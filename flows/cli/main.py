@@ -79,7 +79,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",  # the other takes "[budget]" for a colour
     help="Nightly differentially private releases of sensitive time series.",
     epilog="A first release: `optstream init`, `simulate`, `run`, `status`. Exit codes: 0 all is well; 1 it "
-    "ran, and something is to be looked at; 2 it could not begin.",
+    "ran, and something is to be looked at; 2 it could not begin, or not go on; 130 it was interrupted.",
 )
 for _name, _row in COMMANDS.items():
     _listed: Callable[[], None] = lambda: None  # noqa: E731 - stands in the list for the command itself

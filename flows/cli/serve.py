@@ -14,11 +14,12 @@ import uvicorn
 
 from flows.cli import options as cli
 from flows.cli.output import Terminal
-from flows.orchestration.environment import LOOPBACK, connect, password_of, served
+from flows.orchestration.environment import LOOPBACK, api_without_prefect, password_of, served
 from flows.orchestration.listening import BOUNDED, listen, raise_open_files
 from flows.orchestration.serve import PAGES_PORT, serve_streams
 from flows.web.app import application
 from flows.web.poll import Looks, RunsOf
+from flows.web.prefect_runs import runs_of
 from optstream.errors import ConfigurationError
 
 API = "A Prefect server that runs already; or PREFECT_API_URL."
@@ -92,10 +93,8 @@ def ui(
     port = listening.getsockname()[1]
     runs: RunsOf | None = None
     if os.environ.get("PREFECT_API_URL") or served(settings.trusted_folder):
-        connect(settings.trusted_folder)
-        from flows.web.prefect_runs import runs_of  # prefect has read its settings now
-
-        runs = runs_of
+        api = api_without_prefect(settings.trusted_folder)
+        runs = None if api is None else partial(runs_of, api)
     clock = partial(datetime.now, UTC)
     looks, stop = Looks(files, every, clock, textfile, runs), Event()
     server = uvicorn.Server(

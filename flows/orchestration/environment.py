@@ -1,17 +1,21 @@
 """How a flow meets Prefect. Call `connect` before anything imports prefect: it reads settings on import."""
 
+import base64
 import fcntl
 import json
 import os
 import re
 import secrets
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from flows.orchestration.supervise import Api
 from optstream.errors import ConfigurationError
 from tasks.trusted.files import make_private_folder, write_private
 
@@ -207,3 +211,40 @@ def environment(trusted_folder: Path, current: Mapping[str, str]) -> dict[str, s
     if "PREFECT_LOGGING_LEVEL" not in current and CONSOLE not in current:
         added[CONSOLE] = "CRITICAL"  # the terminal shows what OptStream says; log lines stay in the database
     return added | ALWAYS
+
+
+def api_of_settings() -> Api:
+    """Return the server of Prefect's settings, with the headers of its own client; it is imported."""
+    from prefect.settings import get_current_settings
+
+    settings = get_current_settings()
+    api, headers = settings.api, dict(settings.client.custom_headers)
+    if api.auth_string is not None:
+        user = base64.b64encode(api.auth_string.get_secret_value().encode()).decode()
+        headers["Authorization"] = f"Basic {user}"
+    elif api.key is not None:
+        headers["Authorization"] = f"Bearer {api.key.get_secret_value()}"
+    certificates = str(api.ssl_cert_file or "")
+    return Api(str(api.url).rstrip("/"), headers, certificates, not api.tls_insecure_skip_verify)
+
+
+def api_without_prefect(trusted_folder: Path) -> Api | None:
+    """Return what `connect` finds, by a process that ends: importing Prefect takes 65 MB.
+
+    Raises ConfigurationError as `connect`.
+    """
+    words = [sys.executable, "-m", "flows.orchestration.environment", str(trusted_folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ")
+        raise ConfigurationError(said or "Prefect's settings cannot be read: run `prefect config view`")
+    found = json.loads(done.stdout.rpartition("\n")[2])
+    return None if found is None else Api(**found)
+
+
+if __name__ == "__main__":
+    try:
+        url = connect(Path(sys.argv[1]))
+    except ConfigurationError as error:
+        sys.exit(f"error: {error}")
+    print(json.dumps(url and asdict(api_of_settings())), end="")

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from flows.orchestration.prefect_command import main
 from optstream.errors import ConfigurationError
 
 HEAD_SECONDS = 10.0
@@ -182,6 +183,4 @@ if __name__ == "__main__":
     raise_open_files()
     # Prefect has no options for these, and calls it by this name
     uvicorn.run = partial(uvicorn.run, **BOUNDED)
-    from prefect.cli import app
-
-    app()
+    main()

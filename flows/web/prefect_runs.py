@@ -1,18 +1,12 @@
-"""The last runs of a stream, or those of a day, from Prefect's API; needs a server (`connect` was called)."""
+"""The last runs of a stream, or those of a day, from Prefect's API."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import UUID
-
-from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import FlowFilter, FlowRunFilter, TaskRunFilter
-from prefect.client.schemas.objects import FlowRun, TaskRun
-from prefect.client.schemas.sorting import FlowRunSort
-from prefect.settings import PREFECT_API_URL
 
 from flows.orchestration.environment import tags_of
+from flows.orchestration.supervise import Api
 from tasks.pages.snapshot import RunLink, RunStep, StreamRun
 
 MOST_RUNS, MOST_STEPS = 14, 200
@@ -20,29 +14,31 @@ MOST_OF_MONTH = 200
 """Runs that are asked for to find those of a day: what Prefect gives at once."""
 FLOWS = ("optstream-release", "optstream-backfill", "optstream-nightly")
 """Those that release. The watch runs every hour, and would leave no room for them."""
-SECONDS = 10
-"""To wait for an answer: a page waits with it."""
+
+Found = Mapping[str, Any]
+"""A run of a flow or a task, as the API has it."""
 
 
-def runs_of(stream: str, day: date | None = None) -> tuple[StreamRun, ...]:
-    """Return runs of a stream, or of a day, that began, the newest first. Raises what the client raises."""
-    asked: dict[str, Any] = {"tags": {"all_": list(tags_of(stream))}, "start_time": {"is_null_": False}}
+def runs_of(api: Api, stream: str, day: date | None = None) -> tuple[StreamRun, ...]:
+    """Return runs of a stream, or of a day, that began, the newest first. Raises OSError or ValueError."""
+    wanted: dict[str, Any] = {"tags": {"all_": list(tags_of(stream))}, "start_time": {"is_null_": False}}
     if day is not None:
         # a name has the first and the last day: of a run over three months or more its middle is not found
-        asked["name"] = {"like_": f"{day:%Y-%m}-"}
-    with get_client(sync_client=True, httpx_settings={"timeout": SECONDS}) as client:
-        runs = client.read_flow_runs(
-            flow_filter=FlowFilter.model_validate({"name": {"any_": list(FLOWS)}}),
-            flow_run_filter=FlowRunFilter.model_validate(asked),
-            sort=FlowRunSort.START_TIME_DESC,
-            limit=MOST_RUNS if day is None else MOST_OF_MONTH,
-        )
-        runs = [run for run in runs if day is None or names_day(run.parameters, day)][:MOST_RUNS]
-        if not runs:
-            return ()
-        steps = _tasks(client, {"start_time": {"is_null_": False}}, [run.id for run in runs])
-        parents = _parents(client, runs)
-    return tuple(_run(run, steps, parents) for run in runs)
+        wanted["name"] = {"like_": f"{day:%Y-%m}-"}
+    query = {
+        "flows": {"name": {"any_": FLOWS}},
+        "flow_runs": wanted,
+        "sort": "START_TIME_DESC",
+        "limit": MOST_RUNS if day is None else MOST_OF_MONTH,
+    }
+    found = api.ask("flow_runs/filter", query)
+    runs = [run for run in found if day is None or names_day(run["parameters"], day)][:MOST_RUNS]
+    if not runs:
+        return ()
+    begun = {"start_time": {"is_null_": False}}
+    steps = _tasks(api, begun, flow_runs={"id": {"any_": [run["id"] for run in runs]}})
+    parents = _parents(api, runs)
+    return tuple(_run(api, run, steps, parents) for run in runs)
 
 
 def names_day(parameters: Mapping[str, Any], day: date) -> bool:
@@ -53,41 +49,41 @@ def names_day(parameters: Mapping[str, Any], day: date) -> bool:
     return bool(str(parameters.get("first", "~")) <= words <= str(parameters.get("last", "")))
 
 
-def _tasks(
-    client: SyncPrefectClient, wanted: Mapping[str, Any], runs: Sequence[UUID] | None = None
-) -> list[TaskRun]:
-    of_runs = None if runs is None else FlowRunFilter.model_validate({"id": {"any_": runs}})
-    return client.read_task_runs(
-        flow_run_filter=of_runs, task_run_filter=TaskRunFilter.model_validate(wanted), limit=MOST_STEPS
-    )
+def _tasks(api: Api, wanted: Mapping[str, Any], **others: Any) -> list[Found]:
+    found: list[Found] = api.ask("task_runs/filter", {"task_runs": wanted, "limit": MOST_STEPS, **others})
+    return found
 
 
-def _parents(client: SyncPrefectClient, runs: Sequence[FlowRun]) -> dict[UUID, RunLink]:
+def _parents(api: Api, runs: Sequence[Found]) -> dict[str, RunLink]:
     """By the run that each started: Prefect has a task in the parent that stands for it."""
-    stands_for = {run.parent_task_run_id: run.id for run in runs if run.parent_task_run_id is not None}
+    stands_for = {run["parent_task_run_id"]: run["id"] for run in runs if run["parent_task_run_id"]}
     if not stands_for:
         return {}
-    standing = _tasks(client, {"id": {"any_": list(stands_for)}})
-    started_by = {stands_for[one.id]: one.flow_run_id for one in standing if one.flow_run_id is not None}
-    wanted = FlowRunFilter.model_validate({"id": {"any_": list(set(started_by.values()))}})
-    known = {run.id: _link(run) for run in client.read_flow_runs(flow_run_filter=wanted)}
+    standing = _tasks(api, {"id": {"any_": list(stands_for)}})
+    started_by = {stands_for[one["id"]]: one["flow_run_id"] for one in standing if one["flow_run_id"]}
+    wanted = {"flow_runs": {"id": {"any_": list(set(started_by.values()))}}}
+    known = {run["id"]: _link(api, run) for run in api.ask("flow_runs/filter", wanted)}
     return {run: known[parent] for run, parent in started_by.items() if parent in known}
 
 
-def _run(run: FlowRun, steps: Sequence[TaskRun], parents: Mapping[UUID, RunLink]) -> StreamRun:
+def _run(api: Api, run: Found, steps: Sequence[Found], parents: Mapping[str, RunLink]) -> StreamRun:
     own = (
         # without what Prefect adds: "look up-3f2"
-        RunStep(step.name.rpartition("-")[0] or step.name, step.start_time, step.end_time)
+        RunStep(step["name"].rpartition("-")[0] or step["name"], begins, _at(step["end_time"]))
         for step in steps
-        if step.flow_run_id == run.id and step.start_time is not None
+        if step["flow_run_id"] == run["id"] and (begins := _at(step["start_time"])) is not None
     )
-    assert run.start_time is not None  # asked for
-    parent, state = parents.get(run.id), run.state_name or ""
-    return StreamRun(run.name, state, run.start_time, run.end_time, tuple(own), _link(run).page, parent)
+    begins, parent, state = _at(run["start_time"]), parents.get(run["id"]), run["state_name"] or ""
+    assert begins is not None  # asked for
+    return StreamRun(run["name"], state, begins, _at(run["end_time"]), (*own,), _link(api, run).page, parent)
 
 
-def _link(run: FlowRun) -> RunLink:
-    return RunLink(run.name, f"{_site_of(PREFECT_API_URL.value() or '')}/runs/flow-run/{run.id}")
+def _at(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _link(api: Api, run: Found) -> RunLink:
+    return RunLink(run["name"], f"{_site_of(api.url)}/runs/flow-run/{run['id']}")
 
 
 def _site_of(api: str) -> str:

@@ -120,7 +120,7 @@ def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]
 # The file of a closed day: the rows of its hours, with the hashes that these had as files of their own.
 
 FORMAT = "optstream.day/1"
-_HOURS = TypeAdapter(list[tuple[str, str, str, StrictInt]])
+_HOURS = TypeAdapter(list[tuple[str, str, str, StrictInt]], config={"defer_build": True})
 """Of each hour its period, the hashes of its own file and of its rows, and its number of rows."""
 
 

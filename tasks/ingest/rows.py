@@ -1,10 +1,13 @@
 """The rows of one file as expressions: their steps and their amounts."""
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
+from pathlib import Path
 
 import polars as pl
 
@@ -343,11 +346,15 @@ def _cell_counts(by_step: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Place:
-    """A file by its name, and a step, None where the rule has none; its columns where they are few."""
+    """A file by its name, and a step, None where the rule has none; its columns where they are few.
+
+    original: the file whose content this one has again.
+    """
 
     file: str | None = None
     step: int | None = None
     found: tuple[str, ...] = ()
+    original: str | None = None
 
 
 Places = Mapping[tuple[str, str], Place]
@@ -379,9 +386,33 @@ def places_of(
     for rule, frame in broken.items():
         first = frame.sort("step", "file").group_by("day", "leaf", maintain_order=True).first()
         for day, leaf, file, step in first.select("day", "leaf", "file", "step").iter_rows():
-            place = Place(names.get(file), step if step >= 0 else None)
+            may_be_copy = rule == "duplicates" and not settings.metered
+            copy, original = _copy(files, day, leaf) if may_be_copy else (None, None)
+            place = Place(copy or names.get(file), step if step >= 0 else None, original=original)
             found[day][leaves[day][leaf], rule] = place
     return found
+
+
+MOST_COMPARED = 100
+"""Files of one size that are searched for copies."""
+
+
+def _copy(files: Sequence[SourceFile], day: int, leaf: int) -> tuple[str, str] | tuple[None, None]:
+    """Return a leaf's file that has the same content as an older one, and that one; None without."""
+    alike: defaultdict[int, list[tuple[float, str, Path]]] = defaultdict(list)
+    seen: dict[bytes, str] = {}
+    for file in files:
+        if (file.day, file.leaf) == (day, leaf) and isinstance(file.path, Path):
+            with suppress(OSError):  # gone since it was read
+                facts = file.path.stat()
+                alike[facts.st_size].append((facts.st_mtime, file.name, file.path))
+    for own in alike.values():
+        for _, name, path in sorted(own)[: MOST_COMPARED * (len(own) > 1)]:
+            with suppress(OSError), path.open("rb") as content:
+                original = seen.setdefault(hashlib.file_digest(content, "sha256").digest(), name)
+                if original != name:
+                    return name, original
+    return None, None
 
 
 def _missing(

@@ -10,7 +10,9 @@ import gzip
 import io
 import sys
 import zipfile
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -76,7 +78,7 @@ class TextForm:
 def form_of(file: Location, columns: tuple[str, ...]) -> TextForm | tuple[str, ...]:
     """Return the form of a text file, or the columns that it has in place of these. Raises OSError."""
     text, is_utf8 = _beginning(file)
-    lines = text.splitlines()[:HIGHEST_HEADER]
+    lines = text.split("\n")[:HIGHEST_HEADER]
     rows = [(number, sign, _cut(line, sign)) for number, line in enumerate(lines, 1) for sign in SEPARATORS]
     for number, sign, names in rows:
         if set(columns) <= set(names):
@@ -88,7 +90,7 @@ def form_of(file: Location, columns: tuple[str, ...]) -> TextForm | tuple[str, .
 def header_of(file: Location) -> TextForm:
     """Return the form of a text file whose columns are not known: the first row of as many as the next."""
     text, is_utf8 = _beginning(file)
-    for number, (line, after) in enumerate(pairwise(text.splitlines()[:HIGHEST_HEADER]), 1):
+    for number, (line, after) in enumerate(pairwise(text.split("\n")[:HIGHEST_HEADER]), 1):
         sign = max(SEPARATORS, key=lambda one: len(_cut(line, one)))
         names = _cut(line, sign)
         if len(names) > 1 and all(names) and len(names) == len(_cut(after, sign)):
@@ -97,7 +99,7 @@ def header_of(file: Location) -> TextForm:
 
 
 def _cut(line: str, separator: str) -> list[str]:
-    return [name.strip() for name in next(csv.reader([line.strip("\r")], delimiter=separator), [])]
+    return [name.strip() for name in next(csv.reader([line.replace("\r", " ")], delimiter=separator), [])]
 
 
 def _beginning(file: Location) -> tuple[str, bool]:
@@ -107,7 +109,7 @@ def _beginning(file: Location) -> tuple[str, bool]:
             return _decoded(_content(file)[:LOOKED_AT])[0], False
         if head.startswith(GZIP):
             found.seek(0)
-            with gzip.open(found) as unpacked:
+            with _in_plain_words(), gzip.open(found) as unpacked:
                 head = unpacked.read(LOOKED_AT)
     text, encoding = _decoded(head)
     return text, encoding.startswith("utf-8") and not isinstance(file, StoreUrl)
@@ -128,16 +130,23 @@ def _content(file: Location) -> bytes:
     """Return the bytes of a file, of an archive those of its one member; OSError where it has not one."""
     with opened(file) as found:
         content: bytes = found.read() if isinstance(file, StoreUrl) else found.readall()
-    if content.startswith(GZIP):
-        return gzip.decompress(content)
-    if not content.startswith(ZIP):
-        return content
-    try:
+    with _in_plain_words():
+        if content.startswith(GZIP):
+            return gzip.decompress(content)
+        if not content.startswith(ZIP):
+            return content
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             (member,) = [one for one in archive.infolist() if not one.is_dir()]
             return archive.read(member)
-    except (zipfile.BadZipFile, ValueError, RuntimeError, NotImplementedError) as error:
-        raise OSError("no archive of one file") from error
+
+
+@contextmanager
+def _in_plain_words() -> Iterator[None]:
+    """Raise OSError for a file that cannot be unpacked."""
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, MemoryError) as error:
+        raise OSError("it cannot be unpacked") from error
 
 
 def scan_text(file: Location, form: TextForm) -> pl.LazyFrame:

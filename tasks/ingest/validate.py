@@ -125,6 +125,8 @@ def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
         rule = str(broken.value)
         says, about = says[rule], FAULTY_COLUMNS.get(rule, "")
     place = day.places.get((broken.region, rule))
+    if place and place.original:
+        return f"{place.file} is a copy of {place.original}: remove it, then run the day"
     layout = settings.input_of(day.day)
     parts = parts_of(settings, day.day)
     if place and place.file:

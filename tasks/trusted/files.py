@@ -18,13 +18,15 @@ from importlib.metadata import version
 from itertools import takewhile
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optstream
 from optstream.errors import LedgerError
-from optstream.privacy.accountant import Compose, Draw, composed
 from optstream.storage.folders import open_folder, sync_folder
 from optstream.storage.lock import publishers_lock
+
+if TYPE_CHECKING:
+    from optstream.privacy.accountant import Compose, Draw
 
 
 def is_failure(error: BaseException) -> bool:
@@ -346,11 +348,12 @@ def kept(file: Path, facts: Sequence[object], make: Callable[[], Any]) -> Any:
     return known[key]
 
 
-def kept_composition(file: Path) -> Compose:
+def kept_composition(file: Path) -> "Compose":
     """Return `composed`, which looks into this file first."""
+    from optstream.privacy.accountant import composed  # with numpy: 13 MB of a process that lasts
 
     def compose(
-        draws: frozenset[tuple[Draw, int]], pure: frozenset[tuple[Fraction, int]], delta: float
+        draws: "frozenset[tuple[Draw, int]]", pure: frozenset[tuple[Fraction, int]], delta: float
     ) -> float:
         facts = (
             sorted([shift, str(scale), count] for (shift, scale), count in draws),

@@ -14,10 +14,17 @@ from statistics import median
 import pytest
 from prefect.client.orchestration import get_client
 
-from flows.orchestration import serve
-from flows.orchestration.environment import HEARTBEAT, check_address, import_prefect, password_of
-from flows.orchestration.nightly import night_document, register
-from flows.orchestration.serve import Child, Supervisor, pages_socket, pulse_of, worker_of
+from flows.orchestration import serve, supervise
+from flows.orchestration.environment import (
+    HEARTBEAT,
+    api_of_settings,
+    check_address,
+    import_prefect,
+    password_of,
+)
+from flows.orchestration.nightly import PLANNED, night_document, register
+from flows.orchestration.serve import pages_socket, worker_of
+from flows.orchestration.supervise import Child, Supervisor, pulse_of
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.stream import partition_of
@@ -35,6 +42,7 @@ from tests.flows.served import (
 )
 from tests.tasks.two_regions import CONFIGURATION
 
+RUNS = PLANNED.model_dump(mode="json", exclude_unset=True)
 HANGS = 6.0
 """Seconds, in place of minutes."""
 
@@ -67,7 +75,7 @@ def test_a_worker_that_is_stopped_is_noticed_and_one_that_works_is_not(prefect_a
         monkeypatch.setenv(f"PREFECT_{variable}", value)
     monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
     with worker_of(settings, pool, name) as child:
-        pulse = pulse_of(pool, name, "optstream-nightly/supervised")
+        pulse = pulse_of(api_of_settings(), pool, name, "optstream-nightly/supervised", RUNS)
         until("it has a pulse", lambda: None not in pulse().values(), 120)
         supervisor = Supervisor(pulse, HANGS)
         until("it looked some times", lambda: supervisor._values, 60)
@@ -88,7 +96,7 @@ def test_a_deployment_whose_runs_are_not_planned_has_no_pulse_unless_it_is_pause
     never = [{"cron": "0 0 30 2 *", "timezone": "UTC"}]  # as of a scheduler that died
     register(night_document([stream_called("unplanned", tmp_path)], "unplanned") | {"schedules": never})
     name = "optstream-nightly/unplanned"
-    pulse = pulse_of("unplanned", "worker-1", name)
+    pulse = pulse_of(api_of_settings(), "unplanned", "worker-1", name, RUNS)
     assert pulse()[f"planned run of {name}"] is None
     with get_client(sync_client=True) as client:
         client.pause_deployment(client.read_deployment_by_name(name).id)
@@ -101,7 +109,7 @@ def test_a_server_that_does_not_answer_is_noticed_whatever_became_of_the_questio
     said = ends_with(supervisor, 30)
     supervisor.stop()
     assert "the Prefect server did not answer for" in said
-    assert serve.HANG_SECONDS <= 600
+    assert supervise.HANG_SECONDS <= 600
 
 
 def test_systemd_is_notified_by_a_datagram_and_no_child_is_led_to_it(tmp_path, monkeypatch):
@@ -111,18 +119,18 @@ def test_systemd_is_notified_by_a_datagram_and_no_child_is_led_to_it(tmp_path, m
         monkeypatch.setenv("WATCHDOG_USEC", "1000000")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.bind(bound)
-            taken = serve.systemd_address()
-            serve.notify_systemd(taken, "READY=1")
+            taken = supervise.systemd_address()
+            supervise.notify_systemd(taken, "READY=1")
             assert (taken, manager.recv(64)) == (address, b"READY=1")
             for _ in range(1_000):  # it reads no more
-                serve.notify_systemd(taken, "WATCHDOG=1")
-        serve.notify_systemd(taken, "WATCHDOG=1")  # to one that is gone
+                supervise.notify_systemd(taken, "WATCHDOG=1")
+        supervise.notify_systemd(taken, "WATCHDOG=1")  # to one that is gone
         assert {"NOTIFY_SOCKET", "WATCHDOG_USEC"} & set(os.environ) == set()
-    serve.notify_systemd("", "READY=1")
+    supervise.notify_systemd("", "READY=1")
 
 
 def test_a_log_is_bounded_while_its_child_writes(tmp_path, monkeypatch):
-    monkeypatch.setattr(serve, "LARGEST_LOG", 10_000)
+    monkeypatch.setattr(supervise, "LARGEST_LOG", 10_000)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "writes.py").write_text(
         "import sys, time\nwhile True:\n    sys.stderr.write('x' * 99 + chr(10)); time.sleep(0.0005)\n"
@@ -159,7 +167,7 @@ def test_serve_ends_with_a_reason_while_its_watch_goes_on(tmp_path, what):
                 database.execute("BEGIN IMMEDIATE")
             else:
                 os.kill(served.children()[what], signal.SIGSTOP)
-            assert served.process.wait(serve.HANG_SECONDS + 240) == 2
+            assert served.process.wait(supervise.HANG_SECONDS + 240) == 2
         assert mark.read_text() > before, "no watch ended meanwhile"
     said = served.output.read_text().splitlines()[-1]
     assert said.startswith("error: the Prefect server ")

@@ -16,7 +16,8 @@ from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 
 from flows.orchestration.release import released
-from flows.orchestration.serve import watching
+from flows.orchestration.serve import watches_of
+from flows.orchestration.supervise import watching
 from flows.orchestration.watch import AppriseUrl, Block, _look_and_send, _send, watch_here
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
@@ -234,16 +235,16 @@ def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(settings
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     note_end(settings, "watch", long_ago)
     with exclusive_in(settings.watch_folder):
-        with watching([settings], timedelta(seconds=20)):
-            until("it begins", lambda: watches_of(settings), 30)
-            until("it is killed", lambda: not watches_of(settings), 60)
+        with watching([watches_of(settings, timedelta(seconds=20))]):
+            until("it begins", lambda: processes_of_watches(settings), 30)
+            until("it is killed", lambda: not processes_of_watches(settings), 60)
         assert (last_end(settings, "watch"), receiver.messages) == (long_ago, [])
-    with watching([settings]):
+    with watching([watches_of(settings)]):
         until("the next one ends", lambda: last_end(settings, "watch") > long_ago, 120)
     assert len(receiver.messages) == 1
 
 
-def watches_of(settings):
+def processes_of_watches(settings):
     """The processes that watch a stream."""
     words, found = b"watch\0--config\0" + bytes(settings.file), []
     for one in descendants(os.getpid()):

@@ -7,11 +7,13 @@ import sys
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
+from flows.orchestration.environment import api_of_settings
 from flows.web.poll import Looks
 from flows.web.prefect_runs import runs_of
 from tests.browser import visit
@@ -40,7 +42,7 @@ def now():
 @contextmanager
 def looked_at(settings):
     """Looks at the stream, one a second, as `optstream ui` takes them."""
-    looks, stop = Looks([settings.file], 1, now, runs=runs_of), Event()
+    looks, stop = Looks([settings.file], 1, now, runs=partial(runs_of, api_of_settings())), Event()
     thread = Thread(target=looks.run, args=(stop,))
     thread.start()
     try:

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 from prefect import __ui_static_path__, flow, tags, task
 
-from flows.orchestration.environment import tags_of
+from flows.orchestration.environment import api_of_settings, tags_of
 from flows.orchestration.serve import LOG_IN, add_log_in
 from flows.web.prefect_runs import _site_of, runs_of
 from tasks.pages.snapshot import RunLink
@@ -39,10 +39,11 @@ def test_runs_of_a_stream_with_their_steps_parents_and_days_and_no_other_s(prefe
     with tags(*tags_of("nights")):
         night(str(DAY))
         watch()
+    api = api_of_settings()
     # the server records steps from events, some time later
 
     def recorded():
-        found = runs_of("nights")
+        found = runs_of(api, "nights")
         return found if found[0].steps and found[0].parent else None
 
     released, parent = until("the step and the parent are recorded", recorded, 60)
@@ -53,9 +54,9 @@ def test_runs_of_a_stream_with_their_steps_parents_and_days_and_no_other_s(prefe
     assert released.page.startswith(prefect_api.removesuffix("/api") + "/runs/flow-run/")
     assert (parent.name, parent.parent) == ("nights night", None)
     assert released.parent == RunLink(parent.name, parent.page)
-    assert [run.page for run in runs_of("nights", DAY)] == [released.page]
-    assert runs_of("nights", OTHER) == ()
-    assert runs_of("others") == ()
+    assert [run.page for run in runs_of(api, "nights", DAY)] == [released.page]
+    assert runs_of(api, "nights", OTHER) == ()
+    assert runs_of(api, "others") == ()
 
 
 def test_a_link_to_the_server_shows_no_password():

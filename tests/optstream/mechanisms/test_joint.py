@@ -4,10 +4,12 @@ The noise here is no noise: each number says which order it is of, and its place
 loss can be counted without the accountant: what each order that it meets costs, once.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
+from operator import itemgetter
 from random import Random
 
 import numpy as np
@@ -170,10 +172,13 @@ class World:
         starts = sorted({start for _, _, start, _, _, _ in blocks})
         lowest, highest = (starts[0] - window, starts[-1] + window) if starts else (0, 0)
         charges = charged_to_windows(spends, window, range(lowest, highest))
+        blocks.sort(key=itemgetter(2))
+        firsts, longest = [start for _, _, start, *_ in blocks], max((one[3] for one in blocks), default=0)
         for begin, charge in zip(range(lowest, highest), charges, strict=True):
             met = {}
-            for spend, node, start, length, name, _ in blocks:
-                if start < begin + window and start + length > begin:
+            near = slice(bisect_right(firsts, begin - longest), bisect_left(firsts, begin + window))
+            for spend, node, start, length, name, _ in blocks[near]:
+                if start + length > begin:
                     met.setdefault((spend.level, node), {})[name] = spend.unit_charge / spend.orders
             levels = {}
             for (level, _), names in met.items():

@@ -2,8 +2,9 @@
 
 import gzip
 import io
+import re
 import zipfile
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 
@@ -49,6 +50,12 @@ def quoted(text):
     return "\n".join(",".join(f'"{field}"' for field in line.split(",")) for line in text.splitlines())
 
 
+def ahead(stamp):
+    """The same instant, by a clock that is an hour and a half ahead."""
+    zone = timezone(timedelta(minutes=90))
+    return datetime.fromisoformat(stamp[0]).astimezone(zone).isoformat()
+
+
 HEAD = "timestamp,load\n"
 FORMS = {
     "plain": lambda text: text,
@@ -59,11 +66,11 @@ FORMS = {
     "utf-16": lambda text: text.encode("utf-16"),
     "latin-1": lambda text: text.replace("load\n", "load,é\n", 1).encode("latin-1"),
     "quoted": quoted,
-    "preamble and footer": lambda text: f"Données de charge\n\n{text}\nNo responsibility is taken\n",
+    "preamble and footer": lambda text: f"Données de charge\x0c\n\n{text}\nNo responsibility is taken\n",
     "other columns": lambda text: text.replace("\n", ",x;y,\n").replace("load,x;y,", "load,note,"),
     "tabs": lambda text: text.replace(",", "\t"),
     "spaces": lambda text: text.replace(",", " , "),
-    "offsets": lambda text: text.replace("Z", "+00:00"),
+    "offsets": lambda text: re.sub(r"\S+Z", ahead, text),
     "no seconds": lambda text: text.replace(":00Z", "Z").replace("T", " "),
 }
 
@@ -125,7 +132,10 @@ def test_rows_of_sums_stop_a_day_as_those_of_parquet(small, spoil, message):
         ("", "must hold these columns"),
         ("timestamp,load,customer_id\n", "must have the customer column if and only if"),
         (gzip.compress(b"timestamp,load\n" + b"2025-01-15,1\n" * 9999)[:-9], "must be readable text"),
+        (gzip.compress(b"timestamp,load\n2025-01-15,1\n")[:-9], "must be readable text"),
         (zipped("timestamp,load\n")[:-9], "must be readable text"),
+        (b"PK\x03\x04", "must be readable text"),
+        (b"\x1f\x8bxyz", "must be readable text"),
     ],
 )
 def test_a_file_that_is_none_is_named(small, content, message):
@@ -143,6 +153,9 @@ BROKEN_LINES = [
     "a,b,c,d,e,f,g",
     "\0,\0,\0",
     '"a""b',
+    '"a\rb",x\r,"1"',
+    '"\0",x,1',
+    "\x0b\x0c\u2028,1,2",
     "x" * 200_000,
     "",
     ",,",

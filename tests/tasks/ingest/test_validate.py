@@ -1,9 +1,11 @@
 """What contracts and the suites of users judge, by the layout of each day."""
 
 import json
+import os
 import traceback
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -139,6 +141,21 @@ AGGREGATED = [
         "column 'customer_id': must have the customer",
     ),
 ]
+
+
+@pytest.mark.parametrize("name", ["a copy.parquet", "z.parquet"])
+def test_a_copied_file_is_named_itself(small, name):
+    """By its time, whatever its name: the newer one is the copy."""
+    stream = small()
+    write_day(stream, stream.rows(1.0, DAY), DAY)
+    folder = Path(str(stream.settings.input_folder)) / f"region=84/date={DAY}"
+    (original,) = folder.glob("*.parquet")
+    (folder / name).write_bytes(original.read_bytes())
+    os.utime(original, (1, 1))
+    (judged,) = stream.judge(DAY)
+    place = f"region=84/date={DAY}"
+    said = f"{DAY}: {place}/{name} is a copy of {place}/{original.name}: remove it, then run the day"
+    assert str(judged.error) == said
 
 
 ODD_READINGS = [
