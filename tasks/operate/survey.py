@@ -280,10 +280,10 @@ def _patterns(folder: Path, marked: Sequence[str], dates: Sequence[str]) -> Iter
     last = _file_pattern(names)
     for depth in varying or keyed:
         own = folders[depth]
-        named = "region={region}" if depth in keyed else "{region}"
+        folder_name = "region={region}" if depth in keyed else "{region}"
         if depth not in keyed and any(MARK in one or "=" in one for one in own):
-            named = _between(own, named)
-        yield "/".join([*top[:depth], named, *top[depth + 1 :], last])
+            folder_name = _between(own, folder_name)
+        yield "/".join([*top[:depth], folder_name, *top[depth + 1 :], last])
     if not varying and not keyed:
         if (named := _named_region(names, [*zip((row[-1] for row in rows), dates, strict=True)])) is not None:
             yield "/".join([*top, named])
