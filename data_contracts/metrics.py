@@ -40,7 +40,7 @@ FILE_FAULTS = {
 }
 """Why a file cannot be read, the most telling first."""
 FAULTY_COLUMNS = {
-    "columns": "timestamp value region margin",
+    "columns": "timestamp value region margin revision",
     "other_schema": "customer",
     "timestamp_type": "timestamp",
     "value_type": "value",

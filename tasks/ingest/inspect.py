@@ -89,8 +89,8 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
             return file
         named = tuple(schema) if len(schema) <= MOST_SHOWN else ()
         of_leaf = [one for one in (layout.region, layout.margin) if one is not None]
-        if {*layout.stamp_columns, layout.value, *of_leaf} - {*schema}:
-            return replace(file, broken="columns", found=file.found or named)
+        if {*layout.columns} - {*schema, layout.customer}:
+            return replace(file, broken="columns", found=named)
         if (layout.customer in schema) != metered:
             return replace(file, broken="other_schema", found=named)
         value = schema[layout.value]
@@ -132,8 +132,8 @@ def _parquet_schema(file: SourceFile) -> tuple[SourceFile, dict[str, Any]]:
 
 def _text_schema(file: SourceFile) -> tuple[SourceFile, dict[str, Any]]:
     form = form_of(file.path, tuple(file.layout.columns))
-    if not isinstance(form, TextForm):
-        return replace(file, found=form[: MOST_SHOWN + 1]), dict.fromkeys(form[:MOST_SHOWN])
+    if form is None:  # and no line of it is a header, which messages may show
+        return file, {}
     rows = lines_of(file.path, form)
     broken = "too_much" if rows > LIMITS.rows else None
     return replace(file, text=form, rows=rows, broken=broken), dict.fromkeys(form.names, pl.String())

@@ -12,10 +12,10 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import pairwise
+from functools import lru_cache, partial
+from itertools import chain, pairwise, product
 from typing import Any, TypeVar
 
 import polars as pl
@@ -26,6 +26,7 @@ from tasks.ingest.formats import opened
 SEPARATORS = ",;\t|"
 LOOKED_AT = 2**16
 """Bytes in which the header is looked for."""
+CHECKED_AT_ONCE = 2**20
 HIGHEST_HEADER = 50
 """Lines above which it stands."""
 STAMP = (
@@ -60,7 +61,7 @@ def forget() -> None:
 @dataclass(frozen=True)
 class TextForm:
     """What a text file's header says. names: its columns; places: the positions of those that are used.
-    skipped: lines up to the header. is_utf8: whether it can be read as it lies, perhaps by gzip.
+    skipped: lines up to the header. is_utf8: whether all of it is, on disk, perhaps in gzip.
     """
 
     separator: str
@@ -75,16 +76,15 @@ class TextForm:
 
 
 @once_a_request
-def form_of(file: Location, columns: tuple[str, ...]) -> TextForm | tuple[str, ...]:
-    """Return the form of a text file, or the columns that it has in place of these. Raises OSError."""
+def form_of(file: Location, columns: tuple[str, ...]) -> TextForm | None:
+    """Return the form of a text file, None without these columns. Raises OSError."""
     text, is_utf8 = _beginning(file)
     lines = text.split("\n")[:HIGHEST_HEADER]
-    rows = [(number, sign, _cut(line, sign)) for number, line in enumerate(lines, 1) for sign in SEPARATORS]
-    for number, sign, names in rows:
-        if set(columns) <= set(names):
+    for (number, line), sign in product(enumerate(lines, 1), SEPARATORS):
+        if set(columns) <= set(names := _cut(line, sign)):
             places = tuple((one, names.index(one)) for one in columns)
             return TextForm(sign, tuple(names), places, number, is_utf8)
-    return max((tuple(names) for _, _, names in rows), key=len, default=())
+    return None
 
 
 def header_of(file: Location) -> TextForm:
@@ -103,27 +103,39 @@ def _cut(line: str, separator: str) -> list[str]:
 
 
 def _beginning(file: Location) -> tuple[str, bool]:
-    with opened(file) as found:
-        head = found.read(LOOKED_AT)
-        if head.startswith(ZIP):
-            return _decoded(_content(file)[:LOOKED_AT])[0], False
-        if head.startswith(GZIP):
-            found.seek(0)
-            with _in_plain_words(), gzip.open(found) as unpacked:
-                head = unpacked.read(LOOKED_AT)
-    text, encoding = _decoded(head)
-    return text, encoding.startswith("utf-8") and not isinstance(file, StoreUrl)
+    with opened(file) as found, _in_plain_words():
+        packing = found.read(len(ZIP))
+        found.seek(0)
+        if packing.startswith(ZIP):
+            return _decoded(_content(file)[:LOOKED_AT]), False
+        with gzip.open(found) if packing.startswith(GZIP) else nullcontext(found) as whole:
+            head = whole.read(LOOKED_AT)
+            return _decoded(head), not isinstance(file, StoreUrl) and _are_utf8(head, whole)
 
 
-def _decoded(content: bytes) -> tuple[str, str]:
-    """Return the text, and the encoding: UTF-16 by its mark, UTF-8, or else Windows' of western Europe."""
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return content.decode("utf-16", "replace"), "utf-16"
-    content = content.removeprefix(codecs.BOM_UTF8)
+def _are_utf8(head: bytes, others: Any) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        return codecs.getincrementaldecoder("utf-8")().decode(content), "utf-8"
+        for part in chain([head], iter(partial(others.read, CHECKED_AT_ONCE), b"")):
+            decoder.decode(part)
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError:
-        return content.decode("cp1252", "replace"), "cp1252"
+        return False
+    return True
+
+
+def _decoded(content: bytes) -> str:
+    """Return the text: UTF-16 by its mark, else each line by itself (Lemma 2c, docs/privacy.md)."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", "replace")
+    return "\n".join(map(_line, content.removeprefix(codecs.BOM_UTF8).split(b"\n")))
+
+
+def _line(line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode("cp1252", "replace")
 
 
 def _content(file: Location) -> bytes:
@@ -151,7 +163,7 @@ def _in_plain_words() -> Iterator[None]:
 
 def scan_text(file: Location, form: TextForm) -> pl.LazyFrame:
     """Return the used columns as text without spaces around it, null where it is empty."""
-    source: Any = file if form.is_utf8 else _decoded(_content(file))[0].encode()
+    source: Any = file if form.is_utf8 else _decoded(_content(file)).encode()
     lines = pl.scan_csv(
         source,
         separator=NO_SIGN,
@@ -159,7 +171,7 @@ def scan_text(file: Location, form: TextForm) -> pl.LazyFrame:
         has_header=False,
         schema={LINE: pl.String},
         skip_lines=form.skipped,
-        truncate_ragged_lines=True,
+        extra_columns="ignore",
         encoding="utf8-lossy",
         glob=False,
         raise_if_empty=False,

@@ -18,6 +18,7 @@ from optstream.errors import ConfigurationError
 from tasks.config.fields import offset_minutes
 from tasks.ingest.arrivals import EVERY
 from tasks.ingest.clamping import reading
+from tasks.ingest.text import LOOKED_AT
 from tests.tasks.conftest import DAY
 
 pytestmark = pytest.mark.slow
@@ -128,7 +129,7 @@ def test_rows_of_sums_stop_a_day_as_those_of_parquet(small, spoil, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("time,load\n1,2\n", "must hold these columns; it lacks 'timestamp', has 'time', 'load'"),
+        ("time,load\n1,2\n", "columns 'timestamp' and 'load': must hold these columns; correct"),
         ("", "must hold these columns"),
         ("timestamp,load,customer_id\n", "must have the customer column if and only if"),
         (gzip.compress(b"timestamp,load\n" + b"2025-01-15,1\n" * 9999)[:-9], "must be readable text"),
@@ -147,6 +148,37 @@ def test_a_file_that_is_none_is_named(small, content, message):
     assert message in str(judged.error)
 
 
+@pytest.mark.parametrize("customer", ["", "somebody,"])
+@pytest.mark.parametrize("end", ["", ";"])
+def test_a_text_without_its_header_shows_no_row(small, customer, end):
+    stream = small(schema="metered" if customer else "aggregated")
+    rows = [f"{customer}{one}{end}" for one in lines_of(stream, ["31337.625"] * 48)]
+    write(stream, "\n".join(rows))
+    stream.write("11", stream.metered("other", 2.0) if customer else stream.rows(2.0))
+    (judged,) = stream.judge()
+    assert "must hold these columns" in str(judged.error)
+    assert not re.search("31337|somebody|T[0-9]{2}", str(judged.error))
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
+@pytest.mark.parametrize("name", ["René".encode("cp1252"), "René".encode(), b"Ren\xc3"])
+def test_no_line_of_metered_text_changes_how_another_is_decoded(small, load_text, encoding, name):
+    stream = small(schema="metered", marker='region = "zone"')
+    stream.settings = load_text(stream.settings.file.read_text(), ('11 = "FR"', '"Île" = "FR"'))
+    stamps = [one[:-2] for one in lines_of(stream, ["1"] * 48)]
+    own, *others = [
+        "\n".join(f"{stamp},{zone} {number},{zone},1" for number in range(50) for stamp in stamps)
+        for zone in ("84", "Île")
+    ]
+    lines = [b"timestamp,customer_id,zone,load", own.encode(), *(one.encode(encoding) for one in others)]
+    assert len(lines[1]) > LOOKED_AT
+    lines.insert(1, stamps[0].encode() + b"," + name + b",84,1")
+    write(stream, b"\n".join(lines), EVERY)
+    (judged,) = stream.judge()
+    assert judged.error is None
+    assert np.array_equal(stream.units(), [[51_000, *[50_000] * 47], [50_000] * 48])
+
+
 BROKEN_LINES = [
     '"open,1,2',
     "one",
@@ -157,6 +189,8 @@ BROKEN_LINES = [
     '"\0",x,1',
     "\x0b\x0c\u2028,1,2",
     "x" * 200_000,
+    "z\x01,z,5",
+    "z,\x01\x01\xff\xfe,5",
     "",
     ",,",
 ]
