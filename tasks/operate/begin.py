@@ -14,6 +14,7 @@ from optstream.errors import ConfigurationError, ParameterError
 from optstream.stream import Calendar
 from tasks.config import Settings, load_settings
 from tasks.config.fields import is_node_name, step_minutes
+from tasks.config.pattern import path_pattern
 from tasks.config.schema import RESERVED
 from tasks.ingest.clock import foresee
 from tasks.operate.survey import COMMON_ZONES, Survey, plain
@@ -184,6 +185,8 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
     ]
     if roles.value in RESERVED:
         lines += ["[published]", f"value = {_text(f'{roles.value}_released')}"]
+    if path is not None and not path_pattern(path).directives:
+        lines += ["[watch]", f"first_day = {survey.first}"]
     if clock != USUAL_CLOCK:
         lines += ["[schedule]", f"cron = {_text(f'{int(clock[3:])} {int(clock[:2])} * * *')}"]
     return "\n".join(lines) + "\n", in_utc != is_wall

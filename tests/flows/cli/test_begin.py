@@ -1,11 +1,12 @@
 """`optstream init FOLDER`: what the files say in public, six questions, and a configuration that releases."""
 
 import gzip
+import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -15,6 +16,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream.errors import OptStreamError
 from tasks.config import load_settings
+from tasks.ingest import discover
 from tests.flows.command import invoke
 
 pytestmark = pytest.mark.slow
@@ -197,7 +199,8 @@ def test_an_answer_that_is_none_is_refused_with_what_would_be_one(empty, words, 
     [
         ([], "holds no file that is not hidden"),
         (["a.csv", "2024-01-01.csv"], "whose paths do not all name a date in the same way"),
-        (["2024-01-01.csv", "_delta_log/0.json"], "is the log of a table"),
+        (["2024-01-01.csv", "_delta_log/0.json"], "has not every commit from the first on"),
+        (["2024-01-01.csv", "metadata/v1.json"], "is the log of a table"),
         (["2024-01-01.pdf"], "ends in none of .parquet, .csv"),
         (["2024-01-01.csv"], "neither its path nor a column, of 'timestamp', 'kw', 'kwh', says which region"),
         (
@@ -254,3 +257,26 @@ def test_columns_of_any_names_are_those_that_a_person_says(empty):
     assert invoke("init", "files", "--yes", *said).exit_code == 0
     source = load_settings(empty / "optstream.toml").input
     assert (source.timestamp, source.region, source.value) == ("Horodatage", "Lieu", "Poids")
+
+
+def test_a_delta_table_without_dates_in_its_names(empty):
+    """Its log says which files it has; all days lie in each."""
+    table, commits = empty / "table", []
+    (table / "_delta_log").mkdir(parents=True)
+    for number, value in enumerate((7.0, 3.0)):
+        name = f"part-0000{number}-5f3a.snappy.parquet"
+        at = [datetime(2024, 1, 15, tzinfo=UTC) + timedelta(hours=hour) for hour in range(72)]
+        rows = pl.DataFrame({"timestamp": at * 2, "region": ["n"] * 72 + ["s"] * 72, "load_mw": value})
+        rows.write_parquet(table / name)
+        removed = [{"remove": {"path": commits[-1][0]}}] if commits else []
+        commits.append((name, [*removed, {"add": {"path": name}}]))
+    for number, (_, actions) in enumerate(commits):
+        text = "\n".join(map(json.dumps, actions))
+        (table / f"_delta_log/{number:020}.json").write_text(text)
+    assert invoke("init", "table", "--yes", "--answer", "zone=UTC").exit_code == 0
+    settings = load_settings(empty / "optstream.toml")
+    assert settings.input.path == "*.snappy.parquet"
+    with temporary_settings({PREFECT_API_URL: None}):
+        assert invoke("run", "--date", "2024-01-16").exit_code == 0
+    day = date(2024, 1, 16)
+    assert [one.name for own in discover(settings, [day])[day].files for one in own] == [commits[1][0]]
