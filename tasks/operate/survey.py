@@ -223,9 +223,9 @@ def _days_in(files: Sequence["_File"], named: Mapping[str, str], pattern: PathPa
 def _files_in(folder: Path) -> tuple[list[str], set[str]]:
     """Return the files below a folder that are not hidden, rising, and the folders with a marker."""
     files, marked = list[str](), set[str]()
-    if (log := folder / LOG).is_dir():
-        with _readable(log):
-            present = present_files({one.name: one.read_bytes for one in log.iterdir()})
+    if (commits := folder / LOG).is_dir():
+        with _readable(commits):
+            present = present_files({one.name: one.read_bytes for one in commits.iterdir()})
         return sorted(present), {"."}
     for parent, inner, names in os.walk(folder):
         if log := next(filter(TABLE_LOG.fullmatch, (*inner, *names)), None):
@@ -271,9 +271,9 @@ def _pattern(folder: Path, files: Sequence[str]) -> tuple[str, dict[str, Mapping
         for text in _patterns(folder, files, [""] * len(files), numbered=is_table):
             with suppress(ValueError):
                 pattern = path_pattern(text)
-                found = {one: fields for one in files if (fields := _match(pattern, one)) is not None}
-                if len(found) == len(files):
-                    return text, found
+                fitting = [(one, fields) for one in files if (fields := _match(pattern, one)) is not None]
+                if len(fitting) == len(files):
+                    return text, dict(fitting)
     raise DumpError(
         f"{folder} holds files such as {files[0]!r:.120}, which are none of RTE's yearly files, and whose "
         "paths do not all name a date in the same way: rename or move "
