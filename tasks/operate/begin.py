@@ -176,7 +176,7 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         *[f"revision = {_text(str(roles.revision))}"] * (roles.revision is not None),
         *['missing_rows = "zero"  # of counts, whose files may leave them out']
         * (roles.counts and not metered),
-        *['decimal = ","'] * (survey.decimal == ","),
+        *['decimal = ","  # as files with semicolons have; else "."'] * (survey.decimal == ","),
         *[
             f"step = {_text(_in_words(survey.step_minutes))}",
             f'combine = "{"mean" if unit in POWERS else "sum"}"',

@@ -60,14 +60,19 @@ TIME = re.compile(
     r"(_(local|utc|start|end|from|to|at))*|day|(\w+_)?(start|end|from|at)"
 )
 ROLES = ("timestamp", "value", "region", "customer")
+KEYS = r"s?(_?(id|uid|uuid|code|key|name|label|no|nr|num|number|hash|ref))*"
+"""What may follow a noun in the name of a column that names things: no unit, no measure."""
 NUMBERED = re.compile(r"(settlement_?)?period(_?(no|nr|num|number|id))?|sp")
 CUSTOMER = re.compile(
-    r"(customer|meter|household|client|user|device|account|person|mpan|pdl|prm|medallion)\w*|(trip|ride)_id"
+    rf"(\w+_)?(customer|meter|household|client|user|device|account|person|mpan|pdl|prm|medallion){KEYS}|"
+    r"(trip|ride)_id"
 )
 REGION = re.compile(
     r"((pu|pickup|grid|load|bidding|price)_?)?(region|zone|area|node|district|state|county|borough|location|site|"
-    r"feeder|substation|commune|departement|country|city|province|perimetre|leaf)\w*"
+    rf"feeder|substation|commune|departement|country|city|province|perimetre|leaf){KEYS}"
 )
+NO_NAME = re.compile(r"[-+\d][-+\d.,:TZ /]*")
+"""A number or a time: a file's first line has it where the names of columns were left out."""
 REVISION = re.compile(r"(revision|version|vintage)(_?(no|nr|num|number))?")
 ABOUT = re.compile(
     r"(revision|version|vintage|quality|flag|status|row|id|lat|lon|nature|unit|source|type|dst|run)\w*|"
@@ -197,7 +202,8 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> S
         last=spans[-1][1],
         regions=tuple(sorted(regions)),
         roles=roles,
-        decimal="," if file.has_commas(roles.value) else ".",
+        # of a text whose columns are apart by semicolons: a reading does not decide it
+        decimal="," if file.form is not None and file.form.separator == ";" else ".",
         zoned=zoned,
         stamps=stamps,
         day=begins,
@@ -386,6 +392,8 @@ class _File:
         with _readable(path):
             if not path.name.lower().endswith(".parquet"):
                 form = header_of(path)
+                if any(map(NO_NAME.fullmatch, form.names)):
+                    raise DumpError(f"{path} begins with a row and not with names of columns: add them")
                 return cls(path, dict.fromkeys(form.names), form)
             claims = claims_of(path)
             if claims is None or not claims.within(LIMITS):
@@ -400,12 +408,6 @@ class _File:
     def names(self, column: str) -> list[str]:
         """Return the names in a column of regions."""
         return self._unique([column], pl.col(column).cast(pl.String)).to_list()
-
-    def has_commas(self, value: str) -> bool:
-        """Whether a text's decimals have commas, a fact of its format."""
-        if self.form is None or self.form.separator == ",":
-            return False
-        return bool(self._unique([value], pl.col(value).str.contains(",", literal=True)).any())
 
     def stamps(self, timestamp: Sequence[str]) -> tuple[pl.Series, bool]:
         """Return the unique stamps in microseconds, rising, and whether they are instants."""

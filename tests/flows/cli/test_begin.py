@@ -1,5 +1,6 @@
 """`optstream init FOLDER`: what the files say in public, six questions, and a configuration that releases."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -280,3 +281,40 @@ def test_a_delta_table_without_dates_in_its_names(empty):
         assert invoke("run", "--date", "2024-01-16").exit_code == 0
     day = date(2024, 1, 16)
     assert [one.name for own in discover(settings, [day])[day].files for one in own] == [commits[1][0]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            ["timestamp,site_load_kw,temp", "{at},31337.625,7"],
+            "neither its path nor a column, of 'timestamp'",
+        ),
+        (["{at};A;31337,625"], "begins with a row and not with names of columns"),
+        (
+            ["timestamp,meter_reading_kwh,meter_kwh,zone", "{at},31337.625,1,A"],
+            "say by --column value=COLUMN",
+        ),
+    ],
+)
+def test_a_reading_is_taken_for_no_name(empty, lines, message):
+    (empty / "files").mkdir()
+    rows = [line.format(at=f"2024-03-30T{hour:02}:00") for hour in range(24) for line in lines[-1:]]
+    (empty / "files/2024-03-30.csv").write_text("\n".join([*lines[:-1], *rows]))
+    with pytest.raises(OptStreamError) as refused:
+        invoke("init", "files", "--yes")
+    assert message in str(refused.value)
+    assert "31337" not in str(refused.value)
+    assert [one.name for one in empty.iterdir()] == ["files"]
+
+
+def test_one_reading_does_not_decide_the_decimal_sign(empty):
+    texts = set()
+    for folder, odd in (("a", "31337"), ("b", "31337,5")):
+        (empty / folder / "files").mkdir(parents=True)
+        rows = [f"2024-03-30T{hour:02}:00;A;{odd if hour == 5 else 7}" for hour in range(24)]
+        (empty / folder / "files/2024-03-30.csv").write_text("\n".join(["timestamp;region;load_mw", *rows]))
+        with contextlib.chdir(empty / folder):
+            assert invoke("init", "files", "--yes").exit_code == 0
+            texts.add(Path("optstream.toml").read_text())
+    assert len(texts) == 1
