@@ -14,6 +14,7 @@ from optstream.errors import ConfigurationError, ParameterError
 from optstream.stream import Calendar
 from tasks.config import Settings, load_settings
 from tasks.config.fields import is_node_name, step_minutes
+from tasks.config.pattern import path_pattern
 from tasks.config.schema import RESERVED
 from tasks.ingest.clock import foresee
 from tasks.operate.survey import COMMON_ZONES, Survey, plain
@@ -175,7 +176,7 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         *[f"revision = {_text(str(roles.revision))}"] * (roles.revision is not None),
         *['missing_rows = "zero"  # of counts, whose files may leave them out']
         * (roles.counts and not metered),
-        *['decimal = ","'] * (survey.decimal == ","),
+        *['decimal = ","  # as files with semicolons have; else "."'] * (survey.decimal == ","),
         *[
             f"step = {_text(_in_words(survey.step_minutes))}",
             f'combine = "{"mean" if unit in POWERS else "sum"}"',
@@ -184,6 +185,8 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
     ]
     if roles.value in RESERVED:
         lines += ["[published]", f"value = {_text(f'{roles.value}_released')}"]
+    if path is not None and not path_pattern(path).directives:
+        lines += ["[watch]", f"first_day = {survey.first}"]
     if clock != USUAL_CLOCK:
         lines += ["[schedule]", f"cron = {_text(f'{int(clock[3:])} {int(clock[:2])} * * *')}"]
     return "\n".join(lines) + "\n", in_utc != is_wall

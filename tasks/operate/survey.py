@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import product, takewhile
@@ -23,6 +23,7 @@ from tasks.config.schema import DEFAULT_MARKER
 from tasks.config.settings import UNITS
 from tasks.ingest.arrivals import ENDINGS, TABLE_LOG
 from tasks.ingest.clock import EPOCH, shifted_slots
+from tasks.ingest.delta import LOG, present_files
 from tasks.ingest.formats import UNREADABLE, scan_file
 from tasks.ingest.text import TextForm, header_of, microseconds_of, scan_text
 
@@ -59,14 +60,19 @@ TIME = re.compile(
     r"(_(local|utc|start|end|from|to|at))*|day|(\w+_)?(start|end|from|at)"
 )
 ROLES = ("timestamp", "value", "region", "customer")
+KEYS = r"s?(_?(id|uid|uuid|code|key|name|label|no|nr|num|number|hash|ref))*"
+"""What may follow a noun in the name of a column that names things: no unit, no measure."""
 NUMBERED = re.compile(r"(settlement_?)?period(_?(no|nr|num|number|id))?|sp")
 CUSTOMER = re.compile(
-    r"(customer|meter|household|client|user|device|account|person|mpan|pdl|prm|medallion)\w*|(trip|ride)_id"
+    rf"(\w+_)?(customer|meter|household|client|user|device|account|person|mpan|pdl|prm|medallion){KEYS}|"
+    r"(trip|ride)_id"
 )
 REGION = re.compile(
     r"((pu|pickup|grid|load|bidding|price)_?)?(region|zone|area|node|district|state|county|borough|location|site|"
-    r"feeder|substation|commune|departement|country|city|province|perimetre|leaf)\w*"
+    rf"feeder|substation|commune|departement|country|city|province|perimetre|leaf){KEYS}"
 )
+NO_NAME = re.compile(r"[-+\d][-+\d.,:TZ /]*")
+"""A number or a time: a file's first line has it where the names of columns were left out."""
 REVISION = re.compile(r"(revision|version|vintage)(_?(no|nr|num|number))?")
 ABOUT = re.compile(
     r"(revision|version|vintage|quality|flag|status|row|id|lat|lon|nature|unit|source|type|dst|run)\w*|"
@@ -171,6 +177,10 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> S
     path, found = _pattern(folder, files)
     pattern = path_pattern(path)
     days = {name: pattern.days(fields) for name, fields in found.items()}
+    if not pattern.directives:
+        days = dict.fromkeys(
+            days, _days_in([_File.opened(folder / name) for name in days], named or {}, pattern)
+        )
     spans = sorted({span for span in days.values() if span is not None})
     # a day that no UTC clock shares tells more
     moved = [span for span in spans if datetime(*span[0].timetuple()[:3], tzinfo=ZoneInfo(zone)).utcoffset()]
@@ -192,7 +202,8 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> S
         last=spans[-1][1],
         regions=tuple(sorted(regions)),
         roles=roles,
-        decimal="," if file.has_commas(roles.value) else ".",
+        # of a text whose columns are apart by semicolons: a reading does not decide it
+        decimal="," if file.form is not None and file.form.separator == ";" else ".",
         zoned=zoned,
         stamps=stamps,
         day=begins,
@@ -202,12 +213,26 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> S
     )
 
 
+def _days_in(files: Sequence["_File"], named: Mapping[str, str], pattern: PathPattern) -> tuple[date, date]:
+    """Return the first and the last day of files whose names have no date."""
+    ends = list[datetime]()
+    for file in files:
+        times = _roles(file.path.name, file.types, named, pattern.has_region).timestamp
+        stamps, _ = file.stamps(times)
+        ends += [datetime(1970, 1, 1) + timedelta(microseconds=int(stamps[place])) for place in (0, -1)]
+    return min(ends).date(), max(ends).date()
+
+
 # Names: which files there are, where they write the date, and where the region.
 
 
 def _files_in(folder: Path) -> tuple[list[str], set[str]]:
     """Return the files below a folder that are not hidden, rising, and the folders with a marker."""
     files, marked = list[str](), set[str]()
+    if (commits := folder / LOG).is_dir():
+        with _readable(commits):
+            present = present_files({one.name: one.read_bytes for one in commits.iterdir()})
+        return sorted(present), {"."}
     for parent, inner, names in os.walk(folder):
         if log := next(filter(TABLE_LOG.fullmatch, (*inner, *names)), None):
             raise DumpError(
@@ -247,6 +272,14 @@ def _pattern(folder: Path, files: Sequence[str]) -> tuple[str, dict[str, Mapping
             known = {one: fields for one, fields in found.items() if fields is not None}
             if len(known) == len(files) and all(map(pattern.days, known.values())):
                 return path, known
+    is_table = (folder / LOG).is_dir()
+    if is_table or not any(re.search(written, one) for written, _ in DATES for one in files):
+        for text in _patterns(folder, files, [""] * len(files), numbered=is_table):
+            with suppress(ValueError):
+                pattern = path_pattern(text)
+                fitting = [(one, fields) for one in files if (fields := _match(pattern, one)) is not None]
+                if len(fitting) == len(files):
+                    return text, dict(fitting)
     raise DumpError(
         f"{folder} holds files such as {files[0]!r:.120}, which are none of RTE's yearly files, and whose "
         "paths do not all name a date in the same way: rename or move "
@@ -266,8 +299,13 @@ def _match(pattern: PathPattern, path: str) -> Mapping[str, str] | None:
     return fields
 
 
-def _patterns(folder: Path, marked: Sequence[str], dates: Sequence[str]) -> Iterator[str]:
-    """Yield patterns with a mark for the date: with the region in a folder, in the file's name, nowhere."""
+def _patterns(
+    folder: Path, marked: Sequence[str], dates: Sequence[str], *, numbered: bool = False
+) -> Iterator[str]:
+    """Yield patterns with a mark for the date: with the region in a folder, in the file's name, nowhere.
+
+    numbered: names of files mean nothing, as a table's.
+    """
     rows = [one.split("/") for one in marked]
     if len({len(one) for one in rows}) > 1:
         return
@@ -285,7 +323,11 @@ def _patterns(folder: Path, marked: Sequence[str], dates: Sequence[str]) -> Iter
             folder_name = _between(own, folder_name)
         yield "/".join([*top[:depth], folder_name, *top[depth + 1 :], last])
     if not varying and not keyed:
-        if (named := _named_region(names, [*zip((row[-1] for row in rows), dates, strict=True)])) is not None:
+        if (
+            not numbered
+            and (named := _named_region(names, [*zip((row[-1] for row in rows), dates, strict=True)]))
+            is not None
+        ):
             yield "/".join([*top, named])
         yield "/".join([*top, last])
 
@@ -350,6 +392,8 @@ class _File:
         with _readable(path):
             if not path.name.lower().endswith(".parquet"):
                 form = header_of(path)
+                if any(map(NO_NAME.fullmatch, form.names)):
+                    raise DumpError(f"{path} begins with a row and not with names of columns: add them")
                 return cls(path, dict.fromkeys(form.names), form)
             claims = claims_of(path)
             if claims is None or not claims.within(LIMITS):
@@ -364,12 +408,6 @@ class _File:
     def names(self, column: str) -> list[str]:
         """Return the names in a column of regions."""
         return self._unique([column], pl.col(column).cast(pl.String)).to_list()
-
-    def has_commas(self, value: str) -> bool:
-        """Whether a text's decimals have commas, a fact of its format."""
-        if self.form is None or self.form.separator == ",":
-            return False
-        return bool(self._unique([value], pl.col(value).str.contains(",", literal=True)).any())
 
     def stamps(self, timestamp: Sequence[str]) -> tuple[pl.Series, bool]:
         """Return the unique stamps in microseconds, rising, and whether they are instants."""

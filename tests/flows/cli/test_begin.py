@@ -1,11 +1,13 @@
 """`optstream init FOLDER`: what the files say in public, six questions, and a configuration that releases."""
 
+import contextlib
 import gzip
+import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -15,6 +17,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream.errors import OptStreamError
 from tasks.config import load_settings
+from tasks.ingest import discover
 from tests.flows.command import invoke
 
 pytestmark = pytest.mark.slow
@@ -197,7 +200,8 @@ def test_an_answer_that_is_none_is_refused_with_what_would_be_one(empty, words, 
     [
         ([], "holds no file that is not hidden"),
         (["a.csv", "2024-01-01.csv"], "whose paths do not all name a date in the same way"),
-        (["2024-01-01.csv", "_delta_log/0.json"], "is the log of a table"),
+        (["2024-01-01.csv", "_delta_log/0.json"], "has not every commit from the first on"),
+        (["2024-01-01.csv", "metadata/v1.json"], "is the log of a table"),
         (["2024-01-01.pdf"], "ends in none of .parquet, .csv"),
         (["2024-01-01.csv"], "neither its path nor a column, of 'timestamp', 'kw', 'kwh', says which region"),
         (
@@ -254,3 +258,63 @@ def test_columns_of_any_names_are_those_that_a_person_says(empty):
     assert invoke("init", "files", "--yes", *said).exit_code == 0
     source = load_settings(empty / "optstream.toml").input
     assert (source.timestamp, source.region, source.value) == ("Horodatage", "Lieu", "Poids")
+
+
+def test_a_delta_table_without_dates_in_its_names(empty):
+    """Its log says which files it has; all days lie in each."""
+    table, commits = empty / "table", []
+    (table / "_delta_log").mkdir(parents=True)
+    for number, value in enumerate((7.0, 3.0)):
+        name = f"part-0000{number}-5f3a.snappy.parquet"
+        at = [datetime(2024, 1, 15, tzinfo=UTC) + timedelta(hours=hour) for hour in range(72)]
+        rows = pl.DataFrame({"timestamp": at * 2, "region": ["n"] * 72 + ["s"] * 72, "load_mw": value})
+        rows.write_parquet(table / name)
+        removed = [{"remove": {"path": commits[-1][0]}}] if commits else []
+        commits.append((name, [*removed, {"add": {"path": name}}]))
+    for number, (_, actions) in enumerate(commits):
+        text = "\n".join(map(json.dumps, actions))
+        (table / f"_delta_log/{number:020}.json").write_text(text)
+    assert invoke("init", "table", "--yes", "--answer", "zone=UTC").exit_code == 0
+    settings = load_settings(empty / "optstream.toml")
+    assert settings.input.path == "*.snappy.parquet"
+    with temporary_settings({PREFECT_API_URL: None}):
+        assert invoke("run", "--date", "2024-01-16").exit_code == 0
+    day = date(2024, 1, 16)
+    assert [one.name for own in discover(settings, [day])[day].files for one in own] == [commits[1][0]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            ["timestamp,site_load_kw,temp", "{at},31337.625,7"],
+            "neither its path nor a column, of 'timestamp'",
+        ),
+        (["{at};A;31337,625"], "begins with a row and not with names of columns"),
+        (
+            ["timestamp,meter_reading_kwh,meter_kwh,zone", "{at},31337.625,1,A"],
+            "say by --column value=COLUMN",
+        ),
+    ],
+)
+def test_a_reading_is_taken_for_no_name(empty, lines, message):
+    (empty / "files").mkdir()
+    rows = [line.format(at=f"2024-03-30T{hour:02}:00") for hour in range(24) for line in lines[-1:]]
+    (empty / "files/2024-03-30.csv").write_text("\n".join([*lines[:-1], *rows]))
+    with pytest.raises(OptStreamError) as refused:
+        invoke("init", "files", "--yes")
+    assert message in str(refused.value)
+    assert "31337" not in str(refused.value)
+    assert [one.name for one in empty.iterdir()] == ["files"]
+
+
+def test_one_reading_does_not_decide_the_decimal_sign(empty):
+    texts = set()
+    for folder, odd in (("a", "31337"), ("b", "31337,5")):
+        (empty / folder / "files").mkdir(parents=True)
+        rows = [f"2024-03-30T{hour:02}:00;A;{odd if hour == 5 else 7}" for hour in range(24)]
+        (empty / folder / "files/2024-03-30.csv").write_text("\n".join(["timestamp;region;load_mw", *rows]))
+        with contextlib.chdir(empty / folder):
+            assert invoke("init", "files", "--yes").exit_code == 0
+            texts.add(Path("optstream.toml").read_text())
+    assert len(texts) == 1
