@@ -219,7 +219,7 @@ def test_no_number_decides_whether_there_is_a_release(make):
 
 def test_noise_is_a_required_argument_and_secure_noise_is_not_simulated(make, wavy):
     mechanism = make(MODEL, 6)
-    with pytest.raises(TypeError, match="noise"):
+    with pytest.raises(ParameterError, match="noise must be secure_noise"):
         mechanism.release(wavy(6))
     assert not mechanism.release(wavy(6), noise=secure_noise()).simulated
     assert mechanism.release(wavy(6), noise=simulated_noise(1)).simulated
