@@ -111,7 +111,7 @@ def _stamp(file: SourceFile) -> pl.Expr:
         date = texts[0].str.replace_all("-", "", literal=True)
         return pl.when(date == file.date).then(stamp).when(date.is_not_null() & number.is_not_null()).then(-1)
     stamps = pl.concat_str(*texts, *(pl.col(one).cast(pl.String) for one in columns[1:]), separator=" ")
-    return pl.coalesce(microseconds_of(stamps, zoned=one) + shift for one, shift in file.shifts)
+    return microseconds_of(stamps, dict(file.shifts))
 
 
 def leaf_of(file: SourceFile) -> pl.Expr:

@@ -11,7 +11,7 @@ import io
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -209,10 +209,10 @@ def is_zoned(file: Location, form: TextForm, stamp_columns: tuple[str, ...]) -> 
     return first["offset"].null_count() < first.height
 
 
-def microseconds_of(stamps: pl.Expr, *, zoned: bool) -> pl.Expr:
-    """Return the microseconds from the epoch to stamps, which have an offset or, if not zoned, none.
+def microseconds_of(stamps: pl.Expr, shifts: Mapping[bool, int]) -> pl.Expr:
+    """Return the microseconds from the epoch to stamps, shifted by whether they have an offset.
 
-    Null for others, and for times that no clock shows; "24:00" is the next day's start.
+    Null for those without a shift, and for times that no clock shows; "24:00" is the next day's start.
     """
     parts = stamps.str.extract_groups(STAMP)
 
@@ -230,4 +230,5 @@ def microseconds_of(stamps: pl.Expr, *, zoned: bool) -> pl.Expr:
     last = (hours == 24) & (minutes == 0) & (seconds == 0) & (part == 0)
     is_time = ((hours < 24) | last) & (minutes < 60) & (seconds < 60)
     whole = (days * DAY + since) * MICROSECOND + part
-    return pl.when(is_time & (offset.is_not_null() == zoned)).then(whole)
+    own = (pl.lit(shifts.get(zoned), pl.Int64) for zoned in (False, True))
+    return pl.when(is_time).then(whole + pl.when(offset.is_null()).then(next(own)).otherwise(next(own)))

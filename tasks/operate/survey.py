@@ -417,7 +417,7 @@ class _File:
         else:
             texts = self._unique(timestamp, pl.concat_str(timestamp, separator=" ").cast(pl.String))
             plain, found = (
-                pl.select(microseconds_of(pl.lit(texts), zoned=one)).to_series() for one in (False, True)
+                pl.select(microseconds_of(pl.lit(texts), {one: 0})).to_series() for one in (False, True)
             )
             zoned = found.count() > plain.count()
             found = found if zoned else plain
