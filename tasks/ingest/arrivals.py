@@ -267,7 +267,7 @@ def _strays(
 ) -> Iterator[str]:
     """Yield names above the folders of these days that are neither hidden nor a folder of the layout."""
     top = settings.input_folder
-    yield from map(_table, _tables_around(top))
+    yield from map(_table, _tables_around(settings))
     yield from _odd_names("", names, "region" if settings.input.region is None else "date")
     folders = [(place, "date") for place in regions]
     if settings.stream.period == "hour":
@@ -316,8 +316,11 @@ def _is_hidden(name: str) -> bool:
     return name[0] in "._"
 
 
-def _tables_around(folder: Location) -> Iterator[str]:
+def _tables_around(settings: Settings) -> Iterator[str]:
     """Yield the log of a table that the input folder is a partition of, or the data of."""
+    folder = settings.input_folder
+    if folder.name in _later(settings):  # which is below the first delivery's folder, and no part of it
+        folder = folder.parent
     if isinstance(folder, Path):
         folder = Path(os.path.realpath(folder))
     while "=" in folder.name or folder.name == "data":
@@ -590,7 +593,7 @@ def _walk(
     def in_table(log: Found) -> Iterator[_Match]:
         """The files of a Delta table, whose log is the marker of all."""
         commits = entries_of(log.location, LARGEST_FOLDER).items()
-        names = present_files({name: partial(found.read, LARGEST_LIST) for name, found in commits})
+        names = present_files({name: found.read for name, found in commits})
         for place in sorted(names):
             fields: Fields | None = {} if place.count("/") == last else None
             location = settings.input_folder
@@ -621,7 +624,7 @@ def _patterned(
     wanted = {
         day: pattern.wanted(day, settings.calendar, settings.input_of(day).stamps == "end") for day in days
     }
-    odd: list[tuple[str, Fields]] = [(_table(log), {}) for log in _tables_around(settings.input_folder)]
+    odd: list[tuple[str, Fields]] = [(_table(log), {}) for log in _tables_around(settings)]
     matches: defaultdict[tuple[tuple[str, str], ...], defaultdict[str, list[_Match]]] = defaultdict(
         lambda: defaultdict(list)
     )

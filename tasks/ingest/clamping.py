@@ -20,8 +20,8 @@ LARGEST_DECIMAL = 10**MOST_DIGITS
 """Above the integer of any decimal, and within 128 bits."""
 KINDS = ("sound", "absent", "infinite", "out_of_bounds")
 """What a reading is found to be."""
-LONGEST_NUMBER, LARGEST_POWER = 1000, 400
-"""Characters of a number in a text, and the power of ten beyond which its size alone counts."""
+LONGEST_NUMBER, LONGEST_SUM, LARGEST_POWER = 1000, 4000, 400
+"""Characters of a number in a text, and of a sum; the power of ten beyond which its size alone counts."""
 _NUMBER = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,9}))?")
 _INFINITE = re.compile(r"([+-]?)inf(inity)?", re.IGNORECASE)
 SOUND, ABSENT, INFINITE, OUT_OF_BOUNDS = range(len(KINDS))
@@ -85,9 +85,11 @@ def reading(
     return Reading(_each(value, count), kind.cast(pl.Int64))
 
 
-def number_of(text: str | None, decimal: str = ".") -> tuple[int, int] | float | None:
+def number_of(
+    text: str | None, decimal: str = ".", longest: int = LONGEST_NUMBER
+) -> tuple[int, int] | float | None:
     """Return the number of a text, an integer and the power of ten that it is times, or infinite, or None."""
-    if text is None or len(text) > LONGEST_NUMBER:
+    if text is None or len(text) > longest:
         return None
     if decimal != ".":
         text = text.replace(".", "_").replace(decimal, ".")
@@ -117,7 +119,7 @@ def _texts(value: pl.Expr, bounds: Bounds, limits: list[int], resolution: Fracti
 
     def count_one(text: str | None) -> int:
         """The units times the number of kinds, plus the kind."""
-        found = number_of(text, decimal)
+        found = number_of(text, decimal, LONGEST_SUM)
         if found is None or isinstance(found, float):
             return ABSENT if found is None else limits[found > 0] * len(KINDS) + INFINITE
         number, exponent = found

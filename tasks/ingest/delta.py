@@ -14,14 +14,15 @@ from urllib.parse import unquote
 from optstream.errors import DumpError
 
 LOG = "_delta_log"
+LARGEST_COMMIT = 2**24
 _COMMIT = re.compile(r"([0-9]{20})\.json")
 HARMLESS = {"timestampNtz", "deletionVectors", "v2Checkpoint", "vacuumProtocolCheck"}
 """Features of tables whose files hold their rows as they are, where no file has a deletion vector."""
 _REMEDY = "deliver its present rows as plain Parquet files in another folder"
 
 
-def present_files(log: Mapping[str, Callable[[], bytes]]) -> frozenset[str]:
-    """Return the paths of the table's files below its folder. log: readers of the log's files, by name."""
+def present_files(log: Mapping[str, Callable[[int], bytes]]) -> frozenset[str]:
+    """Return the paths of the table's files below its folder. log: by name, readers of so many bytes + 1."""
     commits = sorted(name for name in log if _COMMIT.fullmatch(name))
     numbers = [int(name.removesuffix(".json")) for name in commits]
     if not commits or numbers != list(range(len(numbers))):
@@ -29,7 +30,9 @@ def present_files(log: Mapping[str, Callable[[], bytes]]) -> frozenset[str]:
     present = dict[str, None]()
     for name in commits:
         try:
-            actions = [json.loads(line) for line in log[name]().decode().splitlines() if line.strip()]
+            if len(content := log[name](LARGEST_COMMIT)) > LARGEST_COMMIT:
+                raise DumpError(f"{LOG}/{name} must be at most 16 MiB; {_REMEDY}")
+            actions = [json.loads(line) for line in content.decode().splitlines() if line.strip()]
             for action in actions:
                 _replay(action, present)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -32,12 +32,12 @@ class SourceFile:
 
     day, leaf: indices; of a file with the rows of every leaf the first leaf's. is_partial: whether rows of
     other days are usual. text: the form of a text file. stamp: the type of the stamps, text where they are to
-    be parsed; zoned: whether they have an offset. date: of the day, where its steps are numbered. start,
-    length: of the day's steps, in the stamps' own unit; shift is what is added to a stamp. doubled: slots
-    that the wall clock shows twice. value, customer: the columns' types. rows: as the footer claims, or a
-    text's lines. floats, raw: columns that name customers or leaves by floats, or by bytes. found: the
-    columns of a file without the right ones, where they are few: many may be a customer's each, and their
-    names are nobody's to show.
+    be parsed. date: of the day, where its steps are numbered. start, length: of the day's steps, in the
+    stamps' own unit; shift is added to a stamp, of shifts one each to texts with an offset (True) and
+    without. doubled: slots that the wall clock shows twice. value, customer: the columns' types. rows: as
+    the footer claims, or a text's lines. floats, raw: columns that name customers or leaves by floats, or by
+    bytes. found: the columns of a file without the right ones, where they are few: many may be a customer's
+    each, and their names are nobody's to show.
     """
 
     number: int
@@ -52,12 +52,12 @@ class SourceFile:
     broken: str | None = None
     text: TextForm | None = None
     stamp: Any = None
-    zoned: bool = False
     date: str = ""
     rows_a_step: int = 1
     start: int = 0
     length: int = 1
     shift: int = 0
+    shifts: tuple[tuple[bool, int], ...] = ()
     value: Any = None
     customer: Any = None
     rows: int = 0
@@ -93,11 +93,15 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
             return replace(file, broken="columns", found=named)
         if (layout.customer in schema) != metered:
             return replace(file, broken="other_schema", found=named)
+        # where every row lacks a value, a writer gives the column no type: of metered input no row decides
+        if metered or layout.missing_rows == "zero":
+            zone = "UTC" if settings.calendar.day == "elapsed" else None
+            stamp = pl.String() if layout.stamp_columns[1:] else pl.Datetime("us", zone)
+            types: dict[str, Any] = dict.fromkeys(layout.columns, pl.String())
+            types |= {layout.value: pl.Float64(), **dict.fromkeys(layout.stamp_columns, stamp)}
+            schema |= {name: kind for name, kind in types.items() if schema[name] == pl.Null}
         value = schema[layout.value]
         customer = schema[layout.customer] if metered else None
-        # where every row lacks a value, a writer gives the column no type: of metered input no row decides
-        if value == pl.Null and metered:
-            value = pl.Float64()
         if not (countable(value) or file.text):
             return replace(file, broken="value_type")
         if customer is not None and not _names(customer, metered):
@@ -142,7 +146,7 @@ def _text_schema(file: SourceFile) -> tuple[SourceFile, dict[str, Any]]:
 def _names(dtype: pl.DataType, metered: bool) -> bool:
     """Whether a column of this type can name somebody or something."""
     known = dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum, pl.Binary)
-    return known or (metered and (dtype.is_float() or dtype == pl.Null))
+    return known or (metered and dtype.is_float())
 
 
 def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings: Settings) -> SourceFile:
@@ -150,8 +154,6 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
     calendar, layout = settings.calendar, file.layout
     by_zone, (first, *rest) = calendar.day == "elapsed", layout.stamp_columns
     stamp, unit = schema[first], PER_SECOND["us"]
-    if stamp == pl.Null and settings.metered:
-        stamp = pl.Datetime("us", "UTC" if by_zone else None)
     if file.text or rest:
         if not all(
             schema[one] in TEXTS_OF_TIME for one in layout.stamp_columns if one != layout.period_number
@@ -169,18 +171,29 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
         before = calendar.step_of_day(day) * length
         counted = replace(file, stamp=pl.String(), length=length, shift=-before, rows_a_step=rows)
         return replace(counted, date=f"{day_of(day):%Y%m%d}")
-    shift, has_offset = -(length // rows) if layout.stamps == "end" else 0, zoned
-    if layout.stamps_zone is not None and not zoned:
-        shift, zoned = shift - offset_minutes(layout.stamps_zone) * 60 * unit, True
-    start = start_of(calendar, day, zoned=zoned)
+
+    def clock(zoned: bool) -> tuple[bool, int, int | None]:
+        shift, fixed = -(length // rows) if layout.stamps == "end" else 0, layout.stamps_zone
+        if fixed is not None and not zoned:
+            shift, zoned = shift - offset_minutes(fixed) * 60 * unit, True
+        return zoned, shift, start_of(calendar, day, zoned=zoned)
+
+    fits_clock = clock(zoned)[0] == by_zone
+    each = bool(file.text and settings.metered)  # each stamp by itself: no row decides what another's is
+    zoned = by_zone if each else zoned
+    _, shift, start = clock(zoned)
+    _, other, since = clock(not zoned)
+    shifts = [(zoned, shift)]
+    if each and start is not None and since is not None:
+        shifts.append((not zoned, other + (start - since) * unit))
     return replace(
         file,
         stamp=stamp,
-        zoned=has_offset,
         shift=shift,
+        shifts=tuple(shifts),
         rows_a_step=rows,
         # do they name each step once where the clock changes?
-        fits_clock=zoned == by_zone,
+        fits_clock=fits_clock,
         doubled=() if by_zone else shifted_slots(calendar, day)[1],
         broken="clock" if start is None else None,
         start=(start or 0) * unit,

@@ -75,6 +75,7 @@ def _combined(file: SourceFile, source: pl.LazyFrame) -> pl.DataFrame:
     that the sum is clamped and rounded, and no row (Lemma 2d, docs/privacy.md). A row that comes again stays
     one too many, and one off the grid stays off it.
     """
+    decimal = file.layout.decimal if file.text else "."
     own, may_lack = _of_leaf(file), file.layout.missing_rows == "zero"
     fine = file.length // file.rows_a_step
     since = pl.col(STAMP) - file.start
@@ -89,7 +90,7 @@ def _combined(file: SourceFile, source: pl.LazyFrame) -> pl.DataFrame:
     )
     found = []
     for *names, coarse, values, distinct in steps.iter_rows():
-        row = (*names, sum_of(values, file.layout.decimal), coarse * file.length + file.start)
+        row = (*names, sum_of(values, decimal), coarse * file.length + file.start)
         is_whole = len(values) == distinct and (distinct == file.rows_a_step or may_lack)
         found += [row] if is_whole else [row, row] if len(values) > distinct else []
     schema = {**{one: frame.schema[one] for one in own}, file.layout.value: pl.String(), STAMP: pl.Int64()}
@@ -104,12 +105,13 @@ def _stamp(file: SourceFile) -> pl.Expr:
         return pl.col(columns[0]).to_physical().cast(pl.Int64) + file.shift
     texts = [pl.col(columns[0]).cast(pl.String).str.slice(0, None if len(columns) == 1 else 10)]
     if file.layout.period_number is not None:
-        number = pl.col(file.layout.period_number).cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
+        exact = pl.col(file.layout.period_number).cast(pl.Float64, strict=False)
+        number = pl.when(exact == exact.floor()).then(exact).cast(pl.Int64, strict=False)
         stamp = (number - 1) * (file.length // file.rows_a_step) + file.shift
         date = texts[0].str.replace_all("-", "", literal=True)
         return pl.when(date == file.date).then(stamp).when(date.is_not_null() & number.is_not_null()).then(-1)
     stamps = pl.concat_str(*texts, *(pl.col(one).cast(pl.String) for one in columns[1:]), separator=" ")
-    return microseconds_of(stamps, zoned=file.zoned) + file.shift
+    return pl.coalesce(microseconds_of(stamps, zoned=one) + shift for one, shift in file.shifts)
 
 
 def leaf_of(file: SourceFile) -> pl.Expr:

@@ -201,7 +201,7 @@ def lines_of(file: Location, form: TextForm) -> int:
 
 @once_a_request
 def is_zoned(file: Location, form: TextForm, stamp_columns: tuple[str, ...]) -> bool:
-    """Whether the first stamp of a text has an offset: then the others need one too."""
+    """Whether the first stamp of a text has an offset: then those of sums all need one."""
     texts = pl.concat_str(stamp_columns, separator=" ")
     parts = texts.str.extract_groups(STAMP).struct.field("date", "offset")
     known = scan_text(file, form).select(parts).filter(pl.col("date").is_not_null())

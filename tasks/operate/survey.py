@@ -21,7 +21,7 @@ from optstream.stream import Calendar
 from tasks.config.pattern import PathPattern, path_pattern
 from tasks.config.schema import DEFAULT_MARKER
 from tasks.config.settings import UNITS
-from tasks.ingest.arrivals import ENDINGS, TABLE_LOG
+from tasks.ingest.arrivals import ENDINGS, TABLE_LOG, Found
 from tasks.ingest.clock import EPOCH, shifted_slots
 from tasks.ingest.delta import LOG, present_files
 from tasks.ingest.formats import UNREADABLE, scan_file
@@ -233,7 +233,7 @@ def _files_in(folder: Path) -> tuple[list[str], set[str]]:
     files, marked = list[str](), set[str]()
     if (commits := folder / LOG).is_dir():
         with _readable(commits):
-            present = present_files({one.name: one.read_bytes for one in commits.iterdir()})
+            present = present_files({one.name: Found(one).read for one in commits.iterdir()})
         return sorted(present), {"."}
     for parent, inner, names in os.walk(folder):
         if log := next(filter(TABLE_LOG.fullmatch, (*inner, *names)), None):

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow
 VALUES = [str(Decimal(number) / 8) for number in range(48)]
 UNITS = np.arange(48) * 125
 ISO = "%Y-%m-%dT%H:%M:%SZ"
+SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
 
 
 def lines_of(stream, values=VALUES, stamp=ISO, day=DAY, sign=","):
@@ -210,6 +211,68 @@ def test_no_line_of_metered_text_stops_a_day_or_changes_another(small, line, pla
     assert np.array_equal(stream.units()[0], UNITS)
 
 
+@pytest.mark.parametrize("place", [1, 20])
+@pytest.mark.parametrize(("day", "moved"), [(DAY, 1000), (SPRING, 0)])
+def test_a_metered_stamp_without_an_offset_counts_by_itself(small, day, moved, place):
+    """The first one decided for all: a customer's row could zero a leaf, or refuse the day."""
+    stream = small(schema="metered")
+    n_steps = stream.settings.calendar.n_steps(day)
+    for region, own in (("84", f"another,{day}T00:00,1"), ("11", "")):
+        lines = [f"of {region},{one}" for one in lines_of(stream, VALUES[:n_steps], day=day)]
+        rows = [*lines[: place - 1], own, *lines[place - 1 :]]
+        write(stream, "\n".join(["customer_id,timestamp,load", *rows]), region, day)
+    (judged,) = stream.judge(day)
+    assert judged.error is None
+    assert np.array_equal(stream.units(day)[0], UNITS[:n_steps] + moved * (np.arange(n_steps) == 0))
+
+
+@pytest.mark.parametrize("lost", ["d", "t", "load", "customer_id", "number"])
+def test_a_column_in_which_every_metered_row_lacks_a_value_may_have_no_type(small, load_text, lost):
+    keys = "['d', 't']" if lost != "number" else "'d'\nperiod_number = 'number'"
+    stream = small(schema="metered")
+    stream.settings = load_text(
+        stream.settings.file.read_text(), ('timestamp = "timestamp"', f"timestamp = {keys}")
+    )
+    row = pl.DataFrame({"d": [f"{DAY}"], "t": "00:00", "number": 1, "customer_id": "x", "load": 5.0})
+    stream.write("11", row)
+    stream.write("84", row.with_columns(customer_id=pl.lit("y")).with_columns(pl.lit(None).alias(lost)))
+    (judged,) = stream.judge()
+    assert judged.error is None
+    assert np.array_equal(stream.units().sum(axis=1), [0, 5000])
+
+
+def test_an_empty_file_of_sums_without_types_has_zeros_where_rows_may_lack(small):
+    stream = small(marker="missing_rows = 'zero'\nregion = 'zone'")
+    stream.write(EVERY, pl.DataFrame({"timestamp": [], "load": [], "zone": []}))
+    (judged,) = stream.judge()
+    assert judged.error is None
+    assert not stream.units().any()
+
+
+def test_a_file_without_the_column_of_revisions_is_named(small):
+    stream = small(marker="revision = 'run'")
+    stream.fill(1.0)
+    assert "it lacks 'run', has 'timestamp', 'load'" in str(stream.judge()[0].error)
+
+
+@pytest.mark.parametrize(("number", "counted"), [(1.0, 5000), (1.9, 0)])
+def test_a_step_number_that_is_none_is_no_step(small, number, counted):
+    stream = small(schema="metered", marker="period_number = 'number'")
+    row = pl.DataFrame({"timestamp": [f"{DAY}"], "number": number, "customer_id": "x", "load": 5.0})
+    for region in ("84", "11"):
+        stream.write(region, row.with_columns(customer_id=pl.lit(region)))
+    assert np.array_equal(stream.units().sum(axis=1), [counted, counted])
+
+
+@pytest.mark.parametrize(("tiny", "large", "units"), [("1e-900", "1e300", 100_000), ("1e-1100", "5", 5000)])
+def test_a_sum_of_a_tiny_and_a_large_number_is_there(small, tiny, large, units):
+    stream = small(marker="step = '10min'\ncombine = 'sum'")
+    ten, starts = timedelta(minutes=10), stream.settings.calendar.utc_times(DAY)
+    rows = [(at + part * ten, one) for at in starts for part, one in enumerate((tiny, large, "0"))]
+    write(stream, HEAD + "\n".join(f"{at:%Y-%m-%dT%H:%MZ},{value}" for at, value in rows), "11")
+    assert (stream_units(stream, "84", rows) == units).all()
+
+
 BOUNDS = Fraction(-20), Fraction("1234.5")
 
 
@@ -259,7 +322,6 @@ KEYS = {
     "date and time": "",
     "numbers": "period_number = 'number'",
 }
-SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
 
 
 @pytest.mark.parametrize("day", [DAY, SPRING, AUTUMN])
@@ -288,10 +350,11 @@ def test_stamps_as_the_field_writes_them(small, load_text, form, day):
 @pytest.mark.parametrize(
     ("combine", "parts"), [("sum", ("0.1", "0.2", "0.30")), ("mean", ("0.6", "1", "0.2"))]
 )
-@pytest.mark.parametrize("kind", ["text", "float", "decimal"])
+@pytest.mark.parametrize("kind", ["text", "float", "decimal", "float where texts have commas"])
 def test_finer_rows_make_a_step_exactly(small, combine, parts, kind):
     """Rounded by themselves, three thirds of 0.0005 would each count as 0.001."""
-    stream = small(marker=f"step = '10min'\ncombine = '{combine}'", resolution="0.001")
+    comma = "decimal = ','" if "commas" in kind else ""
+    stream = small(marker=f"step = '10min'\ncombine = '{combine}'\n{comma}", resolution="0.001")
     ten, starts = timedelta(minutes=10), stream.settings.calendar.utc_times(DAY)
     rows = [(at + part * ten, parts[part]) for at in starts for part in range(3)]
     for region in ("84", "11"):

@@ -9,7 +9,7 @@ import pytest
 
 from optstream.errors import ConfigurationError, DumpError
 from tasks.ingest import LateDumpError, days_with_dumps, discover
-from tests.tasks.conftest import DAY
+from tests.tasks.conftest import DAY, SmallStream
 
 pytestmark = pytest.mark.slow
 NEXT = DAY + timedelta(days=1)
@@ -224,6 +224,20 @@ def test_a_delta_table_has_the_files_that_its_log_says(small):
     assert isinstance(discover(stream.settings, [NEXT])[NEXT], LateDumpError)
 
 
+def test_a_planned_revision_of_a_delta_table_is_plain_files(small, load_text):
+    text = small(marker=f"path = '{PARTITIONED}'").settings.file.read_text()
+    stream = SmallStream(load_text(text, ('restatement_share = "0"', "revisions = 1")))
+    table(stream)
+    stream.settings = stream.settings.delivered(1)
+    for region in ("84", "11"):
+        folder = stream.settings.input_folder / f"date=2025-01-15/region={region}"
+        folder.mkdir(parents=True)
+        stream.rows(2.5).write_parquet(folder / "a.parquet")
+        (folder / "_SUCCESS").touch()
+    assert stream.judge()[0].error is None
+    assert (stream.units() == 2500).all()
+
+
 def away(folder):
     (folder / "_delta_log" / f"{0:020}.json").unlink()
 
@@ -235,6 +249,10 @@ def away(folder):
         (
             lambda folder: (folder / "_delta_log" / f"{1:020}.json").write_text("{"),
             "cannot be read as a commit",
+        ),
+        (
+            lambda folder: commit(folder, 2, {"commitInfo": "x" * 2**24}, {"remove": {"path": "x"}}),
+            "must be at most 16 MiB; deliver its present rows",
         ),
         (
             lambda folder: commit(folder, 2, {"add": {"path": "../x.parquet"}}),
