@@ -1,5 +1,6 @@
 """The configuration's tables as pydantic models, and the rules between them (`RULES`)."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
@@ -827,6 +828,11 @@ class Published(Section):
 def _published(published: Published) -> Iterator[str]:
     if published.value in RESERVED:
         yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
+    elif published.value and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", published.value):
+        yield (
+            "published.value must be letters, digits and underscores, at most 64; set it, where input.value "
+            f"has another name; got {published.value!r:.80}"
+        )
 
 
 @rule

@@ -183,8 +183,8 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         ]
         * (minutes != survey.step_minutes),
     ]
-    if roles.value in RESERVED:
-        lines += ["[published]", f"value = {_text(f'{roles.value}_released')}"]
+    if roles.value in RESERVED or not (roles.value.isascii() and roles.value.isidentifier()):
+        lines += ["[published]", f"value = {_text(f'{plain(roles.value)[:50]}_released')}"]
     if path is not None and not path_pattern(path).directives:
         lines += ["[watch]", f"first_day = {survey.first}"]
     if clock != USUAL_CLOCK:

@@ -174,7 +174,9 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> S
     Raises DumpError where no configuration can describe the files.
     """
     files, marked = _files_in(folder)
-    path, found = _pattern(folder, files)
+    columns = _File.opened(folder / files[0]).types
+    by_number = "region" not in (named or {}) and not any(REGION.fullmatch(plain(one)) for one in columns)
+    path, found = _pattern(folder, files, by_number)
     pattern = path_pattern(path)
     days = {name: pattern.days(fields) for name, fields in found.items()}
     if not pattern.directives:
@@ -255,14 +257,17 @@ def _files_in(folder: Path) -> tuple[list[str], set[str]]:
     return sorted(files), marked
 
 
-def _pattern(folder: Path, files: Sequence[str]) -> tuple[str, dict[str, Mapping[str, str]]]:
-    """Return the pattern that all files fit, and what their names say by it."""
+def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> tuple[str, dict[str, Mapping[str, str]]]:
+    """Return the pattern that all files fit, and what their names say by it. by_number: no column of regions
+    says what numbers in names may say.
+    """
     for written, directives in DATES:
         expression = re.compile(written)
         marked = [expression.sub(MARK, one, count=1) for one in files]
         if not all(MARK in one for one in marked):
             continue
-        for text in _patterns(folder, marked, [expression.search(one)[0] for one in files]):  # type: ignore[index]
+        dates = [expression.search(one)[0] for one in files]  # type: ignore[index]
+        for text in _patterns(folder, marked, dates, by_number=by_number):
             path = text.replace(MARK, directives)
             try:
                 pattern = path_pattern(path)
@@ -274,7 +279,7 @@ def _pattern(folder: Path, files: Sequence[str]) -> tuple[str, dict[str, Mapping
                 return path, known
     is_table = (folder / LOG).is_dir()
     if is_table or not any(re.search(written, one) for written, _ in DATES for one in files):
-        for text in _patterns(folder, files, [""] * len(files), numbered=is_table):
+        for text in _patterns(folder, files, [""] * len(files), by_number=by_number, numbered=is_table):
             with suppress(ValueError):
                 pattern = path_pattern(text)
                 fitting = [(one, fields) for one in files if (fields := _match(pattern, one)) is not None]
@@ -300,7 +305,7 @@ def _match(pattern: PathPattern, path: str) -> Mapping[str, str] | None:
 
 
 def _patterns(
-    folder: Path, marked: Sequence[str], dates: Sequence[str], *, numbered: bool = False
+    folder: Path, marked: Sequence[str], dates: Sequence[str], *, by_number: bool, numbered: bool = False
 ) -> Iterator[str]:
     """Yield patterns with a mark for the date: with the region in a folder, in the file's name, nowhere.
 
@@ -325,7 +330,11 @@ def _patterns(
     if not varying and not keyed:
         if (
             not numbered
-            and (named := _named_region(names, [*zip((row[-1] for row in rows), dates, strict=True)]))
+            and (
+                named := _named_region(
+                    names, [*zip((row[-1] for row in rows), dates, strict=True)], by_number
+                )
+            )
             is not None
         ):
             yield "/".join([*top, named])
@@ -357,7 +366,7 @@ def _file_pattern(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else _between(names, "*")
 
 
-def _named_region(names: Sequence[str], dated: Sequence[tuple[str, str]]) -> str | None:
+def _named_region(names: Sequence[str], dated: Sequence[tuple[str, str]], by_number: bool) -> str | None:
     """Return the pattern of names that hold a region: the same ones on every date."""
     if len(names) < 2 or len({MARK in one for one in names}) > 1:
         return None
@@ -369,7 +378,8 @@ def _named_region(names: Sequence[str], dated: Sequence[tuple[str, str]]) -> str
         of_date[day].add(regions[name])
     steady = all(one == {*regions.values()} for one in of_date.values())
     numbered = all(PART.fullmatch(one.partition(".")[0].replace(MARK, "")) for one in names)
-    return found if steady and not numbered else None
+    digits = all(one.isdigit() for one in regions.values())
+    return found if steady and (not numbered or (by_number and digits)) else None
 
 
 # Columns by their names and types, and the stamps of one file.

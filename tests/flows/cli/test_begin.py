@@ -318,3 +318,15 @@ def test_one_reading_does_not_decide_the_decimal_sign(empty):
             assert invoke("init", "files", "--yes").exit_code == 0
             texts.add(Path("optstream.toml").read_text())
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize(("column", "path"), [("", "{region}.csv"), ("zone", "*.csv")])
+def test_numbers_are_regions_where_no_column_has_them(empty, column, path):
+    for day in ("2024-01-15", "2024-01-16"):
+        (empty / f"files/{day}").mkdir(parents=True)
+        for number in ("11", "24"):
+            rows = [f"{day}T{hour:02}:00Z,{hour}" + f",z{number}" * bool(column) for hour in range(24)]
+            header = "timestamp,load_mw" + f",{column}" * bool(column)
+            (empty / f"files/{day}/{number}.csv").write_text("\n".join([header, *rows]))
+    assert invoke("init", "files", "--yes", "--answer", "zone=UTC").exit_code == 0
+    assert load_settings(empty / "optstream.toml").input.path == f"{{date:%Y-%m-%d}}/{path}"
