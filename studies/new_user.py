@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
 
 import polars as pl
 import typer
 
 from optstream import read_published
+from studies.benchmarks.measure import Data
 
 DAY = timedelta(days=1)
 Made = tuple[str, list[date], pl.DataFrame]
@@ -206,9 +206,7 @@ def try_wrong(data: Path, folder: Path) -> bool:
     return works
 
 
-def main(
-    data: Annotated[Path, typer.Option(help="The folder of real data.")] = Path("/work/shared/data"),
-) -> None:
+def main(data: Data) -> None:
     """Play a new user on four sources; exit with 1 if anything does not go as it should."""
     with tempfile.TemporaryDirectory(prefix="new-user-") as place:
         done = [try_source(name, data, Path(place) / name) for name in SOURCES]

@@ -22,7 +22,9 @@ _REMEDY = "deliver its present rows as plain Parquet files in another folder"
 
 
 def present_files(log: Mapping[str, Callable[[int], bytes]]) -> frozenset[str]:
-    """Return the paths of the table's files below its folder. log: by name, readers of so many bytes + 1."""
+    """Return the paths of the table's files below its folder. log: by name, functions that read a file, at
+    most so many bytes and one more.
+    """
     commits = sorted(name for name in log if _COMMIT.fullmatch(name))
     numbers = [int(name.removesuffix(".json")) for name in commits]
     if not commits or numbers != list(range(len(numbers))):

@@ -53,7 +53,7 @@ def once_a_request(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def forget() -> None:
-    """Let go of all that was kept: files may change, and readings are not held longer than needed."""
+    """Drop what was kept: files may change, and readings stay in memory no longer than needed."""
     for cached in _CACHES:
         cached.cache_clear()
 

@@ -261,7 +261,7 @@ def test_columns_of_any_names_are_those_that_a_person_says(empty):
 
 
 def test_a_delta_table_without_dates_in_its_names(empty):
-    """Its log says which files it has; all days lie in each."""
+    """The log lists the present files; each file holds all days."""
     table, commits = empty / "table", []
     (table / "_delta_log").mkdir(parents=True)
     for number, value in enumerate((7.0, 3.0)):

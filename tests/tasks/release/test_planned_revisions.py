@@ -65,7 +65,7 @@ def test_every_delivery_of_neighbouring_days_is_released_with_its_own_share(plan
     costs = [worst_window(spends(planned, revision), 48).epsilon for revision in range(4)]
     assert all(Fraction(24, 100) < cost <= Fraction(1, 4) for cost in costs)
     assert Fraction(96, 100) < planned.ledger.worst("people").epsilon <= 1
-    # a fourth has no share: refused whoever asks, for nothing
+    # a fourth has no share: it is refused, and costs nothing
     deliver(planned, 4, DAY)
     (planned.folder / "dumps/revision=4").rename(planned.folder / "dumps/_revision=4")
     before = planned.files("published", "trusted/measurements")
