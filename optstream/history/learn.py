@@ -23,7 +23,7 @@ STEP = 1e-4
 
 
 PARTS_OF_DAY, FEWEST_PARTS = 24, 4
-HOUR_DEVIATION, HOUR_LENGTH, HOUR_JITTER = 0.7, 0.5, 0.01
+HOUR_DEVIATION, HOUR_LENGTH, HOUR_JITTER = 0.7, 0.5, 0.1
 """Of the logarithm of an hour's strength; how smooth it is, as the first length of `daily`; and the part of
 the variance that hours do not share."""
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
+from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.least_squares import BoundRule, consistent
 from optstream.estimation.problem import LeastSquares, least_squares
 from optstream.estimation.replicates import keys_of, normals
@@ -569,6 +570,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         tree: As in `Hierarchical`.
         level_shares: As in `Hierarchical`, or "model" for the least such error (`choose_level_shares`).
         lower_bound: As in `Hierarchical`.
+        learned_factors: (n_levels, 3), of `expected_by_level`; None for 1.
 
     Raises:
         ParameterError: As `Hierarchical`, for another pattern, and for "model" without a scale.
@@ -576,6 +578,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     new_state: ClassVar[Mapping[str, Any]] = {"mechanism": LEVELS, "levels": {}}
     noise_outlasts_trees: ClassVar[bool] = True
+    learned_factors: ClassVar[NDArray[np.float64] | None]
 
     def __init__(
         self,
@@ -583,6 +586,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         tree: AggregationTree,
         level_shares: Sequence[Exact] | Literal["model"],
         lower_bound: float | None = 0.0,
+        learned_factors: NDArray[np.float64] | None = None,
     ) -> None:
         if not isinstance(mechanism, HistoryInformed):
             raise ParameterError(
@@ -606,6 +610,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
                     f"each of {len(tree.nodes)} nodes; got {len(one.values)}"
                 )
         super().__init__(mechanism, tree, shares, lower_bound)
+        object.__setattr__(self, "learned_factors", learned_factors)
 
     @cached_property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
@@ -631,16 +636,38 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     def with_learned(self, known: State | None, *, keeps_blocks: bool) -> "HistoryInformedTree":
         """Return the tree with the learned prior of a state as its first prior, if it has learned one.
 
-        keeps_blocks: whether the blocks stay; else this prior chooses them where they are not given. Learned
-        from noisy measurements, so public.
+        keeps_blocks: whether the blocks stay, with which the state was measured, and the expected errors are
+        those that estimates of its last day state; else this prior chooses blocks where they are not given.
+        Learned from noisy measurements, so public.
         """
         belief = self._belief(known)
         if belief.learned is None:
             return self
         pattern = replace(self.pattern, components=belief.prior.as_components)
-        if keeps_blocks:
-            pattern = replace(pattern, **self.common_blocks)  # type: ignore[arg-type]
-        return HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound)
+        if not keeps_blocks:
+            return HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound)
+        pattern = replace(pattern, **self.common_blocks)  # type: ignore[arg-type]
+        found = HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound)
+        stated = self._stated_by_level(known, belief)
+        factors = None if stated is None else stated / found.expected_by_level()
+        return HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound, factors)
+
+    def _stated_by_level(self, known: State | None, belief: FilterState) -> NDArray[np.float64] | None:
+        """Return root mean squares as `expected_by_level`, of the estimates of the last day's steps, or None.
+
+        Of a node's standard errors, then of its values, as the errors of zeros.
+        """
+        histories, tree = refined(_guessed(known), self._histories(known)), self.tree
+        if any(len(one.sums) != len(tree.levels[level]) for level, one in histories.items()):
+            return None  # of another tree
+        n_steps, unit = self.pattern.public_days.steps_per_day, self.pattern.model.resolution
+        newest = max(int(one.starts[-1] + one.lengths[-1]) for one in histories.values())
+        empty = np.zeros((len(tree.nodes), 0))
+        found, _ = self._estimated(Measured(n_steps, newest - n_steps, (), empty, unit), belief, histories)
+        squares = np.stack([found.variances, found.variances + found.values**2], axis=2).mean(axis=1)
+        rows = np.sqrt([squares[level.start : level.stop].mean(axis=0) for level in tree.levels])
+        sizes = np.full(tree.n_levels, 1.0)
+        return np.insert(rows, 1, sizes, axis=1) if rows.max() < UNKNOWN**0.5 / 2 else None
 
     @property
     def common_blocks(self) -> dict[str, int]:
@@ -651,7 +678,9 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     def expected_by_level(self) -> NDArray[np.float64]:
         """Return the expected errors of each level, as `Mechanism.expected_by_level`."""
         figures = tree_figures(self.pattern, self.tree)
-        return expected_figures(self.tree, figures, self.level_shares, self.pattern.scale)
+        found = expected_figures(self.tree, figures, self.level_shares, self.pattern.scale)
+        found[:, 0] = np.sqrt(found[:, 0] ** 2 + (self.pattern.variation or 0.0) * found[:, 1])
+        return found if self.learned_factors is None else found * self.learned_factors
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """Return each level's state, from that level's spends, and the tree's learned state."""
