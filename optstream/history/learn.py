@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 
 STRENGTH_DEVIATION, LENGTH_DEVIATION = 0.7, 0.4
 """Standard deviations of the logarithms of strengths and lengths around their prior medians."""
+FARTHEST = 6.0
+"""Of these deviations from the medians: beyond it numbers overflow, and the likelihood is none."""
 MOST_ITERATIONS = 30
 ENOUGH = 0.02
 """Of the log likelihood: an iteration that gains less is the last."""
@@ -79,7 +81,8 @@ def _most_likely(start: TemporalPrior, seen: Seen, most_iterations: int) -> tupl
     first = np.linalg.solve(root, np.append(start.logs - medians, np.log(start.hours)))
     before = objective(first)[0]
     options = {"maxiter": most_iterations, "ftol": ENOUGH / max(abs(before), 1.0)}
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options)
+    bounds = [(-FARTHEST, FARTHEST)] * first.size
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     if np.isfinite(found.fun) and found.fun <= before:
         return prior_of(np.asarray(found.x)), float(found.fun)
     return start, before

@@ -648,26 +648,31 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
             return HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound)
         pattern = replace(pattern, **self.common_blocks)  # type: ignore[arg-type]
         found = HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound)
-        stated = self._stated_by_level(known, belief)
-        factors = None if stated is None else stated / found.expected_by_level()
+        stated, factors = self._stated_by_level(known, belief), None
+        if stated is not None:  # sizes stay
+            factors = np.insert(stated / found.expected_by_level()[:, [0, 2]], 1, 1.0, axis=1)
         return HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound, factors)
 
     def _stated_by_level(self, known: State | None, belief: FilterState) -> NDArray[np.float64] | None:
-        """Return root mean squares as `expected_by_level`, of the estimates of the last day's steps, or None.
+        """Return root mean squares of the last day's estimates, (n_levels, 2), or None where there are none.
 
-        Of a node's standard errors, then of its values, as the errors of zeros.
+        Of nodes' standard errors, and of their values, which zeros miss.
         """
-        histories, tree = refined(_guessed(known), self._histories(known)), self.tree
+        histories, tree, days = (
+            refined(_guessed(known), self._histories(known)),
+            self.tree,
+            self.pattern.public_days,
+        )
         if any(len(one.sums) != len(tree.levels[level]) for level, one in histories.items()):
             return None  # of another tree
-        n_steps, unit = self.pattern.public_days.steps_per_day, self.pattern.model.resolution
-        newest = max(int(one.starts[-1] + one.lengths[-1]) for one in histories.values())
-        empty = np.zeros((len(tree.nodes), 0))
-        found, _ = self._estimated(Measured(n_steps, newest - n_steps, (), empty, unit), belief, histories)
+        newest = max(int(one.starts[-1]) for one in histories.values())
+        first = newest - int(days.clock(np.array(newest))) % days.steps_per_day
+        nothing, unit = np.zeros((len(tree.nodes), 0)), self.pattern.model.resolution
+        measured = Measured(days.steps_per_day, first, (), nothing, unit)
+        found, _ = self._estimated(measured, belief, histories)
         squares = np.stack([found.variances, found.variances + found.values**2], axis=2).mean(axis=1)
         rows = np.sqrt([squares[level.start : level.stop].mean(axis=0) for level in tree.levels])
-        sizes = np.full(tree.n_levels, 1.0)
-        return np.insert(rows, 1, sizes, axis=1) if rows.max() < UNKNOWN**0.5 / 2 else None
+        return rows if squares.max() < UNKNOWN / 2 else None
 
     @property
     def common_blocks(self) -> dict[str, int]:

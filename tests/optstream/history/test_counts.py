@@ -137,16 +137,16 @@ def test_a_node_is_no_larger_than_all_its_siblings_together(monkeypatch):
     random, n = np.random.default_rng(9), 30
     args = random.normal(1.0, 50.0, n), np.full(n, 50.0**2), np.ones(n), np.zeros(n, dtype=np.int64)
     means, variances = sizes_by_mixture(*args)
-    assert means.max() < 5
+    assert means.max() < 10
     assert variances.max() < 15**2
     monkeypatch.setattr("optstream.history.counts.FEWEST", 1000)
-    assert sizes_by_mixture(*args)[1].min() > 15**2
+    assert sizes_by_mixture(*args)[1].max() > 40**2
 
 
 def test_the_dispersion_of_small_leaves_is_learned(monkeypatch):
     """Gamma means of variance 1 in each step; the control knows no dispersion.
 
-    960 counts; bands that hold 95 % hold less than 0.9 by chance below 1e-6 (binomial).
+    960 counts; bands that hold 97 % hold less than 0.93 by chance once in 10^9 (binomial).
     """
     random, n, n_days = np.random.default_rng(10), 40, 56
     hours = np.arange(n_days * 24)
@@ -166,10 +166,11 @@ def test_the_dispersion_of_small_leaves_is_learned(monkeypatch):
         here = truth[:, asked.start :]
         return ((low <= here) & (here <= high)).mean(), found.dispersion
 
-    assert held()[1] == 1.0
-    assert 0.9 < held()[0] < 0.98
+    here, dispersion = held()
+    assert dispersion == 1.0
+    assert 0.93 < here < 0.99
     monkeypatch.setattr("optstream.history.counts.DISPERSIONS", (0.0,))
-    assert held()[0] < 0.9
+    assert held()[0] < 0.92
 
 
 # The variation of counts: by dense conditioning, and on counts that are drawn.
