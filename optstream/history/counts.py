@@ -162,9 +162,8 @@ def node_sizes(
     for depth in np.unique(tree.depths[leaves]):
         at = tree.depths[leaves] == depth
         nodes = leaves[at]
-        measured[nodes], spread[nodes] = sizes_by_mixture(
-            observed[nodes], variances[nodes], typical[at], above[nodes]
-        )
+        of_level = observed[nodes], variances[nodes], typical[at], above[nodes]
+        measured[nodes], spread[nodes] = sizes_by_mixture(*of_level)
     spread[leaves] = np.maximum(spread[leaves], SURE * variances[leaves])
     least = LEAST_SHARE * measured[leaves].sum() + LEAST_SIZE
     sizes, none = _fit(tree, measured, spread)[leaves], np.zeros(len(spread))
@@ -348,9 +347,8 @@ def estimate_leaves(
     variances = factor * (size_variances[:, None] + own_variances) * shape[own] ** 2 + dispersion * found**2
     of_sizes = sizes, size_variances, joined, noise / info[own]
     rest = unshrunk_sizes(unexplained, cover[own], noise, size_variances + joined**2)
-    return LeafEstimate(
-        blocks, found, variances, *of_sizes, noise, factor, strength, dispersion, shape, families, rest
-    )
+    learned = factor, strength, dispersion
+    return LeafEstimate(blocks, found, variances, *of_sizes, noise, *learned, shape, families, rest)
 
 
 def unshrunk_sizes(unexplained: Floats, cover: Floats, noise: Floats, variances: Floats) -> Floats:
@@ -381,15 +379,15 @@ def _strength_and_dispersion(
     single: (n_leaves,), the variance of a block's count for a dispersion of 1.
     """
 
-    def score(strength: float, dispersion: float) -> float:
-        found = -0.5 * (np.log(strength) / STRENGTH_DEVIATION) ** 2
+    def score(pair: tuple[float, float]) -> float:
+        strength, dispersion = pair
+        found, noises = -0.5 * float(np.log(strength) / STRENGTH_DEVIATION) ** 2, noise + dispersion * single
         for one in families:
-            at, variance = one.leaves, noise[one.leaves] + dispersion * single[one.leaves]
-            seen = (strength * sizes[at, None]) ** 2 * one.spectrum + variance[:, None]
+            seen = (strength * sizes[one.leaves, None]) ** 2 * one.spectrum + noises[one.leaves, None]
             found -= 0.5 * float((one.residuals**2 / seen + np.log(seen)).sum())
-        return float(found)
+        return found
 
-    return max(product(STRENGTHS.tolist(), DISPERSIONS), key=lambda pair: score(*pair))
+    return max(product(STRENGTHS.tolist(), DISPERSIONS), key=score)
 
 
 # The variation of counts around their expectations, by their own measurements.

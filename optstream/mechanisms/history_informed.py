@@ -570,7 +570,6 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         tree: As in `Hierarchical`.
         level_shares: As in `Hierarchical`, or "model" for the least such error (`choose_level_shares`).
         lower_bound: As in `Hierarchical`.
-        learned_factors: (n_levels, 3), of `expected_by_level`; None for 1.
 
     Raises:
         ParameterError: As `Hierarchical`, for another pattern, and for "model" without a scale.
@@ -578,7 +577,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     new_state: ClassVar[Mapping[str, Any]] = {"mechanism": LEVELS, "levels": {}}
     noise_outlasts_trees: ClassVar[bool] = True
-    learned_factors: ClassVar[NDArray[np.float64] | None]
+    learned_factors: ClassVar[NDArray[np.float64] | None] = None
+    """Of `expected_by_level`, once learned."""
 
     def __init__(
         self,
@@ -586,7 +586,6 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         tree: AggregationTree,
         level_shares: Sequence[Exact] | Literal["model"],
         lower_bound: float | None = 0.0,
-        learned_factors: NDArray[np.float64] | None = None,
     ) -> None:
         if not isinstance(mechanism, HistoryInformed):
             raise ParameterError(
@@ -610,7 +609,6 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
                     f"each of {len(tree.nodes)} nodes; got {len(one.values)}"
                 )
         super().__init__(mechanism, tree, shares, lower_bound)
-        object.__setattr__(self, "learned_factors", learned_factors)
 
     @cached_property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
@@ -644,32 +642,27 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         if belief.learned is None:
             return self
         pattern = replace(self.pattern, components=belief.prior.as_components)
-        if not keeps_blocks:
-            return HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound)
-        pattern = replace(pattern, **self.common_blocks)  # type: ignore[arg-type]
+        if keeps_blocks:
+            pattern = replace(pattern, **self.common_blocks)  # type: ignore[arg-type]
         found = HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound)
-        stated, factors = self._stated_by_level(known, belief), None
-        if stated is not None:  # sizes stay
-            factors = np.insert(stated / found.expected_by_level()[:, [0, 2]], 1, 1.0, axis=1)
-        return HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound, factors)
+        if keeps_blocks and (stated := self._stated_by_level(known, belief)) is not None:
+            factors = np.insert(stated / found.expected_by_level()[:, ::2], 1, 1.0, axis=1)
+            object.__setattr__(found, "learned_factors", factors)
+        return found
 
     def _stated_by_level(self, known: State | None, belief: FilterState) -> NDArray[np.float64] | None:
         """Return root mean squares of the last day's estimates, (n_levels, 2), or None where there are none.
 
         Of nodes' standard errors, and of their values, which zeros miss.
         """
-        histories, tree, days = (
-            refined(_guessed(known), self._histories(known)),
-            self.tree,
-            self.pattern.public_days,
-        )
-        if any(len(one.sums) != len(tree.levels[level]) for level, one in histories.items()):
-            return None  # of another tree
+        histories, tree, days = self._histories(known), self.tree, self.pattern.public_days
+        if any(not one.n_blocks or len(one.sums) != len(tree.levels[at]) for at, one in histories.items()):
+            return None  # of another tree, or other shares
         newest = max(int(one.starts[-1]) for one in histories.values())
         first = newest - int(days.clock(np.array(newest))) % days.steps_per_day
         nothing, unit = np.zeros((len(tree.nodes), 0)), self.pattern.model.resolution
         measured = Measured(days.steps_per_day, first, (), nothing, unit)
-        found, _ = self._estimated(measured, belief, histories)
+        found, _ = self._estimated(measured, belief, refined(_guessed(known), histories))
         squares = np.stack([found.variances, found.variances + found.values**2], axis=2).mean(axis=1)
         rows = np.sqrt([squares[level.start : level.stop].mean(axis=0) for level in tree.levels])
         return rows if squares.max() < UNKNOWN / 2 else None
