@@ -131,7 +131,7 @@ def test_control_with_finer_rows_clamped_one_by_one_presence_costs_a_bound_for_e
 @pytest.mark.slow
 @pytest.mark.parametrize(("combine", "n"), [("sum", 1), ("mean", 2)])
 def test_finer_rows_of_a_customer_are_added_before_they_are_clamped(small, combine, n):
-    """Lemma 2d, over all neighbours: what comes, goes or changes in one leaf moves it by one bound at most."""
+    """Lemma 2d, over all neighbours: what comes, goes or changes in one leaf moves it by one bound."""
     order = np.random.default_rng(6).permutation(len(FINER)).tolist()
     keys = f'step = "1min"\ncombine = "{combine}"'
     counted = ingested(small, order, FINER, "2min", keys)
