@@ -112,10 +112,8 @@ class Mechanism(ABC):
         """
 
     def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
-        """Return the public state for a period, from first_step on, with another tree.
-
-        `between` maps the nodes of the tree before to this one's; None where nodes came or went: start again.
-        """
+        """Return the public state for a period, from first_step on, with another tree. `between` maps the
+        nodes of the tree before to this one's; None where nodes came or went: start again."""
         return state if between.is_renaming else None
 
     @property
@@ -140,10 +138,8 @@ class Mechanism(ABC):
         return False
 
     def noise_replicates(self, measured: Measured, n: int) -> NDArray[np.float64] | None:
-        """Return n draws of the noise's effect on all values before the bound, (n, n_nodes, n_steps).
-
-        None where `noise_variances` does not know all, or noise of other periods is in the values.
-        """
+        """Return n draws of the noise's effect on all values before the bound, (n, n_nodes, n_steps). None
+        where `noise_variances` does not know all, or noise of other periods is in the values."""
         variances = self.noise_variances(measured) if self.days_independent else None
         if variances is None or not np.isfinite(variances).all():
             return None
@@ -170,10 +166,8 @@ class Mechanism(ABC):
         return None
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Return the state for a period's draw, with all that can be computed before it, as `measure` does.
-
-        A failure in it has drawn nothing. A state of another mechanism raises ParameterError.
-        """
+        """Return the state for a period's draw, with all that can be computed before it, as `measure` does. A
+        failure in it has drawn nothing. A state of another mechanism raises ParameterError."""
         return state
 
     def measure(
@@ -306,11 +300,9 @@ def checked_scale(scale: Fraction) -> Fraction:
 
 
 class SeriesMechanism(Mechanism):
-    """A mechanism over series; one customer changes `model.leaves_per_step` of them at a step.
-
-    Its series are the nodes of one level: spends name level 0, which `Hierarchical` replaces. By default the
-    steps of its only spend are measured, and their values held until the next.
-    """
+    """A mechanism over series; one customer changes `model.leaves_per_step` of them at a step. Its series are
+    the nodes of one level. By default the steps of its only spend are measured, and their values held until
+    the next."""
 
     tree_class: ClassVar[str | None] = "Hierarchical"
     takes_margin: ClassVar[bool] = True
@@ -332,7 +324,6 @@ class SeriesMechanism(Mechanism):
         return measure_steps(period, np.flatnonzero(spend.weights).tolist(), spend, noise)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
-        """Return the noise variances of `fitted`."""
         return self.fitted(measured).noise_variances
 
     def period_scales(self, n_steps: int) -> dict[str, Fraction]:
@@ -480,10 +471,8 @@ def check_positive(value: object, name: str) -> None:
 
 
 def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
-    """Return the state of this mechanism, empty at the start of a stream.
-
-    Another's raises ParameterError: read as "nothing spent" it would void the privacy guarantee.
-    """
+    """Return the state of this mechanism, empty at the start of a stream. Another's raises ParameterError:
+    read as "nothing spent" it would void the guarantee."""
     if state is None:
         return {}
     if not hasattr(state, "get") or state.get("mechanism") != mechanism:

@@ -44,13 +44,10 @@ ROUNDING = 1e-9
 class Fast(OnlineMechanism):
     """FAST: at most M steps of any window are measured, sooner when the prediction failed, and filtered.
 
-    A measured step has Laplace noise of scale M * alpha / epsilon. Between two of them the filter's
-    prediction is published, at one the corrected value. The size of the correction sets the interval to the
-    next (`estimation.fast.AdaptiveInterval`), once for all series, from noisy numbers.
-
-    As published it protects a user's whole finite series: here, a window as long as the series. With a
-    shorter window a step that is due waits until no window holds more than M samples: a public rule, over
-    earlier and later periods.
+    A measured step has Laplace noise of scale M * alpha / epsilon (Lemma 10). Between two of them the
+    filter's prediction is published, at one the corrected value. The size of the correction sets the interval
+    to the next (`estimation.fast.AdaptiveInterval`), once for all series. A step that is due waits until no
+    window holds more than M samples.
 
     Source: Fan and Xiong, FAST (technical report 2011; 2012, 2014); defaults of a re-implementation.
 

@@ -18,11 +18,8 @@ from optstream.stream import Measured, State
 class Gaussian(OnlineMechanism):
     """Every step is measured, with independent discrete Gaussian noise, and published as it is.
 
-    The counterpart of Laplace for (epsilon, delta). A window of w steps is charged
-    w (m alpha)^2 / (2 sigma^2) in rho (Lemma 20), wherever periods begin, so sigma = m alpha
-    sqrt(w / (2 rho)): the noise grows with the root of the window, of the levels and of products that share
-    the budget. At epsilon 1 and delta 1e-6 a step's mean absolute error is less than Laplace noise's from
-    windows of 14 steps on.
+    A window of w steps is charged w (m alpha)^2 / (2 sigma^2) in rho (Lemma 20), so sigma = m alpha sqrt(w /
+    (2 rho)): the noise grows with the root of what shares the budget.
 
     Source: Canonne, Kamath and Steinke 2020, Theorem 14, composed over the steps of a window (Bun and
     Steinke 2016, Lemma 1.7).

@@ -35,12 +35,10 @@ NAME = "Hierarchical"
 class Hierarchical(OnlineMechanism):
     """A mechanism at every level of a tree, and one consistent, bounded series for every node.
 
-    Each level has a mechanism like the given one: its nodes are the series, its share the model's budget. A
-    mechanism decides once for all nodes of a level (BD and BA whether to publish, FAST when to sample), so
-    that a customer who changes leaf meets one set of decisions; PeGaSus decides for each node, as its lemma
-    allows: a step costs the same at every node. Levels add up. The levels' estimates go through OptStream's
-    least squares, weighted by their noise, so that nodes add up and no leaf lies below `lower_bound`; where
-    that is met, parents keep their estimates (`make_consistent`'s "held").
+    Each level has a mechanism like the given one: its nodes are the series, its share the model's budget.
+    Levels add up ("Composition over levels", docs/privacy.md). Their estimates go through OptStream's least
+    squares, weighted by their noise, so that nodes add up and no leaf lies below `lower_bound`; where that is
+    met, parents keep their estimates (`make_consistent`'s "held").
 
     Args:
         mechanism: The pattern, made with the whole stream's model.

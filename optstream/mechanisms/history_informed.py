@@ -131,19 +131,14 @@ class InformedMechanism(Mechanism):
         return self._with_errors(measured, *self._known(measured))
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others, this period's included.
-
-        The self-check: the blocks of such a day miss their predictions by more than known noise can. It is
-        estimated with wider priors.
-        """
+        """Return the days that were found unlike all others, this period's included: their blocks miss their
+        predictions by more than known noise can."""
         belief, found = self._answer(measured)
         return belief.events if found is None else found[1]
 
     def levels_off(self, measured: Measured) -> tuple[int, ...]:
-        """Return the levels whose measurements miss their predictions twice as far as the prior expects.
-
-        The prior predictive check of noisy numbers, once the prior has learned; errors are wider there.
-        """
+        """Return the levels whose measurements miss their predictions twice as far as the prior expects, once
+        it has learned; errors are wider there."""
         belief, found = self._answer(measured)
         if found is None or belief.learned is None:
             return ()
@@ -156,10 +151,8 @@ class InformedMechanism(Mechanism):
         return belief, None if seen is None else belief.answer(seen, steps)
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return the same period estimated again, with later measurements; without them, from its state.
-
-        The last period's state reaches `NEAR_DAYS` back; after more, this period's state is read too.
-        """
+        """Return the same period estimated again, with later measurements; without them, from its state. The
+        last period's state reaches `NEAR_DAYS` back; after more, this period's state is read too."""
         periods = (measured, *later)
         last, day_of = periods[-1], self.pattern.public_days.day_of
         day = day_of(measured.first_step)
@@ -331,14 +324,11 @@ def period_and_nearby_blocks(
 class HistoryInformed(InformedMechanism, JointMechanism):
     """Sums of short blocks with Laplace or joint noise; every step estimated from those of the last weeks.
 
-    Measured are `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose, at
-    times that drift through the day (`DriftingBlocks`, Lemma 13). Joint noise goes on from period to period,
-    and is for the blocks that lie in a period whole (Lemma 16b). Published is the mean of a Gaussian process
-    over all series together, given all blocks of the last `history_days`, with its variance. Learning,
-    estimates and later revisions read noisy sums and public facts alone.
-
-    Period by period it smooths: a block at the end of a day informs its beginning. Step by step it filters,
-    and a block of several steps is cut into as many queries: choose `block_length=1` there.
+    Measured are `n_blocks` blocks of `block_length` steps in any window, at times that drift through the day
+    (`DriftingBlocks`, Lemma 13); joint noise is for the blocks that lie in a period whole (Lemma 16b).
+    Published is the mean of a Gaussian process over all series together, given all blocks of the last
+    `history_days`, with its variance. Step by step a block is cut into as many queries as it has steps:
+    choose `block_length=1` there.
 
     Source: our own. The OptStream paper names learned temporal patterns as future work.
 
@@ -554,13 +544,10 @@ def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
 class HistoryInformedTree(InformedMechanism, Hierarchical):
     """`Hierarchical` `HistoryInformed`, but all levels are measured at the same blocks and estimated at once.
 
-    A leaf is the sum of a shared and an own part; a node is the sum of its leaves. So levels inform each
-    other, as far as the learned prior says, and the exact posterior means add up. Where the posterior takes a
-    leaf below `lower_bound`, the least-squares fit to it that respects the bound is published.
-
-    Of counts the leaves may be so small that noise hides them at any block: then the deepest level has one
-    block a window of its own, and its leaves are shares of their parents. Sizes are learned apart for busy
-    and empty nodes, and bands are of whole numbers.
+    A leaf is the sum of a shared and an own part; a node is the sum of its leaves, so the exact posterior
+    means add up. Where the posterior takes a leaf below `lower_bound`, the least-squares fit to it that
+    respects the bound is published. Small counts have one block a window of their own at the deepest level,
+    whose leaves are shares of their parents.
 
     Args:
         mechanism: A HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
@@ -690,9 +677,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
         """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13).
 
-        A level that read its own past alone would miss the spends of other levels and of other plans' shares:
-        two that each have headroom may have none together. Levels with common
-        blocks would also miss those of a level of small counts in the same night.
+        A level that read its own past alone would miss the spends of other levels and of other plans' shares.
         """
         states, sets = level_states(state), self._sets_of_levels
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]

@@ -23,14 +23,11 @@ NAME = "Laplace"
 class Laplace(JointMechanism):
     """Every step is measured, with independent Laplace noise or joint noise, and published as it is.
 
-    The baseline of every paper. Laplace noise has scale w * alpha / epsilon: each step costs epsilon / w, so
-    any window costs epsilon, wherever periods begin.
+    Laplace noise has scale w * alpha / epsilon: each step costs epsilon / w, so any window costs epsilon.
 
     Joint noise (Lemmas 15a and 16b) goes on from period to period and costs a window the same however many
-    steps it holds: at w = 48 two thirds of the error for the same epsilon of a window, and more for a year.
-    It needs the state after the period before, and a level of one node or customers whose readings of any
-    window lie in one leaf. Next to days of another plan steps for which some window has no headroom are left
-    out, and hold the value before.
+    steps it holds. It needs the state after the period before, and a level of one node or customers whose
+    readings of any window lie in one leaf. Steps for which some window has no headroom hold the value before.
 
     Source: Dwork, McSherry, Nissim and Smith 2006, composed over the steps of a window; joint noise: Hardt
     and Talwar 2010.

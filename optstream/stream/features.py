@@ -127,12 +127,9 @@ LONGEST_PERIOD = 2**20
 
 @lru_cache(maxsize=64)
 def fourier_basis(n_steps: int, n_coordinates: int) -> NDArray[np.float64]:
-    """Return the first basis rows, (min(n_coordinates, n_steps), n_steps), read-only; B B' = 1.
-
-    In the order mean, sqrt(2) Re and sqrt(2) Im of the first frequency, of the second, …: two real numbers
-    for each frequency of numpy.fft.rfft(series, norm="ortho"). The last row of an even number of steps is the
-    Nyquist frequency, one number.
-    """
+    """Return the first basis rows, (min(n_coordinates, n_steps), n_steps), read-only; B B' = 1. In the order
+    mean, sqrt(2) Re and sqrt(2) Im of the first frequency, of the second, …; the last row of an even number
+    of steps is the Nyquist frequency."""
     if n_steps > LONGEST_PERIOD:
         raise ParameterError(f"a period of Fourier must have at most {LONGEST_PERIOD} steps; got {n_steps}")
     kept = min(n_coordinates, n_steps)
@@ -150,11 +147,8 @@ def fourier_basis(n_steps: int, n_coordinates: int) -> NDArray[np.float64]:
 
 
 def integer_bits(n_steps: int) -> int:
-    """Return the binary places of `integer_basis`: 30 for a day of 48 steps.
-
-    Each of its entries is off by less than 2^-bits, half for rounding and far less than half for the float;
-    so the whole matrix, in Frobenius and hence in operator norm, by less than n_steps * 2^-bits < 2^-24.
-    """
+    """Return the binary places of `integer_basis`, 30 for a day of 48 steps: the whole matrix is off by less
+    than n_steps * 2^-bits < 2^-24 in operator norm (Lemma 8)."""
     return BASIS_BITS + n_steps.bit_length()
 
 

@@ -200,8 +200,6 @@ class Measured:
     def seen_as(self, series: NDArray[np.float64], variances: NDArray[np.float64]) -> "Measured":
         """Return the measurements with a point at every step, an estimate that was computed from them alone.
 
-        For the consistency of a tree, which weighs every node's series.
-
         Args:
             series: (n_nodes, n_steps), in the unit of the readings.
             variances: (n_nodes, n_steps), in that unit squared.

@@ -22,13 +22,9 @@ is, never by how large its readings are, for what holds more takes time and memo
 
 
 def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
-    """Return floor(value / resolution + 1/2) for each value, computed exactly, same shape.
-
-    A float stands for its shortest decimal ("0.1" for the double nearest to one tenth), as it was delivered.
-    Beyond 2^50 units values, infinities included, are clamped, and NaN counts as 0: no reading decides
-    whether there is an answer. Lemma 2 (docs/privacy.md): two values at most alpha apart give integers at
-    most ceil(alpha / resolution) apart; half-even rounding or a float product can differ by one unit more.
-    """
+    """Return floor(value / resolution + 1/2) for each value, computed exactly, same shape (Lemma 2). A float
+    stands for its shortest decimal. Beyond 2^50 units values, infinities included, are clamped, and NaN
+    counts as 0: no reading decides whether there is an answer."""
     values = np.asarray(values)
     if values.dtype.kind not in "iuf":
         raise ParameterError(f"values must be integers or floats to be counted; got dtype {values.dtype}")
@@ -122,12 +118,10 @@ class PrivatePeriod:
 
     @property
     def n_leaves(self) -> int:
-        """How many leaves it has."""
         return int(self.__units.shape[0])
 
     @property
     def n_steps(self) -> int:
-        """How many steps it has."""
         return int(self.__units.shape[1])
 
     def __setattr__(self, name: str, value: Any) -> None:
