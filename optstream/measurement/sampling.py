@@ -58,16 +58,13 @@ class L1Sampling:
     first step is always one; after the last point the reconstruction holds its value. At most `n_samples`
     points lie in any window: a step that would be one more is passed over.
 
-    Source: OptStream, Algorithm 3; the window rule and the level's common decision are ours
-    (docs/privacy.md, Lemmas 5 to 7).
+    Source: OptStream, Algorithm 3; the window rule and the level's common decision are ours (docs/privacy.md,
+    Lemmas 5 to 7). Raises ParameterError for a threshold below 0 or another allocation.
 
     Args:
         n_samples: The most points of any window.
         threshold: Of the score, at least 0.
         allocation: Of the sparse vector's epsilon between threshold and queries, "even" or "optimal".
-
-    Raises:
-        ParameterError: A threshold below 0 or another allocation.
     """
 
     n_samples: int

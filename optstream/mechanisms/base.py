@@ -97,7 +97,8 @@ class Mechanism(ABC):
 
     @abstractmethod
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """Return the most that a period will cost, known before the draw.
+        """Return the most that a period will cost, known before the draw. Raises ParameterError for a state
+        of another mechanism, or a length for which this one was not made.
 
         Args:
             n_steps: Steps of the period.
@@ -106,9 +107,6 @@ class Mechanism(ABC):
 
         Returns:
             The spends that the ledger reserves; the draw costs at most these.
-
-        Raises:
-            ParameterError: For a state of another mechanism, or a length for which this one was not made.
         """
 
     def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
@@ -218,13 +216,11 @@ class Mechanism(ABC):
         return _in_order(values, None if self.own_tree is None else self.own_tree.leaves)
 
     def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements; repeatable.
+        """Compute the release from its measurements; repeatable. Raises ParameterError for measurements of
+        another kind than this mechanism draws, or of other levels.
 
         Args:
             measured: Of `measure` or `Measured.from_bytes`.
-
-        Raises:
-            ParameterError: For measurements of another kind than this mechanism draws, or of other levels.
         """
         found = self.fitted(measured)
         free = found.unbounded if isinstance(found, Consistent) else None
@@ -245,7 +241,7 @@ class Mechanism(ABC):
         return False
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return a period estimated again, with later measurements too.
+        """Return a period estimated again, with later measurements too. Raises ParameterError as `estimate`.
 
         Args:
             measured: Of the period; must be `measured` by this mechanism where it revises.
@@ -253,9 +249,6 @@ class Mechanism(ABC):
 
         Returns:
             The new estimate, with the spends of `measured`; `estimate`'s where later periods teach nothing.
-
-        Raises:
-            ParameterError: As `estimate`.
         """
         return self.estimate(measured)
 

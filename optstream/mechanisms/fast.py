@@ -49,7 +49,8 @@ class Fast(OnlineMechanism):
     to the next (`estimation.fast.AdaptiveInterval`), once for all series. A step that is due waits until no
     window holds more than M samples.
 
-    Source: Fan and Xiong, FAST (technical report 2011; 2012, 2014); defaults of a re-implementation.
+    Source: Fan and Xiong, FAST (technical report 2011; 2012, 2014); defaults of a re-implementation. Raises
+    ParameterError for a parameter outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
@@ -68,9 +69,6 @@ class Fast(OnlineMechanism):
             public knowledge: the square root of the paper's Q. None for 316 alpha (for counts Q = 100,000).
         error_floor: Relative errors are taken of no smaller value than this, > 0, in the unit of the
             readings; None for alpha.
-
-    Raises:
-        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel

@@ -28,6 +28,7 @@ class Fourier(SeriesMechanism):
     period is charged by how many of its steps n lie in the window, about as sqrt(n) (Lemma 8).
 
     Source: Rastogi and Nath 2010, section 4 (FPA_k); k = 10 as in Fioretto and Van Hentenryck, OptStream.
+    Raises ParameterError for a parameter outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
@@ -37,9 +38,6 @@ class Fourier(SeriesMechanism):
         leaves_per_period: Of unit "customer", the most leaves in which one customer's readings of a period
             lie: 1 where they stay in one leaf, all of the tree's where only steps are kept apart. Unit
             "roaming" has any number and takes no such limit, for up to sqrt(2 k - 1) times the noise.
-
-    Raises:
-        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel

@@ -38,7 +38,8 @@ class Hierarchical(OnlineMechanism):
     Each level has a mechanism like the given one: its nodes are the series, its share the model's budget.
     Levels add up ("Composition over levels", docs/privacy.md). Their estimates go through OptStream's least
     squares, weighted by their noise, so that nodes add up and no leaf lies below `lower_bound`; where that is
-    met, parents keep their estimates (`make_consistent`'s "held").
+    met, parents keep their estimates (`make_consistent`'s "held"). Raises ParameterError for shares that do
+    not fit the tree, or a share that the pattern refuses.
 
     Args:
         mechanism: The pattern, made with the whole stream's model.
@@ -46,9 +47,6 @@ class Hierarchical(OnlineMechanism):
         level_shares: Of its epsilon, or rho, exact, one for each level, root first, adding up to at most 1; 0
             above the leaves means derived from below.
         lower_bound: Of every leaf, in the unit of the readings; None for no bound.
-
-    Raises:
-        ParameterError: For shares that do not fit the tree, or a share that the pattern refuses.
     """
 
     mechanism: SeriesMechanism

@@ -330,7 +330,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
     `history_days`, with its variance. Step by step a block is cut into as many queries as it has steps:
     choose `block_length=1` there.
 
-    Source: our own. The OptStream paper names learned temporal patterns as future work.
+    Source: our own. The OptStream paper names learned temporal patterns as future work. Raises ParameterError
+    as `Laplace`; and for counts of another resolution.
 
     Args:
         model: The privacy guarantee.
@@ -357,9 +358,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         variation: Of sums of customers' readings: the variance of a leaf's single step around what history
             expects of it, for each unit of that, in the unit of the readings. It widens bands of leaves of
             few customers, on trees; None for none.
-
-    Raises:
-        ParameterError: As `Laplace`; and for counts of another resolution.
     """
 
     stage: ClassVar[str] = BLOCKS
@@ -547,7 +545,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     A leaf is the sum of a shared and an own part; a node is the sum of its leaves, so the exact posterior
     means add up. Where the posterior takes a leaf below `lower_bound`, the least-squares fit to it that
     respects the bound is published. Small counts have one block a window of their own at the deepest level,
-    whose leaves are shares of their parents.
+    whose leaves are shares of their parents. Raises ParameterError as `Hierarchical`, for another pattern,
+    and for "model" without a scale.
 
     Args:
         mechanism: A HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
@@ -556,9 +555,6 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         tree: As in `Hierarchical`.
         level_shares: As in `Hierarchical`, or "model" for the least such error (`choose_level_shares`).
         lower_bound: As in `Hierarchical`.
-
-    Raises:
-        ParameterError: As `Hierarchical`, for another pattern, and for "model" without a scale.
     """
 
     new_state: ClassVar[Mapping[str, Any]] = {"mechanism": LEVELS, "levels": {}}

@@ -30,7 +30,8 @@ class Laplace(JointMechanism):
     readings of any window lie in one leaf. Steps for which some window has no headroom hold the value before.
 
     Source: Dwork, McSherry, Nissim and Smith 2006, composed over the steps of a window; joint noise: Hardt
-    and Talwar 2010.
+    and Talwar 2010. Raises ParameterError for a parameter outside its range; for joint noise that is required
+    and cannot be had; and where the noise would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
@@ -44,10 +45,6 @@ class Laplace(JointMechanism):
             declares, for joint noise on several nodes; None where not declared.
         horizon: The span of days at whose price both kinds of noise are compared where `noise` is None; None
             for a window, whose epsilon stays in any case.
-
-    Raises:
-        ParameterError: For a parameter outside its range; for joint noise that is required and cannot be had;
-            and where the noise would outgrow the integers.
     """
 
     stage: ClassVar[str] = SAMPLES

@@ -63,7 +63,8 @@ class OptStream(Mechanism):
     between are fitted from those noisy numbers, so that nodes add up and no value lies below the bound. With
     L1 sampling a level's points are chosen by its noisy scores.
 
-    Source: Fioretto and Van Hentenryck, OptStream, Algorithms 1 to 4.
+    Source: Fioretto and Van Hentenryck, OptStream, Algorithms 1 to 4. Raises ParameterError for a parameter
+    outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
@@ -85,9 +86,6 @@ class OptStream(Mechanism):
             Laplace noise.
         period_lengths: As in `Laplace`.
         declared_leaves: As in `Laplace`.
-
-    Raises:
-        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel

@@ -39,7 +39,8 @@ class PeGaSus(OnlineMechanism):
     state, which serves once.
 
     Source: Chen, Machanavajjhala, Hay and Miklau 2017, Algorithms 1 and 2. Changed: epsilon is a window's and
-    not a step's, noise is discrete, and several series each have groups of their own.
+    not a step's, noise is discrete, and several series each have groups of their own. Raises ParameterError
+    for a parameter outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
@@ -48,9 +49,6 @@ class PeGaSus(OnlineMechanism):
             over a step's epsilon for the grouper.
         smoother: "median", "average" or "james_stein".
         groups: On a tree, "own" for each level's, "children" for those of `PeGaSusTree`.
-
-    Raises:
-        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -135,15 +133,13 @@ class PeGaSusTree(Hierarchical):
     A node of a level without leaves has the common refinement of its children's groups. Groups are released,
     so such a level needs no grouper, and its noise has all of its epsilon. A level whose share is 0 passes
     its groups on. It pays where children change together and thresholds are far above the groupers' noise.
+    Raises ParameterError as `Hierarchical`, and for another pattern.
 
     Args:
         mechanism: A PeGaSus, made with the whole stream's model.
         tree: As in `Hierarchical`.
         level_shares: As in `Hierarchical`.
         lower_bound: As in `Hierarchical`.
-
-    Raises:
-        ParameterError: As `Hierarchical`, and for another pattern.
     """
 
     def __init__(

@@ -146,14 +146,12 @@ class BudgetAbsorption(PublishByDistance):
     Costs epsilon in any window at most (Lemma 11). Our changes: a step that is held anyway has no distance
     measured; periods that are released late count the later ones, too.
 
-    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.2 (Algorithm 2).
+    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.2 (Algorithm 2). Raises ParameterError
+    for a share outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
         distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
-
-    Raises:
-        ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
     name: ClassVar[str] = "BudgetAbsorption"
@@ -188,14 +186,12 @@ class BudgetDistribution(PublishByDistance):
     rounded down; where nothing can be offered no distance is measured; periods that are released late count
     the later ones, too.
 
-    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.1 (Algorithm 1).
+    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.1 (Algorithm 1). Raises ParameterError
+    for a share outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
         distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
-
-    Raises:
-        ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
     name: ClassVar[str] = "BudgetDistribution"

@@ -297,14 +297,12 @@ MOST_NODES_TIMES_CHANGES = 2**22
 @dataclass(frozen=True)
 class DatedHierarchy:
     """The oldest tree and its changes, each from a local day on. Where a day is taken, so is an hour of it.
+    Raises ParameterError, naming change, code and rule, for no tree or an impossible change.
 
     Args:
         parents: (node, parent) of the oldest tree in order, the root's parent None.
         changes: By day, rising.
         margin: Makes cells of the leaves, on all days; None for a tree alone.
-
-    Raises:
-        ParameterError: The oldest tree is no tree, or a change cannot be made: names change, code and rule.
     """
 
     parents: tuple[tuple[str, str | None], ...]

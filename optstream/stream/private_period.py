@@ -74,16 +74,14 @@ class PrivatePeriod:
         first_step: int,
         customers: NDArray[np.int64] | None = None,
     ) -> None:
-        """Take integer units, clamped so that sums over all leaves stay below 2^50 units.
+        """Take integer units, clamped so that sums over all leaves stay below 2^50 units. Raises
+        ParameterError for another type or shape, and for a first step that is no integer.
 
         Args:
             units: int64, (n_leaves, n_steps), not empty.
             resolution: The unit, in the unit of the readings.
             first_step: Running index of the first step.
             customers: int64, (n_leaves,); None where they are not counted.
-
-        Raises:
-            ParameterError: For another type or shape, and for a first step that is no integer.
         """
         if not isinstance(units, np.ndarray) or units.dtype != np.int64 or units.ndim != 2 or not units.size:
             raise ParameterError("a period must hold at least one step, as int64 (n_leaves, n_steps)")
@@ -103,15 +101,13 @@ class PrivatePeriod:
     def from_values(cls, values: ArrayLike, *, resolution: Fraction, first_step: int) -> "PrivatePeriod":
         """Return readings, rounded half up to the resolution, as a period.
 
-        Values that are too large are clamped and NaN counts as 0.
+        Values that are too large are clamped and NaN counts as 0. Raises ParameterError for values that are
+        no numbers by their type, or none at all; never for a value.
 
         Args:
             values: (n_leaves, n_steps), or (n_steps,) for one leaf, in the unit of the readings.
             resolution: The unit to round to.
             first_step: Running index of the first step.
-
-        Raises:
-            ParameterError: For values that are no numbers by their type, or none at all; never for a value.
         """
         array = np.atleast_2d(np.asarray(values))
         return cls(quantise(array, resolution), resolution=resolution, first_step=first_step)
