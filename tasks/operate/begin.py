@@ -170,6 +170,7 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         *[f"period_number = {_text(str(roles.period_number))}"] * (roles.period_number is not None),
         *['stamps = "end"'] * by_end,
         *['stamps_zone = "UTC"'] * (in_utc and not survey.zoned and zone != "UTC"),
+        *[f"stamps_format = {_text(str(survey.stamps_format))}"] * (survey.stamps_format is not None),
         f"value = {_text(roles.value)}",
         *[f"customer = {_text(str(roles.customer))}"] * (roles.customer not in (None, "customer_id")),
         *[f"region = {_text(str(roles.region))}"] * (roles.region is not None),
