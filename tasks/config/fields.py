@@ -196,7 +196,7 @@ StampColumns = Annotated[
 ]
 ZONE = (
     '"UTC", or a fixed distance from it such as "UTC+01:00"; left out for stamps by the clock of '
-    "stream.time_zone, and where stamps have an offset of their own"
+    "stream.time_zone, and of sums where stamps have an offset of their own"
 )
 FixedZone = Annotated[str, AfterValidator(_zone), Field(description=ZONE)]
 WRITTEN = 'a format such as "%d/%m/%Y %H:%M", of each of %Y, %m, %d and perhaps %H, %M, %S, %f, %z once'

@@ -178,8 +178,10 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
             shift, zoned = shift - offset_minutes(fixed) * 60 * unit, True
         return zoned, shift, start_of(calendar, day, zoned=zoned)
 
-    fits_clock = clock(zoned)[0] == by_zone
     each = bool(file.text and settings.metered)  # each stamp by itself: no row decides what another's is
+    # nor whether a day is refused: only the configuration says that all stamps are instants
+    unsure = each and by_zone and layout.stamps_zone is None
+    fits_clock = clock(zoned)[0] == by_zone and not unsure
     zoned = by_zone if each else zoned
     _, shift, start = clock(zoned)
     _, other, since = clock(not zoned)
@@ -195,7 +197,7 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
         # do they name each step once where the clock changes?
         fits_clock=fits_clock,
         doubled=() if by_zone else shifted_slots(calendar, day)[1],
-        broken="clock" if start is None else None,
+        broken="clock" if start is None or (unsure and since is None) else None,
         start=(start or 0) * unit,
         length=length,
         rows=0 if start is None else file.rows,

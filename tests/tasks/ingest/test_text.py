@@ -212,10 +212,13 @@ def test_no_line_of_metered_text_stops_a_day_or_changes_another(small, line, pla
 
 
 @pytest.mark.parametrize("place", [1, 20])
-@pytest.mark.parametrize(("day", "moved"), [(DAY, 1000), (SPRING, 0)])
-def test_a_metered_stamp_without_an_offset_counts_by_itself(small, day, moved, place):
+@pytest.mark.parametrize(
+    ("day", "keys", "step"),
+    [(DAY, "", 0), (DAY, "stamps_zone = 'UTC'", 2), (SPRING, "stamps_zone = 'UTC'", 2)],
+)
+def test_a_metered_stamp_without_an_offset_counts_by_itself(small, day, keys, step, place):
     """The first one decided for all: a customer's row could zero a leaf, or refuse the day."""
-    stream = small(schema="metered")
+    stream = small(schema="metered", marker=keys)
     n_steps = stream.settings.calendar.n_steps(day)
     for region, own in (("84", f"another,{day}T00:00,1"), ("11", "")):
         lines = [f"of {region},{one}" for one in lines_of(stream, VALUES[:n_steps], day=day)]
@@ -223,7 +226,22 @@ def test_a_metered_stamp_without_an_offset_counts_by_itself(small, day, moved, p
         write(stream, "\n".join(["customer_id,timestamp,load", *rows]), region, day)
     (judged,) = stream.judge(day)
     assert judged.error is None
-    assert np.array_equal(stream.units(day)[0], UNITS[:n_steps] + moved * (np.arange(n_steps) == 0))
+    assert np.array_equal(stream.units(day)[0], UNITS[:n_steps] + 1000 * (np.arange(n_steps) == step))
+
+
+@pytest.mark.parametrize("own", [None, "T03:00", "T03:00Z"])
+@pytest.mark.parametrize("day", [DAY, SPRING, AUTUMN])
+def test_where_the_clock_changes_metered_text_is_refused_whatever_its_rows_hold(small, day, own):
+    """Stamps by the wall clock had no step, and the day was released as zeros."""
+    stream = small(schema="metered")
+    for region in ("84", "11"):
+        rows = [] if own is None else [f"somebody,{day}{own},1"]
+        write(stream, "\n".join(["customer_id,timestamp,load", *rows]), region, day)
+    (judged,) = stream.judge(day)
+    assert (judged.error is None) == (day == DAY)
+    assert [one.fits_clock for one in stream.ingest(day)] == [False], "it is foreseen on any day"
+    if day != DAY:
+        assert 'whose timestamps all have one needs input.stamps_zone = "UTC"' in str(judged.error)
 
 
 @pytest.mark.parametrize("lost", ["d", "t", "load", "customer_id", "number"])
