@@ -46,8 +46,7 @@ def worst(found: Iterable[Optimality]) -> Optimality | None:
     return Optimality(max(gaps), max(residuals), max(rounds), all(converged))
 
 
-BAND = 1.96
-"""Standard errors on each side of a value in a band of 95 %."""
+BAND = 1.96  # standard errors on each side of a value in a band of 95 %
 
 
 @dataclass(frozen=True)

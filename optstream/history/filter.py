@@ -26,8 +26,7 @@ Floats = NDArray[np.float64]
 HEAVY = 2.5
 """Residual variance of a value given the others, over its noise's: below it the noise's shape is used.
 From 3 on a surprise is the series' own as often, and nothing is gained."""
-MORE_NOISE = 0.1
-"""Relative increase of the noise that shows its part of a variance."""
+MORE_NOISE = 0.1  # relative increase of the noise that shows its part of a variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,18 +186,14 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], steps_per_day
     return numbers
 
 
-FIRST_LEARNED_DAYS = 7
-"""Days of blocks before anything is learned from them."""
+FIRST_LEARNED_DAYS = 7  # days of blocks before anything is learned from them
 MOST_LEARNED = 252
-MOST_FITTED = 336
-"""Blocks that one posterior looks at: its time grows with the third power."""
+MOST_FITTED = 336  # blocks that one posterior looks at: its time grows with the third power
 MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
-NEAR_DAYS = 14
-"""Days for which a new estimate reads the newest day's state alone; later, its own state too."""
+NEAR_DAYS = 14  # days for which a new estimate reads the newest day's state alone; later, its own state too
 
-Histories = Mapping[int, BlockHistory]
-"""The blocks of each measured level."""
+Histories = Mapping[int, BlockHistory]  # the blocks of each measured level
 Look = Callable[[Histories, Iterable[int]], Seen | None]
 """Returns the measurements of levels at their common blocks, given event days."""
 
@@ -333,12 +328,9 @@ def _latest_of(histories: Histories, most: int) -> dict[int, BlockHistory]:
 
 # From the blocks of the last weeks to the measurements of each series, relative to its size.
 
-SCALE_DEVIATION = 0.5
-"""How far, relative, a series may lie from its public scale."""
-LEAST_NOISE = 1e-10
-"""Least variance of the noise, relative to a size squared, for the numerics."""
-SAME = 1e-9
-"""Relative: noise scales that differ by less are one."""
+SCALE_DEVIATION = 0.5  # how far, relative, a series may lie from its public scale
+LEAST_NOISE = 1e-10  # least variance of the noise, relative to a size squared, for the numerics
+SAME = 1e-9  # relative: noise scales that differ by less are one
 OTHER_PLAN = 1.7
 """Factor between levels' scales that shows another plan; groups of joint noise make less of a difference."""
 

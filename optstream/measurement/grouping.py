@@ -19,8 +19,7 @@ from optstream.stream.state import open_raw_state, public_part
 
 PERTURBER = "perturber"
 GROUPER = "grouper"
-ON_THRESHOLD, ON_DEVIATION = 4, 8
-"""Scales of the grouper's noise, in units of alpha over its epsilon."""
+ON_THRESHOLD, ON_DEVIATION = 4, 8  # scales of the grouper's noise, in units of alpha over its epsilon
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,8 @@ from optstream.stream.state import ORDER, open_raw_state
 
 LONGEST_GAP = 64
 """Windows without a release, after which new orders begin; up to it the blocks between are drawn, too."""
-OF_OTHERS = 2**12
-"""Characters of a raw state but for its numbers, at most."""
-LARGEST_NUMBER = 40
-"""Characters of a raw number and its place, generously."""
+OF_OTHERS = 2**12  # characters of a raw state but for its numbers, at most
+LARGEST_NUMBER = 40  # characters of a raw number and its place, generously
 BEGIN = 4
 """Windows of blocks that orders draw before their first one, for their first blocks are not like others."""
 

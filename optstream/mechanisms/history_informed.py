@@ -69,22 +69,17 @@ from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part, with_raw_of
 
 NAME = "HistoryInformed"
-PARTS = "parts"
-"""Key of a state on its way to a draw: the parts that a tree chose for all levels."""
-READY = "ready"
-"""Likewise: the first step that it was prepared for."""
-ELSEWHERE = "elsewhere"
-"""Key of a state: spends that lie on no level that is measured now."""
+PARTS = "parts"  # key of a state on its way to a draw: the parts that a tree chose for all levels
+READY = "ready"  # likewise: the first step that it was prepared for
+ELSEWHERE = "elsewhere"  # key of a state: spends that lie on no level that is measured now
 COVARIATES, LATE = "covariates", "late covariates"
 """Public covariates in a state and in `Measured.before`: those of the draw, and those for later estimates."""
-MOST_LATE = 3
-"""Periods, the last ones, from which a new estimate takes a covariate's values."""
+MOST_LATE = 3  # periods, the last ones, from which a new estimate takes a covariate's values
 LEARNED = ("prior", "hours", "began", "learned", "events", GUESSED, COVARIATES)
 """Keys of a state: the learned parameters; covariates only on the way to a draw."""
 
 
-Errors = Callable[[int], NDArray[np.float64]]
-"""Makes draws of the errors of an estimate."""
+Errors = Callable[[int], NDArray[np.float64]]  # makes draws of the errors of an estimate
 
 
 def _guessed(state: Mapping[str, Any] | None) -> list[dict[str, Any]]:
@@ -98,8 +93,7 @@ class InformedMechanism(Mechanism):
     revises: ClassVar[bool] = True
     has_self_check: ClassVar[bool] = True
     days_independent: ClassVar[bool] = False
-    new_state: ClassVar[Mapping[str, Any]]
-    """Of a stream that begins."""
+    new_state: ClassVar[Mapping[str, Any]]  # of a stream that begins
 
     @property
     def pattern(self) -> "HistoryInformed":
@@ -285,8 +279,7 @@ class InformedMechanism(Mechanism):
         )
 
 
-CUSTOMERS = 24
-"""First key, as those of `draws`."""
+CUSTOMERS = 24  # first key, as those of `draws`
 
 
 def _with_variation(
@@ -529,8 +522,7 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
 # What the levels of a tree measure: common blocks, for which all levels together have headroom.
 
-Levels = tuple[tuple[int, HistoryInformed], ...]
-"""Measured levels and their mechanisms, root first."""
+Levels = tuple[tuple[int, HistoryInformed], ...]  # measured levels and their mechanisms, root first
 
 
 def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:

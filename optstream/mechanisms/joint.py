@@ -19,8 +19,7 @@ from optstream.privacy.rules import Horizon, Layer, may_be_ordered, parts_with_h
 from optstream.privacy.spends import ORDER_DEFECT, spend_from_document, spend_to_document
 from optstream.stream import State
 
-Noise = Literal["joint", "laplace"]
-"""Kinds of noise; None for the allowed one with less expected error."""
+Noise = Literal["joint", "laplace"]  # kinds of noise; None for the allowed one with less expected error
 
 
 @dataclass(frozen=True)
@@ -113,8 +112,7 @@ class JointMechanism(OnlineMechanism):
     declared_leaves: int | None
     horizon: Horizon | None
     stage: ClassVar[str]
-    own_name: ClassVar[str]
-    """Of the mechanism that reads its states."""
+    own_name: ClassVar[str]  # of the mechanism that reads its states
 
     @property
     @abstractmethod

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
-MOST_PLOTTED = 5
-"""Nodes of a chart by default."""
-REPLICATES = 50
-"""Of a release by default: a standard error is then known to a tenth of it."""
+MOST_PLOTTED = 5  # nodes of a chart by default
+REPLICATES = 50  # of a release by default: a standard error is then known to a tenth of it
 
 
 @dataclass(frozen=True, eq=False)

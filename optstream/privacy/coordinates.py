@@ -9,8 +9,7 @@ import numpy as np
 
 from optstream.privacy.spends import PeriodSpend
 
-BASIS_BITS = 24
-"""The integer basis differs from an orthonormal one by less than 2^-24 in operator norm."""
+BASIS_BITS = 24  # the integer basis differs from an orthonormal one by less than 2^-24 in operator norm
 
 STRETCH = (1 + Fraction(1, 2**BASIS_BITS)) ** 2
 """The greatest lengthening of a series by the integer basis, squared."""

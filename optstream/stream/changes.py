@@ -17,8 +17,7 @@ from optstream.stream.tree import AggregationTree
 
 # One change of a hierarchy, from a day on: units renamed, split, merged, added, removed or moved.
 
-Parents = Mapping[str, str | None]
-"""{node: its parent}, the root's None, in the order of a tree."""
+Parents = Mapping[str, str | None]  # {node: its parent}, the root's None, in the order of a tree
 
 
 @dataclass(frozen=True)
@@ -227,8 +226,7 @@ def _change(day: date, beginning: Sequence[Unit], ending: Sequence[Unit]) -> Tre
 
 # What each node of a tree was made of in the tree before one or more changes: a public, linear map.
 
-Parts = Mapping[str, Fraction]
-"""{code of a leaf before: which share of it}."""
+Parts = Mapping[str, Fraction]  # {code of a leaf before: which share of it}
 
 
 @dataclass(frozen=True)

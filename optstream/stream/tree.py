@@ -15,8 +15,7 @@ from optstream.errors import ParameterError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MOST_NAMED = 5
-"""Nodes that one error names."""
+MOST_NAMED = 5  # nodes that one error names
 Number = TypeVar("Number", np.int64, np.float64)
 
 

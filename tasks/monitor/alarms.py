@@ -27,11 +27,9 @@ from tasks.monitor.facts import (
     remedy_of,
 )
 
-Key = tuple[str, str, str]
-"""Kind, day and node: what makes two alarms the same one."""
+Key = tuple[str, str, str]  # kind, day and node: what makes two alarms the same one
 EXPIRY_WARNING = timedelta(days=7)
-SUSPECT_SHARE = 1 / 20
-"""Of a region's readings, replaced: more than this is an alarm."""
+SUSPECT_SHARE = 1 / 20  # of a region's readings, replaced: more than this is an alarm
 DEPENDS = (
     "This depends on readings: keep it in the trusted zone. A withdrawal or restatement that is decided by "
     "it depends on readings too, and is outside the privacy guarantee"
@@ -346,8 +344,7 @@ def _suspect(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
 
 # Regions that no leaf is called: the day cannot be released, and may be a leaf by another name.
 
-ALIKE = 0.5
-"""Names less alike than this (difflib's ratio) are not suggested."""
+ALIKE = 0.5  # names less alike than this (difflib's ratio) are not suggested
 MOST_UNKNOWN, MOST_VANISHED = 50, 2000
 """Beyond these no nearest name is looked for: the time grows with their product."""
 

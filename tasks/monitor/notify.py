@@ -116,10 +116,8 @@ def write_memory(settings: Settings, memory: Memory) -> None:
 # Each line is an OTLP logs document (`otlpjsonfile` of the Collector) without a reading, a count of rows, an
 # amount of budget, or an alarm that depends on readings.
 
-LOGGED = "logged"
-"""File of the watch's folder: how many of the ledger's events are behind the log."""
-NUMBERS = {Severity.ALARM: (17, "ERROR"), Severity.WARNING: (13, "WARN")}
-"""OpenTelemetry's severities."""
+LOGGED = "logged"  # file of the watch's folder: how many of the ledger's events are behind the log
+NUMBERS = {Severity.ALARM: (17, "ERROR"), Severity.WARNING: (13, "WARN")}  # OpenTelemetry's severities
 OVER = (9, "INFO")
 
 

@@ -138,10 +138,8 @@ def with_code(text: str) -> Markup:
 
 # Plots as JSON that `static/chart.js` draws; times are seconds since 1970, of zone "UTC" perhaps local.
 
-Z = 1.96
-"""Standard deviations on each side of a band: 95 % of normal noise."""
-DIGITS = 6
-"""Significant ones of a drawn value: files have the published numbers unrounded."""
+Z = 1.96  # standard deviations on each side of a band: 95 % of normal noise
+DIGITS = 6  # significant ones of a drawn value: files have the published numbers unrounded
 DAY = 86_400
 Numbers = Sequence[float | None]
 Chart = dict[str, Any]

@@ -50,8 +50,7 @@ THREADS = 4
 UNKNOWN = "unknown"  # in place of a hash that nobody could take
 
 Inputs = Mapping[str, str]  # the keyed hash of each input file, by its name below the input folder
-INPUTS, STATED = "inputs", "stated"
-"""Keys of the record of a draw; older records have the inputs alone."""
+INPUTS, STATED = "inputs", "stated"  # keys of the record of a draw; older records have the inputs alone
 FOLDER = "input_folder"  # a stated key: the folder of the inputs
 
 
