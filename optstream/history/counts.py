@@ -203,9 +203,8 @@ LEAST_SHAPE = 0.05  # least part of a parent's mean at a step, so that no step's
 
 @dataclass(frozen=True, eq=False)
 class LeafBlocks:
-    """Noisy sums of the leaves over the same blocks, (n_leaves, n_blocks), each of variance `noise`. parents:
-    (n_leaves,), rows of the parents' series. above: the tree of these series, with the variances of their
-    means."""
+    """Noisy sums of the leaves over the same blocks, (n_leaves, n_blocks), of variance `noise`. parents:
+    (n_leaves,), rows of the parents' series. above: the tree of these, with the variances of their means."""
 
     starts: Integers
     lengths: Integers
@@ -218,9 +217,8 @@ class LeafBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Leaves of one parent, in the eigenbasis of their blocks' own parts. spectrum: (n_blocks,), variances of
-    the modes. residuals: (m, n_blocks). across: (n_steps, n_blocks), covariance of the target steps with each
-    mode."""
+    """Leaves of one parent, in the eigenbasis of their own parts. spectrum: (n_blocks,), variances of the
+    modes. residuals: (m, n_blocks). across: (n_steps, n_blocks), covariance of target steps and modes."""
 
     leaves: Integers
     blocks: Blocks
@@ -727,8 +725,7 @@ def _variation_draws(
 def _leaf_draws(
     leaves: LeafEstimate, prior: TemporalPrior, asked: Blocks, names: tuple[str, ...], n: int
 ) -> Floats:
-    """Return draws of the errors of small leaves, given their parents, (n, n_leaves, n_steps), by Matheron's
-    rule."""
+    """Return draws of small leaves' errors, given their parents, (n, n_leaves, n_steps): Matheron's rule."""
     keys, replicates, own_prior = keys_of(names), np.arange(n)[:, None], own_parts(prior)
     alone = leaves.size_variances + leaves.joined**2
     sizes = np.sqrt(alone) * normals(LEAF_SIZES, replicates, keys)
@@ -786,8 +783,7 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
 
 
 def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
-    """Return the least counts k with P(count <= k) >= tail, negative binomial; scipy.stats is slow to
-    import."""
+    """Return the least counts k with P(count <= k) >= tail, negative binomial, without a slow import."""
     count = np.ceil(nbdtrik(tail, size, success))
     less = np.maximum(count - 1.0, 0.0)
     count = np.where(betainc(size, less + 1.0, success) >= tail, less, count)

@@ -31,9 +31,8 @@ MORE_NOISE = 0.1  # relative increase of the noise that shows its part of a vari
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The posterior of some blocks, shared by all days that have these blocks. posterior: without the effect
-    of covariates. factor, by_level: of its variances (`variance_factors`). unlike: whether the day in
-    question is an event."""
+    """The posterior of some blocks, shared by all days that have these. posterior: without the effect of
+    covariates. factor, by_level: of its variances. unlike: whether the day in question is an event."""
 
     posterior: TreePosterior
     factor: float
@@ -108,9 +107,8 @@ def fit(
     today: tuple[int, ...] = (),
     watch: bool = False,
 ) -> Fitted:
-    """Condition the prior, and test whether the days `today` are unlike all others. A day is an event if its
-    blocks alarm (`is_unlike`) and the event makes all blocks more likely; it then has wider priors. watch:
-    whether to test."""
+    """Condition the prior, and test whether the days `today` are unlike all others, if asked to `watch`. An
+    event is a day whose blocks alarm (`is_unlike`) and become more likely by it; it then has wider priors."""
     known, a_day = conditioned(prior, seen, covariates), prior.steps_per_day
     posterior, seen = known.posterior, known.posterior.seen
     clock, events = seen.blocks.clock, seen.blocks.events
@@ -225,8 +223,7 @@ class FilterState:
         days: PublicDays,
         components: tuple[Component, ...] = COMPONENTS,
     ) -> "FilterState":
-        """Return the state that `to_document` wrote, or a new one; a prior of other components is
-        forgotten."""
+        """Return the state that `to_document` wrote, or a new one; another prior's is forgotten."""
         given = document or {}
         prior, logs = TemporalPrior.broad(days.steps_per_day, components), given.get("prior")
         is_same = logs is not None and len(logs) == prior.logs.size

@@ -67,8 +67,8 @@ def with_known_noise(posterior: TreePosterior) -> TreePosterior:
 def score_and_information(
     seen: Seen, known: NDArray[np.int64], surprise: Floats, normal_variance: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return psi of these nodes' values, (n_known, n), its mean square and the least 1/I - v, (n_known, 1),
-    for v = `normal_variance`."""
+    """Return psi of these nodes' values, (n_known, n), its mean square and the least 1/I - v, (n_known,
+    1)."""
     scales = np.sqrt(seen.noise[known] / 2.0)[:, None]
     slope, fisher = score(surprise, normal_variance, scales), information(normal_variance, scales)
     least = scales**2

@@ -89,8 +89,7 @@ def measure_groups(
 
 
 def open_since(measured: Measured) -> list[int]:
-    """Return the first step, a running index, of each group that these measurements left open. Privacy: none;
-    groups are released."""
+    """Return each open group's first step, a running index. Privacy: none; groups are released."""
     parts: tuple[Any, ...] = measured.parts or (measured,)
     return [
         int(starts[-1])

@@ -292,8 +292,7 @@ def _posterior_errors(tree: AggregationTree, public: Figures, shares: Shares, bl
 def _count_error(
     errors: Floats, counted: Floats, noise: Floats, blocks: Layout, window_length: int
 ) -> Floats:
-    """Return the expected relative errors of counts, given those of expectations. counted: variance of a
-    count; noise: of a block's mean."""
+    """Return the expected relative errors of counts of variance `counted`, given those of expectations."""
     n_blocks, length = blocks
     explained = counted / (length * (counted + length * noise))
     measured = n_blocks * length / window_length

@@ -24,8 +24,7 @@ Noise = Literal["joint", "laplace"]  # kinds of noise; None for the allowed one 
 
 @dataclass(frozen=True)
 class JointTerms:
-    """Whether noise may be joint, that of a whole stream; the fields are arguments of `Laplace`. Others raise
-    ParameterError."""
+    """Whether noise may be joint, that of a whole stream; fields and errors as of `Laplace`."""
 
     noise: Noise | None = None
     period_lengths: tuple[int, ...] | None = None

@@ -318,7 +318,6 @@ class OptStream(Mechanism):
         return tuple(found)
 
     def _parts(self, first_step: int, n_steps: int) -> list[range]:
-        """Return each equally spaced point of a period as a part of its own."""
         points = next(iter(self._equal_points(n_steps, first_step).values()))
         return [range(step, step + 1) for step in points]
 
@@ -383,7 +382,6 @@ class LevelPlan:
         return None
 
     def order_spend(self, n_steps: int = 1, first_step: int = 0) -> OrderSpend:
-        """Return the spend of joint noise, of orders that begin with the period, without parts."""
         assert self.order_terms is not None
         at, n_nodes = (self.level, SAMPLES, first_step, n_steps), len(self.whole.tree.levels[self.level])
         return order_spend(self.order_terms, self.model, self.epsilons[SAMPLES], at, n_nodes)

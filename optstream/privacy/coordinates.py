@@ -51,8 +51,7 @@ class CoordinatesChange:
         return _worst(self)
 
     def spend(self, stage: str, n_steps: int, first_step: int, scale: Fraction) -> PeriodSpend:
-        """Return the cost of one period, at level 0, with discrete Laplace noise of this scale, for all of
-        its steps."""
+        """Return the cost of all of one period, at level 0, with discrete Laplace noise of this scale."""
         changes = [self.within(n_steps, n) for n in range(n_steps + 1)]
         return PeriodSpend(0, stage, first_step, tuple(change / scale for change in changes))
 

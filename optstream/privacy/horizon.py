@@ -204,7 +204,7 @@ def _parts_of(spends: Iterable[Spend]) -> _Parts:
         )
         match spend:
             case OrderSpend() if spend.parts:
-                # told apart no better than a draw for each order and window (Lemma 17a)
+                # distinguished no better than a draw for each order and window (Lemma 17a)
                 n_draws = n_alike * spend.orders * -(-spend.n_steps // spend.window_length)
                 parts.draws[spend.longest * spend.moved, spend.scale] += n_draws
                 parts.added += n_alike * spend.orders * ORDER_DEFECT

@@ -105,7 +105,6 @@ class Alarm(Part):
 
     @property
     def key(self) -> Key:
-        """What makes two alarms the same one."""
         return (self.kind.value, "" if self.day is None else self.day.isoformat(), self.node or "")
 
 
@@ -398,7 +397,6 @@ def nearest(name: str, leaves: Sequence[str]) -> str | None:
 
 
 def likeness(one: str, other: str) -> float:
-    """In [0, 1], whatever the case."""
     return SequenceMatcher(None, one.casefold(), other.casefold()).ratio()
 
 
@@ -448,7 +446,6 @@ class AlarmGroup:
 
     @property
     def is_warning(self) -> bool:
-        """Whether no day is lost yet."""
         return self.kind.severity is Severity.WARNING
 
     @property

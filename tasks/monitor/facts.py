@@ -92,12 +92,10 @@ def raw_expires(settings: Settings, day: date) -> datetime | None:
 
 
 def days_left(expires: datetime, now: datetime) -> int:
-    """Whole days until then; negative when it is past."""
     return floor((expires - now) / timedelta(days=1))
 
 
 def max_runtime(settings: Settings) -> timedelta:
-    """For how long a day may be under way."""
     return timedelta(minutes=step_minutes(settings.watching.max_runtime))
 
 
@@ -229,8 +227,7 @@ def remedy_of(settings: Settings, revision: int) -> str:
 
 
 def loudest(settings: Settings, days: Mapping[date, int]) -> list[str]:
-    """Return a line for each day, by its revision, and each thing that happened to most readings of a region;
-    few of many."""
+    """Return a line for each day and each thing that happened to most readings of a region; few of many."""
     found: defaultdict[tuple[date, str], list[str]] = defaultdict(list)
     for day, regions in sorted(read_verdicts(settings, {*days}).suspect.items()):
         for region, one in regions.items():

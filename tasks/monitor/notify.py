@@ -65,7 +65,6 @@ def seen(memory: Memory, alarms: Iterable[Alarm], channels: Iterable[str], now: 
 
 
 def news_for(memory: Memory, channel: str) -> Notification:
-    """The notification that a channel lacks."""
     return Notification(
         tuple(known.alarm for known in memory.values() if known.lasts and channel not in known.heard),
         tuple(known.alarm for known in memory.values() if not known.lasts and channel in known.heard),
@@ -73,7 +72,6 @@ def news_for(memory: Memory, channel: str) -> Notification:
 
 
 def heard(memory: Memory, channel: str) -> Memory:
-    """The memory after a channel was notified."""
     after = {}
     for key, known in memory.items():
         now = known.heard | {channel} if known.lasts else known.heard - {channel}

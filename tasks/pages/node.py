@@ -57,7 +57,6 @@ class Span:
         return (self.last - self.first).days + 1
 
     def moved(self, days: int) -> "Span":
-        """Return as many days, so many later."""
         return Span(self.first + timedelta(days=days), self.last + timedelta(days=days))
 
 

@@ -121,8 +121,7 @@ MOST_NODES = 40
 
 
 class Node(NamedTuple):
-    """A node as the published rows have it; parent: None at the root. level: root 0. is_wide: whether its
-    band is wider than its figures."""
+    """A node as the published rows have it. is_wide: whether its band is wider than its figures."""
 
     name: str
     parent: str | None
@@ -172,7 +171,6 @@ class PublicFacts:
 
     @property
     def n_drawn(self) -> int:
-        """How many nodes have curves."""
         return 0 if self.daily is None else self.daily["node"].n_unique()
 
     @property

@@ -120,7 +120,6 @@ def size_in_words(n_bytes: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return "1 day" or "2,345 days"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -218,7 +217,6 @@ def page(template: str, *, is_static: bool = False, has_script: bool = True, **v
 
 
 def markdown(template: str, **values: Any) -> str:
-    """Return a template in Markdown, whose texts are escaped by its own filters."""
     return _environment().get_template(f"{template}.md.jinja").render(**values)
 
 

@@ -78,7 +78,6 @@ class Night(NamedTuple):
 
     @property
     def took(self) -> timedelta | None:
-        """From the reservation to the publication; None where there is none."""
         return None if self.published is None else max(self.published - self.reserved, timedelta())
 
 

@@ -217,7 +217,6 @@ def facts_of(settings: Settings, day: date) -> tuple[Fact, ...]:
 
 
 def clashes(settings: Settings, days: Sequence[date]) -> list[str]:
-    """Return the problems of the facts of some days."""
     found = []
     for day in days if settings.constraints else ():
         try:
