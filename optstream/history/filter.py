@@ -198,16 +198,10 @@ Look = Callable[[Histories, Iterable[int]], Seen | None]
 
 @dataclass(frozen=True, eq=False)
 class FilterState:
-    """What a stream has learned from its measurements so far.
-
-    Attributes:
-        prior: Learned or broad.
-        days: The public clock.
-        began: The first day of the stream; None before it.
-        learned: The day on which the prior was learned; None before.
-        events: Days that were unlike all others.
-        covariates: Public covariates as known in the night that measures or estimates; not passed on.
-    """
+    """What a stream has learned from its measurements so far. prior: learned or broad. days: the public
+    clock. began: the first day of the stream; None before it. learned: the day on which the prior was
+    learned; None before. events: days that were unlike all others. covariates: as known in the night that
+    measures or estimates; not passed on."""
 
     prior: TemporalPrior
     days: PublicDays

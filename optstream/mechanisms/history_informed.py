@@ -431,10 +431,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
     def figures(self, n_nodes: Sequence[int | None]) -> Figures:
         """Return the figures for blocks, shares and expected errors, of levels with these numbers of nodes.
-
         Without a public scale there is no relative noise. Joint noise required at a level that may not have
-        it raises ParameterError.
-        """
+        it raises ParameterError."""
         model, noise, joint = self.model, None, list[bool]()
         lengths = self.period_lengths or (model.window_length,)
         if self.scale is not None:
@@ -584,10 +582,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     @cached_property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
-        """The levels' mechanisms, each with its share of epsilon and the blocks of the tree's plan.
-
-        A level of small counts has blocks of its own. Learned parameters and covariates are the tree's.
-        """
+        """The levels' mechanisms, each with its share of epsilon and the blocks of the tree's plan. A level
+        of small counts has blocks of its own. Learned parameters and covariates are the tree's."""
         pattern, small = self.pattern, self.small_level
         figures = tree_figures(pattern, self.tree)
         count, length = pattern.blocks.n_blocks, pattern.blocks.length
@@ -605,10 +601,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     def with_learned(self, known: State | None, *, keeps_blocks: bool) -> "HistoryInformedTree":
         """Return the tree with the learned prior of a state as its first prior, if it has learned one.
-
         keeps_blocks: whether the blocks stay; else this prior chooses them where they are not given. Learned
-        from noisy measurements, so public.
-        """
+        from noisy measurements, so public."""
         belief = self._belief(known)
         if belief.learned is None:
             return self
@@ -663,10 +657,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
 
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
-        """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13).
-
-        A level that read its own past alone would miss the spends of other levels and of other plans' shares.
-        """
+        """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13). A level
+        that read its own past alone would miss the spends of other levels and of other plans' shares."""
         states, sets = level_states(state), self._sets_of_levels
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]

@@ -158,10 +158,8 @@ class AggregationTree:
 
     @cached_property
     def parts_of_levels(self) -> tuple["csr_array", ...]:
-        """For each level but the root's a matrix of ones, (nodes above, nodes), of each node's parent.
-
-        Many times as fast as `np.add.at`, in the same order.
-        """
+        """For each level but the root's a matrix of ones, (nodes above, nodes), of each node's parent. Many
+        times as fast as `np.add.at`, in the same order."""
         # the help of a command needs none of it
         from scipy.sparse import csr_array
 
