@@ -382,6 +382,7 @@ class LevelPlan:
         return None
 
     def order_spend(self, n_steps: int = 1, first_step: int = 0) -> OrderSpend:
+        """Return the spend of joint noise, of orders that begin with the period, without parts."""
         assert self.order_terms is not None
         at, n_nodes = (self.level, SAMPLES, first_step, n_steps), len(self.whole.tree.levels[self.level])
         return order_spend(self.order_terms, self.model, self.epsilons[SAMPLES], at, n_nodes)
