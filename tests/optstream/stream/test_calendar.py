@@ -65,6 +65,7 @@ def test_the_local_time_of_a_step_is_the_one_that_its_day_gives_it(kind, day):
     assert [time.tzinfo is None for time in times] == [kind == "fixed"] * len(times)
 
 
+SKIPPED_A_DAY = ("Kwajalein", "Pacific/Apia", "Pacific/Fakaofo", "Pacific/Kiritimati")
 FIRST, LAST = date(1986, 1, 1), date(2031, 12, 31)
 ONE, HALF_HOUR = timedelta(days=1), timedelta(minutes=30)
 
@@ -99,8 +100,7 @@ def changes_of_every_zone():
 def test_around_every_change_of_every_zone_a_day_is_whole_or_refused(part):
     changes, lengths = changes_of_every_zone(), set()
     assert len(changes) > 3000
-    # in the Pacific days were skipped
-    for zone, day in {*changes[part::8], *(one for one in changes if one[0].startswith("Pacific/"))}:
+    for zone, day in {*changes[part::8], *(one for one in changes if one[0] in SKIPPED_A_DAY)}:
         for minutes in (30, 60):
             calendar = Calendar(minutes, zone)
             for one in days_from(day - ONE, day + ONE):
