@@ -13,6 +13,7 @@ from optstream.errors import ParameterError
 from optstream.stream import Calendar, days_from
 from optstream.stream.calendar import FOLLOWS_A_MACHINE, ORIGIN
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY, PublicDays
+from tests.by_night import few
 
 
 def test_clock_changes_shorten_and_lengthen_the_elapsed_day():
@@ -94,9 +95,7 @@ def changes_of_every_zone():
     return [(name, day) for (day, *_), name in found.items()]
 
 
-@pytest.mark.parametrize(
-    "part", [0, *(pytest.param(part, marks=pytest.mark.nightly) for part in range(1, 8))]
-)
+@pytest.mark.parametrize("part", few(range(8), 1))
 def test_around_every_change_of_every_zone_a_day_is_whole_or_refused(part):
     changes, lengths = changes_of_every_zone(), set()
     assert len(changes) > 3000
