@@ -1,7 +1,6 @@
 """Every mechanism releases, real load too, in epsilon and in rho."""
 
 import json
-import re
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
@@ -13,7 +12,6 @@ from optstream import mechanisms
 from optstream.catalogue import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
-from optstream.noise import simulated_noise
 from optstream.privacy import OrderSpend
 from optstream.privacy.zero_concentrated import largest_rho
 from tasks.config import load_settings
@@ -30,7 +28,6 @@ from tests.by_night import few
 from tests.failing import Death, raising
 from tests.tasks.release.streams.conftest import DAYS
 from tests.tasks.test_schemas import validator
-from tests.tasks.two_regions import STEPS
 
 OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in section.tables]
 ADAPTIVE = [name for name in OTHERS if getattr(mechanisms, name).adaptive]
@@ -106,19 +103,6 @@ def test_the_open_groups_of_pegasus_lie_in_the_trusted_zone_until_the_next_day_t
     installation.release(DAYS[1])
     (later,) = installation.raw_files()
     assert str(DAYS[1]) in str(later)
-
-
-def test_no_raw_state_is_in_the_measurements(with_mechanism):
-    """The raw file's own values and thresholds, sought in the measurements; seeded, so never by chance."""
-    installation = with_mechanism("PeGaSus")
-    installation.release(DAYS[0], noise=simulated_noise(1), steps=STEPS[:6])
-    (path,) = installation.raw_files()
-    levels = json.loads((installation.folder / path).read_text())["levels"].values()
-    groups = [group for level in levels for group in level["raw"]["raw state"]["groups"] if group is not None]
-    secrets = {str(value) for group in groups for value in (group["limit"], *group["exact"])}
-    assert len(secrets) > 5
-    (data,) = (data for name, data in installation.files("trusted/measurements").items() if name != path)
-    assert not secrets & set(re.findall(r"\d+", data.decode()))
 
 
 def test_a_draw_that_died_closes_the_open_groups(with_mechanism, monkeypatch):
