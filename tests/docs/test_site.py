@@ -106,7 +106,8 @@ def test_every_key_of_the_configuration_has_its_meaning():
     asked = {name: set(keys) for name, (_, keys) in tables().items()}
     assert {name: set(keys) for name, keys in said.items()} == asked
     # what tunes a mechanism inside is no key, but for the blocks that `advise` proposes from what was learned
-    # (two keys; `published.levels` is the third since 95, and `input.stamps_format` is asked for): a new one takes the place of another
+    # (two keys; `published.levels` is the third since 95, `input.stamps_format` the fourth): a new one takes
+    # the place of another
     assert len(key_names()) <= 110
 
 
