@@ -51,6 +51,7 @@ from tasks.config.fields import (
     Section,
     Share,
     StampColumns,
+    StampsFormat,
     StepLength,
     Text,
     step_minutes,
@@ -578,7 +579,7 @@ def _margin(
 # [input]: how dumps are laid out, and from which day on.
 
 CHANGES = "[[input.changes]]"
-OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "period_number", "step", "revision")
+OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "stamps_format", "period_number", "step", "revision")
 """Keys that say how files are written."""
 DEFAULT_MARKER = "_SUCCESS"
 Bounds = tuple[Fraction, Fraction]
@@ -597,6 +598,7 @@ class Change(Section):
     decimal: Literal[".", ","] | None = None
     stamps: Literal["start", "end"] | None = None
     stamps_zone: FixedZone | None = None
+    stamps_format: StampsFormat | None = None
     period_number: Column | None = None
     step: StepLength | None = None
     revision: Column | None = None
@@ -624,6 +626,7 @@ class Input(Section):
     decimal: Literal[".", ","] = "."
     stamps: Literal["start", "end"] = "start"
     stamps_zone: FixedZone | None = None
+    stamps_format: StampsFormat | None = None
     period_number: Column | None = None
     step: StepLength | None = None
     revision: Column | None = None
@@ -728,11 +731,6 @@ def _steps(source: Input, stream: Stream) -> Iterator[str]:
         if layout.stamps != "start" or layout.stamps_zone is not None:
             yield f"{key} counts the steps of the local day: leave stamps and stamps_zone out"
     finer = [layout for _, layout in layouts if layout.rows_a_step(stream.step) > 1]
-    if finer and source.schema_ == "metered":
-        yield (
-            'input.step must be stream.step for input.schema "metered", whose readings are clamped one by '
-            f"one; got {finer[0].step}: set stream.step to it"
-        )
     if bool(finer) != (source.combine is not None):
         yield (
             'input.combine must say how rows of a finer input.step make a step of the stream, "sum" for '

@@ -169,7 +169,8 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         *[f"timestamp = {json.dumps(timestamp, ensure_ascii=False)}"] * (timestamp != "timestamp"),
         *[f"period_number = {_text(str(roles.period_number))}"] * (roles.period_number is not None),
         *['stamps = "end"'] * by_end,
-        *['stamps_zone = "UTC"'] * (in_utc and not survey.zoned and zone != "UTC"),
+        *['stamps_zone = "UTC"'] * (in_utc and (metered or not survey.zoned) and zone != "UTC"),
+        *[f"stamps_format = {_text(str(survey.stamps_format))}"] * (survey.stamps_format is not None),
         f"value = {_text(roles.value)}",
         *[f"customer = {_text(str(roles.customer))}"] * (roles.customer not in (None, "customer_id")),
         *[f"region = {_text(str(roles.region))}"] * (roles.region is not None),
@@ -218,7 +219,8 @@ def _clock(survey: Survey, answer: Callable[[str, str], str], minutes: int) -> t
         Calendar(minutes, zone, "fixed")
     except ParameterError:
         raise ParameterError(
-            f'the answer to zone must begin with an IANA name such as "Europe/Paris"; got {zone!r:.60}'
+            'the answer to zone must begin with an IANA name such as "Europe/Paris", or "Etc/GMT-1" for an '
+            f"hour ahead of UTC all year; got {zone!r:.60}"
         ) from None
     fitting = [
         one
