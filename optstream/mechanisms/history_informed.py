@@ -629,9 +629,9 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
             return None  # of another tree, or other shares
         newest = max(int(one.starts[-1]) for one in histories.values())
         first = newest - int(days.clock(np.array(newest))) % days.steps_per_day
-        nothing, unit = np.zeros((len(tree.nodes), 0)), self.pattern.model.resolution
-        measured = Measured(days.steps_per_day, first, (), nothing, unit)
-        found, _ = self._estimated(measured, belief, refined(_guessed(known), histories))
+        empty = Measured.from_public(np.zeros((len(tree.nodes), days.steps_per_day)), ())
+        day = replace(empty, first_step=first, resolution=self.pattern.model.resolution)
+        found, _ = self._estimated(day, belief, refined(_guessed(known), histories))
         squares = np.stack([found.variances, found.variances + found.values**2], axis=2).mean(axis=1)
         rows = np.sqrt([squares[level.start : level.stop].mean(axis=0) for level in tree.levels])
         return rows if squares.max() < UNKNOWN / 2 else None
