@@ -21,7 +21,7 @@ from optstream.catalogue.signing import check_signature, read_public_keys
 from optstream.catalogue.standard_errors import Period, daily_replicates, period_sums
 from optstream.errors import PublicationError
 from tasks.config import Settings, load_settings
-from tasks.ledger.open import need_ledger
+from tasks.ledger import need_ledger
 from tasks.operate.keys import new_key
 from tasks.operate.permissions import check_trusted
 from tasks.pages.public import write_pages, write_public_page

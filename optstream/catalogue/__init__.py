@@ -6,16 +6,18 @@ from optstream.catalogue.metadata import digest_of, replace_page
 from optstream.catalogue.publish import Publication, Withdrawal, finish_listing, publish, withdraw
 from optstream.catalogue.read import read_published
 from optstream.catalogue.rows import band_columns, error_columns, estimate_column
-from optstream.catalogue.stage import StagedRelease, read_staged, stage
 from optstream.catalogue.statement import (
     CountBands,
     LongSpan,
     NoiseScale,
     ReleaseStatement,
+    StagedRelease,
     StandardErrors,
     StatedErrors,
     StatedMeasurements,
     noise_scales,
+    read_staged,
+    stage,
 )
 from optstream.catalogue.verify import check_files
 

@@ -22,10 +22,10 @@ from optstream.storage.folders import (
     names_below,
     open_folder,
     opened,
+    publishers_lock,
     read_plain,
     split,
 )
-from optstream.storage.lock import publishers_lock
 from optstream.storage.store import Location, Store, StoreUrl, locate, open_store
 
 Result = TypeVar("Result")

@@ -25,8 +25,7 @@ from optstream.catalogue.layout import (
 from optstream.catalogue.metadata import blank_page
 from optstream.catalogue.read import encode_day, read_file, read_release
 from optstream.catalogue.signing import Signer, put_catalogue
-from optstream.catalogue.stage import StagedRelease, decode
-from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest, ReleaseStatement
+from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest, ReleaseStatement, StagedRelease, decode
 from optstream.errors import PublicationError
 from optstream.storage.store import Location
 from optstream.stream.period import Hour, day_of

@@ -38,8 +38,7 @@ from optstream.catalogue.rows import (
     schema,
 )
 from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
-from optstream.catalogue.stage import Footer, dated_rows, decode, encode, statement_in
-from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.statement import Footer, ReleaseStatement, dated_rows, decode, encode, statement_in
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.store import Location
 from optstream.stream import AggregationTree, DatedHierarchy

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder
 from optstream.catalogue.index import LARGEST_SEQUENCE, SIGNED, Catalogue, Entry
 from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, SIGNATURES, signature_file
-from optstream.catalogue.stage import decode
+from optstream.catalogue.statement import decode
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.store import Location
 

@@ -22,7 +22,6 @@ from optstream.ledger.accounting import (
     store,
 )
 from optstream.ledger.database import lease_time
-from optstream.ledger.hash_chain import append, check_contains, move
 from optstream.ledger.records import (
     LONGEST_LEASE,
     GuaranteeLoss,
@@ -39,6 +38,8 @@ from optstream.ledger.schema import (
     GrantRow,
     ReleaseRow,
     VintageRow,
+    append,
+    check_contains,
     find_row,
     giving_up,
     id_of,
@@ -46,6 +47,7 @@ from optstream.ledger.schema import (
     lease_error,
     lock,
     locked_release,
+    move,
     require,
     terms_of,
 )

@@ -8,13 +8,14 @@ from sqlalchemy import Connection, and_, func, or_, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounting import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
-from optstream.ledger.hash_chain import GENESIS, append
 from optstream.ledger.records import StreamTerms, check_name, continues
 from optstream.ledger.schema import (
+    GENESIS,
     LOCKED_STREAM,
     GrantRow,
     ReleaseRow,
     StreamRow,
+    append,
     columns_of,
     event_body,
     find_stream,

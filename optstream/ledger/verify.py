@@ -19,9 +19,10 @@ from optstream.ledger.accounting import (
     rows_hash,
 )
 from optstream.ledger.database import reading
-from optstream.ledger.hash_chain import GENESIS, HASHED, hash_of
 from optstream.ledger.records import Entries, Key, StreamTerms, continues, trees_from
 from optstream.ledger.schema import (
+    GENESIS,
+    HASHED,
     AmendmentRow,
     EventRow,
     GrantRow,
@@ -32,6 +33,7 @@ from optstream.ledger.schema import (
     VintageRow,
     columns_named,
     event_body,
+    hash_of,
     plain_rows,
     read_rows,
     terms_of,

@@ -33,9 +33,8 @@ from optstream.catalogue.layout import LARGEST_ERRORS
 from optstream.catalogue.measurements import encode_measurements
 from optstream.catalogue.read import read_attachment, read_statement
 from optstream.catalogue.rows import CUSTOMERS_ERROR
-from optstream.catalogue.stage import statement_in
 from optstream.catalogue.standard_errors import Replicates, encode_replicates, replicate_columns
-from optstream.catalogue.statement import TREE, Consistency, Constraints, Known, noise_scales
+from optstream.catalogue.statement import TREE, Consistency, Constraints, Known, noise_scales, statement_in
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.replicates import n_replicates

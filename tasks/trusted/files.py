@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import optstream
 from optstream.errors import LedgerError
-from optstream.storage.folders import open_folder, sync_folder
-from optstream.storage.lock import publishers_lock
+from optstream.storage.folders import open_folder, publishers_lock, sync_folder
 
 if TYPE_CHECKING:
     from optstream.privacy.accountant import Compose, Draw

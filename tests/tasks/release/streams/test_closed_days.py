@@ -14,7 +14,7 @@ from optstream import read_published
 from optstream.catalogue import check_files, find_catalogue
 from optstream.catalogue.backends import LocalTransaction, open_storage
 from optstream.catalogue.read import read_release
-from optstream.catalogue.stage import decode, encode
+from optstream.catalogue.statement import decode, encode
 from optstream.errors import PublicationError
 from optstream.stream import Hour
 from tasks.monitor.view import watch
