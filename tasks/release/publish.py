@@ -17,7 +17,7 @@ from optstream.catalogue.layout import (
     manifest_file,
     release_name,
 )
-from optstream.catalogue.publish import close_days, finish_closing, open_days
+from optstream.catalogue.publication import close_days, finish_closing, open_days
 from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState
