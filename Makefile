@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # workers share few cores: threads of linear algebra would wait for each other
 export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture assets coverage audit canary evaluation studies faults fuzz clean process-faults
+.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture assets audit canary evaluation studies faults fuzz clean process-faults
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -60,9 +60,6 @@ picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
 
 assets: $(BIN)/.installed  ## The vendored scripts of the operators' pages, by npm, checked against their hashes.
 	$(BIN)/python -m docs.generate.vendored
-
-coverage: $(BIN)/.installed  ## How often bands hold the truth on simulated load; the pages show it.
-	$(BIN)/python -m studies noise-coverage --into tasks/pages/static/coverage.json
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/python -m studies audit --days --runs $(or $(RUNS),20000) --output audit.json

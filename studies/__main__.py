@@ -15,7 +15,6 @@ from studies.benchmarks import (
     history_cost,
     mechanisms,
     million,
-    noise_coverage,
     small_counts,
     sum_coverage,
 )
@@ -41,7 +40,6 @@ BENCHMARKS = {
     "history-cost": history_cost,
     "small-counts": small_counts,
     "sum-coverage": sum_coverage,
-    "noise-coverage": noise_coverage,
 }
 for name, benchmark in BENCHMARKS.items():
     app.command(name, help=benchmark.__doc__, rich_help_panel="Benchmarks")(benchmark.main)

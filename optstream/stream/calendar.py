@@ -78,7 +78,8 @@ class Calendar:
             ZoneInfo(self.time_zone)
         except (ZoneInfoNotFoundError, ValueError, OSError, AttributeError, TypeError) as error:
             raise ParameterError(
-                f'time_zone of Calendar must be an IANA name such as "Europe/Paris"; got {self.time_zone!r}'
+                f'time_zone of Calendar must be an IANA name such as "Europe/Paris", or "Etc/GMT-1", whose '
+                f"sign is POSIX's, for an hour ahead of UTC all year; got {self.time_zone!r}"
             ) from error
 
     @property

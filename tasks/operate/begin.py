@@ -218,7 +218,8 @@ def _clock(survey: Survey, answer: Callable[[str, str], str], minutes: int) -> t
         Calendar(minutes, zone, "fixed")
     except ParameterError:
         raise ParameterError(
-            f'the answer to zone must begin with an IANA name such as "Europe/Paris"; got {zone!r:.60}'
+            'the answer to zone must begin with an IANA name such as "Europe/Paris", or "Etc/GMT-1" for an '
+            f"hour ahead of UTC all year; got {zone!r:.60}"
         ) from None
     fitting = [
         one

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -224,7 +223,6 @@ def public_page(facts: PublicFacts) -> bytes:
         has_total=facts.daily is not None and facts.daily["error"].is_finite().any(),
         chart=published_chart(facts),
         z=render.Z,
-        coverage=json.loads((files("tasks.pages") / "static" / "coverage.json").read_bytes()),
         document=None if facts.statement is None else facts.statement.to_json(),
         changed=changed[:STRETCHES_SHOWN],
         n_changed=len(changed),

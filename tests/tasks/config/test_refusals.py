@@ -105,6 +105,10 @@ CASES = {
         ('stream.step = "7min"', "must divide a day of 1440 minutes; got 7"),
         ('stream.step = "2h"', "is not a whole number of steps of 120 minutes"),
         ('stream.time_zone = "Europe/Pari"', "must be an IANA name"),
+        *(
+            (f'stream.time_zone = "{zone}"', '"Etc/GMT-1", whose sign is POSIX\'s, for an hour ahead of UTC')
+            for zone in ("GMT+1", "UTC+01:00", "+01:00", "UTC+1")
+        ),
         ('stream.name = "../french"', "stream.name must be 1 to 64 letters"),
         ("stream.leaves_per_step = 2", 'stream.leaves_per_step must be 1 for unit "customer"; got 2'),
         ('stream.period = "week"', 'stream.period must be "day" or "hour"'),

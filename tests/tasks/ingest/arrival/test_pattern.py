@@ -2,13 +2,17 @@
 
 import json
 import shutil
+import tarfile
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import ConfigurationError, DumpError
 from tasks.ingest import LateDumpError, days_with_dumps, discover
+from tasks.ingest.delta import present_files
 from tests.tasks.conftest import DAY, SmallStream
 
 pytestmark = pytest.mark.slow
@@ -224,6 +228,39 @@ def test_a_delta_table_has_the_files_that_its_log_says(small):
     assert isinstance(discover(stream.settings, [NEXT])[NEXT], LateDumpError)
 
 
+REAL = Path(__file__).parents[3] / "fixtures/delta-log.tar.xz"
+"""The log that deltalake 1.6.6 leaves of 42 days appended one by one, of which the second was deleted again:
+a checkpoint, three commits from it on, and no older one.
+"""
+
+
+def test_a_table_of_42_days_whose_old_commits_were_cleaned_up_is_read(small):
+    stream = small(marker=f"path = '{PARTITIONED}'")
+    folder = stream.settings.input_folder
+    with tarfile.open(REAL) as log:
+        log.extractall(folder, filter="data")
+    there = days_with_dumps(stream.settings)
+    assert len(there) == 41
+    assert {DAY, date(2024, 12, 5)} < there
+    assert date(2024, 12, 6) not in there
+    log = {one.name: lambda _, file=one: file.read_bytes() for one in (folder / "_delta_log").iterdir()}
+    for place in present_files(log):
+        if place.startswith(f"date={DAY}"):
+            (folder / place).parent.mkdir(parents=True)
+            stream.rows(1.5).write_parquet(folder / place)
+    assert stream.judge()[0].error is None
+    assert (stream.units() == 1500).all()
+
+
+def checkpoint(folder, *rows):
+    """A checkpoint of these rows in place of all commits."""
+    for one in (folder / "_delta_log").iterdir():
+        one.unlink()
+    path = folder / f"_delta_log/{1:020}.checkpoint.parquet"
+    pq.write_table(pa.Table.from_pylist(list(rows)), path)
+    return path
+
+
 def test_a_planned_revision_of_a_delta_table_is_plain_files(small, load_text):
     text = small(marker=f"path = '{PARTITIONED}'").settings.file.read_text()
     stream = SmallStream(load_text(text, ('restatement_share = "0"', "revisions = 1")))
@@ -275,6 +312,25 @@ def away(folder):
         (
             lambda folder: commit(folder, 2, {"protocol": {"readerFeatures": ["new"]}}),
             "renamed columns",
+        ),
+        (lambda folder: checkpoint(folder, {"sidecar": {"path": "x"}}), "features of its own"),
+        (lambda folder: checkpoint(folder, {"add": {"path": "/x.parquet"}}), "outside the table's folder"),
+        (
+            lambda folder: checkpoint(folder, {"add": {"path": "x", "deletionVector": {"storageType": "u"}}}),
+            "has deletion vectors",
+        ),
+        (lambda folder: checkpoint(folder, {"protocol": {"readerFeatures": ["new"]}}), "renamed columns"),
+        (
+            lambda folder: checkpoint(folder, {"add": {"path": "secret"}}).write_bytes(b"PAR1 secret"),
+            "cannot be read as a commit",
+        ),
+        (
+            lambda folder: checkpoint(folder, {"add": {"path": "x"}}, {"add": {"path": None}}),
+            "cannot be read as a commit",
+        ),
+        (
+            lambda folder: (checkpoint(folder, {"add": {"path": "x"}}), commit(folder, 3)),
+            "has not every commit from the first on, or from a whole checkpoint",
         ),
     ],
 )
