@@ -60,8 +60,8 @@ def present_files(log: Mapping[str, Callable[[int], bytes]]) -> frozenset[str]:
 _BROKEN = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError)
 
 
-def _commit(content: bytes) -> list[Any]:
-    return [json.loads(line) for line in content.decode().splitlines() if line.strip()]
+def _commit(content: bytes) -> Iterator[Any]:
+    yield from (json.loads(line) for line in content.decode().splitlines() if line.strip())
 
 
 def _checkpoint(content: bytes) -> Iterator[Any]:
