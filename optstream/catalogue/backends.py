@@ -105,14 +105,12 @@ class LocalStorage:
 
 
 class LocalTransaction:
-    """One publisher's change of a folder of this machine, whose lock and descriptor the caller holds.
-
-    is_alone: whether no other can be about to list a file. is_again: whether it met a conflict before, and
-    may have left files that it wrote.
-    """
+    """One publisher's change of a folder of this machine, whose lock and descriptor the caller holds."""
 
     is_alone = True
+    """Whether no other can be about to list a file."""
     is_again = False
+    """Whether it met a conflict before, and may have left files that it wrote."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -405,6 +403,19 @@ Transaction = LocalTransaction | ObjectTransaction
 Readable = Storage | Transaction
 
 
+def read_if_any(
+    storage: Readable, name: str, largest: int, check: Callable[[bytes], object] | None = None
+) -> bytes | None:
+    """Return the bytes of a file, None without one; `check` sees them before they are parsed."""
+    try:
+        data = storage.read(name, largest)
+    except FileNotFoundError:
+        return None
+    if check is not None:
+        check(data)
+    return data
+
+
 def bounded(data: bytes, name: str, largest: int) -> bytes:
     """Return the bytes. Raises PublicationError if there are too many."""
     if len(data) > largest:
@@ -424,9 +435,7 @@ def check_conditions(store: Store) -> None:
 
 
 def learn_how_tags_are_named(store: Store) -> None:
-    """Find out after a conflict whether the store knows its tags only without quotes, as Ceph's gateway
-    (16). Bare tags need a store that refuses a wrong bare tag.
-    """
+    """Find out after a conflict whether the store heeds its tags only without quotes, as Ceph 16 does."""
 
     def heeds() -> bool:
         return not store.put_instead(PROBE, PROBE_TEXT, WRONG_TAG) and store.put_instead(

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, NoReturn
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from optstream.catalogue import layout
-from optstream.catalogue.backends import Readable, Transaction, open_storage
+from optstream.catalogue.backends import Readable, Transaction, open_storage, read_if_any
 from optstream.catalogue.documents import Count, Document, Hash, Name, OrAbsent, Period, absent
 from optstream.catalogue.layout import CATALOGUE, closed_file, data_file, manifest_file, superseded_file
 from optstream.catalogue.statement import ValueColumn
@@ -65,7 +65,6 @@ class Entry(Document):
 
 
 def _keyed(periods: Any) -> Any:
-    """Return the entries of a catalogue by their periods, each with its own."""
     if isinstance(periods, tuple):
         return {one.period: one for one in periods}
     if not isinstance(periods, Mapping):
@@ -153,7 +152,7 @@ class Catalogue(Document):
 
     @cached_property
     def _encoded(self) -> bytes:
-        """The bytes that it was read from (`parse_catalogue`), or those of a new one, worked out once."""
+        # of one that was read `parse_catalogue` sets it
         return f"{self.model_dump_json(indent=1, ensure_ascii=True)}\n".encode()
 
 
@@ -214,9 +213,7 @@ def files_of(entry: Entry) -> frozenset[str]:
 # (docs/privacy.md, section 6).
 
 SIGNED = datetime(2000, 1, 1, tzinfo=UTC)
-"""Of every signature, and of their folder: a file is named by what it signs, so its bytes are always the
-same, and it need not look newer than another.
-"""
+"""Of every signature, and of their folder: it is named by what it signs, and need not look newer."""
 MOST_CHANGES = 2**31
 """Seconds; nobody publishes so often, but anyone may have written the revisions of a catalogue."""
 
@@ -270,25 +267,16 @@ def settle_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
 def find_catalogue(
     folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
 ) -> Catalogue | None:
-    """Return the catalogue of a published folder, None without one; `check` sees the bytes before they are
-    parsed.
-    """
+    """Return the catalogue of a published folder, None without one; `check` sees its bytes before parsing."""
     source = open_storage(folder) if isinstance(folder, Path | StoreUrl | str) else folder
-    try:
-        data = source.read(CATALOGUE, LARGEST_CATALOGUE)
-    except FileNotFoundError:
-        return None
-    if check is not None:
-        check(data)
-    return parse_catalogue(data)
+    data = read_if_any(source, CATALOGUE, LARGEST_CATALOGUE, check)
+    return None if data is None else parse_catalogue(data)
 
 
 def read_catalogue(
     folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
 ) -> Catalogue:
-    """Return the catalogue of a published folder, as `find_catalogue`; raise PublicationError where there is
-    none.
-    """
+    """Return what `find_catalogue` does. Raises PublicationError where there is none."""
     catalogue = find_catalogue(folder, check)
     if catalogue is None:
         raise PublicationError(

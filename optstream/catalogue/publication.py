@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from optstream.catalogue import layout
 from optstream.catalogue.backends import Transaction, change_folder, open_storage
@@ -87,8 +87,7 @@ def publish(
     return change_folder(folder, work, "the published folder", remedy)
 
 
-@dataclass(frozen=True)
-class _Files:
+class _Files(NamedTuple):
     """The files of a release: its statement as the footer has it, and by place those that it names."""
 
     staged: StagedRelease
@@ -283,9 +282,7 @@ def list_entries(
     fresh: Sequence[Entry],
     signer: Signer | None,
 ) -> Catalogue:
-    """Replace the known catalogue by one with these entries; days that they change are opened first: their
-    hours go back into data/, and what closed them goes once the catalogue no longer needs it.
-    """
+    """Replace the known catalogue by one with these entries; closed days among them are opened first."""
     days = {day_of(entry.period) for entry in fresh}
     own = [one for one in catalogue.entries if one.closed_in and day_of(one.period) in days]
     for entry in own:
@@ -395,9 +392,7 @@ def withdraw(
 def _relist(
     transaction: Transaction, catalogue: Catalogue | None, new: Catalogue, signer: Signer | None
 ) -> Catalogue:
-    """Replace the catalogue by one with the new head, so that every publisher who has read it begins
-    again. One that carries the head already needs no replacement.
-    """
+    """Replace the catalogue by one with another head: every publisher who has read it begins again."""
     if new == catalogue:
         transaction.confirm_catalogue()
         return new
@@ -422,7 +417,7 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
     if entry.closed_in is None:
         _remove_dead_days(transaction, entry.period, rank, entry.file_hash)
     folder = folder_of(ERRORS, entry.period)
-    replaced = _dead_errors(transaction, folder, rank)
+    replaced = _dead_numbered(transaction, folder, rank, layout.errors_name)
     own = _files_of(transaction, entry) if replaced else set()
     replaced = [name for name in replaced if f"{folder}/{name}" not in own]
     for name in replaced:
@@ -451,25 +446,19 @@ def finish_listing(folder: Location | str, period: date) -> None:
 
 def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     """Delete a withdrawn day's files up to the revision `through`; return whether there were any."""
-    found = False
-
-    def remove(folder: str, names: Sequence[str]) -> None:
-        nonlocal found
+    rank, found = (through, LAST), False
+    ranks_of: dict[str, Callable[[str], tuple[Any, ...] | None]]
+    ranks_of = {layout.MEASUREMENTS: layout.measurements_name}
+    ranks_of |= dict.fromkeys((ERRORS, SUPERSEDED_ERRORS), layout.errors_name)
+    for part in (DATA, SUPERSEDED, *ranks_of):
+        folder = folder_of(part, period)
+        if part in ranks_of:
+            names = _dead_numbered(transaction, folder, rank, ranks_of[part])
+        else:
+            names = _dead_releases(transaction, folder, rank)
         transaction.remove(folder, names)
         found |= bool(names)
-
-    for part in (DATA, SUPERSEDED):
-        folder = folder_of(part, period)
-        remove(folder, _dead_releases(transaction, folder, (through, LAST)))
-    found |= _remove_dead_days(transaction, period, (through, LAST))
-    folder = folder_of(layout.MEASUREMENTS, period)
-    known = [(name, layout.measurements_name(name)) for name in transaction.names_in(folder)]
-    # a file whose name is no measurements' is nobody's to list
-    remove(folder, [name for name, rank in known if rank and (transaction.is_alone or rank[0] <= through)])
-    for part in (ERRORS, SUPERSEDED_ERRORS):
-        folder = folder_of(part, period)
-        remove(folder, _dead_errors(transaction, folder, (through, LAST)))
-    return found
+    return _remove_dead_days(transaction, period, rank) or found
 
 
 def delete_answers(folder: Location | str) -> None:
@@ -490,15 +479,12 @@ def delete_answers(folder: Location | str) -> None:
 def _dead_releases(
     transaction: Transaction, folder: str, rank: Rank, current: str | None = None
 ) -> list[str]:
-    """Return the releases in a folder, but for the current one, that nobody can be about to list."""
     names = [name for name in transaction.names_in(folder) if layout.is_release_name(name)]
     return [name for name in names if name != current and _is_dead(transaction, f"{folder}/{name}", rank)]
 
 
 def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:
-    """Return whether nobody can be about to list this file: it is gone, no whole release, or of no higher
-    rank. Raises OSError if it is unreadable.
-    """
+    """Return whether nobody can be about to list this file: gone, no whole release, or of no higher rank."""
     if transaction.is_alone:
         return True
     try:
@@ -529,10 +515,12 @@ def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed
     return bool(dead)
 
 
-def _dead_errors(transaction: Transaction, folder: str, rank: Rank) -> list[str]:
-    """Return the files of errors in a folder of releases up to this rank; of all where one is alone."""
-    known = [(name, layout.errors_name(name)) for name in transaction.names_in(folder)]
-    return [name for name, own in known if own and (transaction.is_alone or own[:2] <= rank)]
+def _dead_numbered(
+    transaction: Transaction, folder: str, rank: Rank, numbers_of: Callable[[str], tuple[Any, ...] | None]
+) -> list[str]:
+    """Return the files named by numbers up to this rank, and a hash; of any rank where one is alone."""
+    known = [(name, numbers_of(name)) for name in transaction.names_in(folder)]
+    return [name for name, own in known if own and (transaction.is_alone or own[:-1] <= rank)]
 
 
 def _files_of(transaction: Transaction, entry: Entry) -> set[str]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -181,6 +182,13 @@ def check_signature(storage: Readable, name: str, data: bytes, keys: Keys) -> st
         f"{name} is not signed by key {listed}: it was altered, or published without that key; ask its "
         "publisher, whose next publication, or `optstream publish DAY`, signs it"
     )
+
+
+def signature_check(
+    storage: Readable, name: str, given: GivenKeys | None
+) -> Callable[[bytes], object] | None:
+    """Return what raises PublicationError for bytes that none of these keys signed; None without keys."""
+    return None if given is None else partial(check_signature, storage, name, keys=read_public_keys(given))
 
 
 def has_signature(storage: Storage, data: bytes, keys: Keys) -> bool:

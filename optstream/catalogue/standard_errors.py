@@ -81,9 +81,8 @@ class Replicates:
         }
         drawn = enumerate(replicates.astype(kind), 1)
         figures = {ESTIMATE: estimate} | {f"{REPLICATE}{at}": one for at, one in drawn}
-        return cls(
-            period, of, pl.DataFrame(labels | {name: one[order].T.ravel() for name, one in figures.items()})
-        )
+        columns = labels | {name: one[order].T.ravel() for name, one in figures.items()}
+        return cls(period, of, pl.DataFrame(columns))
 
 
 def replicate_columns(frame: pl.DataFrame) -> list[str]:
@@ -171,12 +170,8 @@ class OldErrors:
         terms = self.rows.filter(pl.col("term").is_not_null())
         pairs = terms.filter(pl.all_horizontal(pl.col("node", "other_node").is_not_null()))
         sums = self.in_groups.group_by("term", "other_step").agg((weight * pl.col("value")).sum())
-        of_nodes = pl.concat(
-            [
-                pairs.select("term", weight * other_weight * pl.col("value")),
-                sums.select("term", pl.col("node") ** 2),
-            ]
-        )
+        of_pairs = pairs.select("term", weight * other_weight * pl.col("value"))
+        of_nodes = pl.concat([of_pairs, sums.select("term", pl.col("node") ** 2)])
         share = pl.col("earlier_date").replace_strict(dict(shares), default=0.0, return_dtype=pl.Float64)
         is_chosen = pl.all_horizontal(pl.col("step", "other_step").is_in(list(steps))).cast(pl.Float64)
         earlier = 2.0 * shares[day_of(self.period)] * share
@@ -207,9 +202,7 @@ def decode_old_errors(data: bytes) -> OldErrors:
 def read_replicates(
     storage: Storage, entry: Entry, stated: ReleaseStatement, rows: pl.DataFrame | None = None
 ) -> Replicates | OldErrors | None:
-    """Return the replicates of a listed or just replaced release, None without any; PublicationError if their
-    file is missing, altered, or has other nodes or steps than the release's `rows`.
-    """
+    """Return the replicates of a listed or just replaced release, if any. Raises PublicationError."""
     if stated.errors is None:
         return None
     digest = stated.errors.file_hash
@@ -307,21 +300,21 @@ def read_figure(
     """
     days = _read_days(folder, first, last, public_key)
     rows = pl.concat([day.rows for day in days], how="diagonal")
-    found = _figures(rows if where is None else rows.filter(where), figure, by, _common_replicates(days))
+    common = _common_replicates(day.rows for day in days)
+    found = _figures(rows if where is None else rows.filter(where), figure, by, common)
     if any(found[name].dtype.is_nested() for name in ("value", ESTIMATE)):
         raise ParameterError("a figure must be one number for each of `by`, such as value.max()")
-    known = all(day.has_whole for day in days), all(day.has_noise for day in days)
-    errors = [
-        (pl.col("spread") if is_known else pl.lit(None, pl.Float64)).alias(name)
-        for name, is_known in zip(("standard_error", "noise_standard_error"), known, strict=True)
-    ]
-    labels = [name for name in found.columns if name not in ("value", ESTIMATE, "spread")]
-    return found.select(*labels, "value", ESTIMATE, *errors).sort(labels)
+    known = {"standard_error": all(day.has_whole for day in days)}
+    known["noise_standard_error"] = all(day.has_noise for day in days)
+    none = pl.lit(None, pl.Float64)
+    errors = {name: pl.col("spread") if is_known else none for name, is_known in known.items()}
+    labels = found.drop("value", ESTIMATE, "spread").columns
+    return found.select(*labels, "value", ESTIMATE, **errors).sort(labels)
 
 
-def _common_replicates(days: Sequence[Day]) -> list[str]:
+def _common_replicates(frames: Iterable[pl.DataFrame]) -> list[str]:
     """Return the replicates that all days have: a stream may have had fewer before."""
-    return min((replicate_columns(day.rows) for day in days), key=len, default=[])
+    return min(map(replicate_columns, frames), key=len, default=[])
 
 
 def _figures(
@@ -375,7 +368,6 @@ def read_sum(
 
 
 def _read_days(folder: Location | str, first: date, last: date, public_key: GivenKeys | None) -> list[Day]:
-    """Return all days of a span. Raises as `read_figure`."""
     for day, name in ((first, "first"), (last, "last")):
         if not isinstance(day, date):
             raise ParameterError(f"{name} day must be one such as date(2016, 2, 1); got {day!r:.80}")
@@ -409,7 +401,7 @@ def sum_of_days(
     for name, one in weights.items():
         if not (isinstance(one, Real | Decimal) and isfinite(one)):
             raise ParameterError(f"the weight of {name!r:.80} in a sum must be a finite number")
-    weights = {name: float(one) for name, one in weights.items()}
+        weights[name] = float(one)
     # groups of version 0.2 have no pairs, which the covariance of two nested nodes would need
     if not isinstance(nodes, Mapping) or any(day.old and day.old.in_groups.height for day in days):
         _check_apart(days[-1].rows, weights.keys())
@@ -422,9 +414,8 @@ def sum_of_days(
     rows = pl.concat(chosen, how="diagonal")
     rows = rows if steps is None else rows.filter(pl.col("step").is_in(list(steps)))
     weight = pl.col("node").replace_strict(weights)
-    replicates = _common_replicates([day for day in days if day.old is None])
-    by = [pl.lit(0).alias("all")]
-    (found,) = _figures(rows, lambda value: (value * weight).sum(), by, replicates).iter_rows(named=True)
+    common, by = _common_replicates(day.rows for day in days if day.old is None), [pl.lit(0).alias("all")]
+    (found,) = _figures(rows, lambda value: (value * weight).sum(), by, common).iter_rows(named=True)
     has_whole, has_noise = all(day.has_whole for day in days), all(day.has_noise for day in days)
     if not (has_whole or has_noise):
         has_estimates = ESTIMATE in rows.columns and not rows[ESTIMATE].null_count()
@@ -441,7 +432,6 @@ def sum_of_days(
 
 
 def _check_steps(days: Sequence[Day], steps: Collection[int] | None) -> None:
-    """Raise ParameterError for steps that a day has not, that are no integers, or none."""
     if steps is None:
         return
     if bad := [step for step in steps if not isinstance(step, Integral)]:
@@ -453,7 +443,6 @@ def _check_steps(days: Sequence[Day], steps: Collection[int] | None) -> None:
 
 
 def _check_apart(rows: pl.DataFrame, named: Collection[str]) -> None:
-    """Raise ParameterError for a node that lies in another of them."""
     labels = list(rows.select("node", "parent", "level").unique("node").iter_rows())
     parents, levels = ({row[0]: row[place] for row in labels} for place in (1, 2))
     margin = sorted(
@@ -465,13 +454,12 @@ def _check_apart(rows: pl.DataFrame, named: Collection[str]) -> None:
             "take nodes of the margin alone, or none of them"
         )
     for name in named:
-        above = parents.get(name)
-        while above is not None:
+        above: str | None = name
+        while (above := parents.get(above)) is not None:
             if above in named:
                 raise ParameterError(
                     f"nodes of a sum: {name!r:.80} lies in {above!r:.80}; none may lie in another"
                 )
-            above = parents.get(above)
 
 
 # Sums of published values over days, weeks and months, each node's with its standard errors.
@@ -523,7 +511,7 @@ def period_sums(
         sums.with_columns(pl.lit(day).alias("date"), (pl.col("n") * int(of == "whole")).alias("n_whole"))
         for day, of, sums in replicates
     ]
-    common = min((replicate_columns(part) for part in parts), key=len, default=[])
+    common = _common_replicates(parts)
     figures = ("n", "n_whole", ESTIMATE, *common)
     none = pl.DataFrame(schema={"date": pl.Date, "node": pl.String, **dict.fromkeys(figures, pl.Float64)})
     known = pl.concat([none, *parts], how="diagonal_relaxed").group_by(begins, "node")

@@ -150,10 +150,7 @@ class LongSpan(Document):
     def rounded(
         cls, n_days: int, epsilon: float, delta: Fraction, plain_sum: Fraction, composed: str
     ) -> "LongSpan":
-        """Return a span whose two amounts are rounded up to four significant digits.
-
-        So the figure is the same on machines whose floats round differently, and is never understated.
-        """
+        """Round both amounts up to four significant digits: alike on every machine, never understated."""
         given = {"epsilon": Fraction(epsilon), "plain_sum": plain_sum}
         up = Context(DIGITS, ROUND_CEILING)
         amounts = {name: Fraction(up.divide(one.numerator, one.denominator)) for name, one in given.items()}
@@ -197,9 +194,7 @@ class NoiseScale(Document):
 
 
 def noise_scales(spends: Iterable[Spend], resolution: Fraction) -> tuple[NoiseScale, ...]:
-    """Return the distinct noise scales of a release's spends, in their order; resolution: of the privacy
-    model.
-    """
+    """Return the distinct noise scales of a release's spends, in their order."""
     of_readings = (spend for spend in spends if spend.stage != CUSTOMERS)
     return tuple(dict.fromkeys(_noise_of(spend, resolution) for spend in of_readings))
 
@@ -521,7 +516,6 @@ class Manifest(Document):
 
 
 def _decimal(amount: Fraction) -> str:
-    """Return four decimals, rounded up: the words may overstate a cost, never understate it."""
     whole, rest = divmod(math.ceil(amount * 10**4), 10**4)
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
 
