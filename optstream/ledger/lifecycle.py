@@ -222,7 +222,6 @@ def _check_windows(
 
 
 def _broken(grant: GrantRow, kept: GuaranteeLoss) -> str:
-    """Return which privacy guarantee the plan would break, and the remedy."""
     cost, model = kept.loss, kept.guarantee
     window = (
         f"the window of {model.window_length} steps from step {cost.first_step} would cost "
@@ -305,8 +304,7 @@ def compromise(connection: Connection, key: Key, reason: str, now: datetime) -> 
 
 def begin_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """Record that the first noise sample is about to be drawn; only once this has returned may it be."""
-    now = lease_time(connection, now)
-    key = reservation.key
+    now, key = lease_time(connection, now), reservation.key
     release, grant = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "drawn")
     if release.drawing:
@@ -318,32 +316,25 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
             f"{key} was planned under a privacy guarantee that was amended since: "
             "run it again to make another plan"
         )
-    _require_unknown_noise(connection, key, release, grant)
+    plan, known = charged_to_release(connection, release.id), ReleaseRow.compromised.is_not(None)
+    # what all but the rarest days find, without adding anything up, is nothing
+    near = planned_in_reach(connection, grant, guarantees_of(connection, grant), hull(plan), known)
+    # its own spends count twice, which does not matter: the test is whether anything lost everything
+    if near and any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
+        raise BudgetError(
+            f"{key}: noise in its windows was compromised after it was reserved, and they lost "
+            f"everything: it is not drawn; {giving_up(key.period)}"
+        )
     move(connection, release, "draw begun", now, drawing=True)
 
 
 def call_off_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """Take `begin_draw` back: the owner knows that no sample was drawn since, and that none will be."""
-    now = lease_time(connection, now)
-    key = reservation.key
+    now, key = lease_time(connection, now), reservation.key
     release, _ = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "called off")
     if release.drawing:
         move(connection, release, "draw called off", now, drawing=False)
-
-
-def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow, grant: GrantRow) -> None:
-    """Raise BudgetError if noise in a window of the release is known, as a plan would be judged."""
-    plan = charged_to_release(connection, release.id)
-    known = ReleaseRow.compromised.is_not(None)
-    if not planned_in_reach(connection, grant, guarantees_of(connection, grant), hull(plan), known):
-        return  # what all but the rarest days find, without adding anything up
-    # its own spends count twice, which does not matter: the test is whether anything lost everything
-    if any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
-        raise BudgetError(
-            f"{key}: noise in its windows was compromised after it was reserved, and they lost "
-            f"everything: it is not drawn; {giving_up(key.period)}"
-        )
 
 
 def record_drawn(
@@ -424,13 +415,8 @@ def record_published(
 
 
 def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:
-    """Hold a release until now + lease; never shortens the lease. No event is written: nothing was released.
-
-    Raises:
-        LedgerError: Another run has taken the release over, or it is neither RESERVED nor DRAWN.
-    """
-    now = lease_time(connection, now)
-    key = reservation.key
+    """Hold a RESERVED or DRAWN release until now + lease; never shortens the lease. No event is written."""
+    now, key = lease_time(connection, now), reservation.key
     release, _ = locked_release(connection, key, reservation)
     if not ReleaseState(release.state).is_under_way:
         raise LedgerError(f"{key} is {release.state}: there is no lease to renew")
@@ -438,10 +424,7 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
 
 
 def end_lease(connection: Connection, reservation: Reservation, now: datetime) -> None:
-    """End the owner's lease at `now`, if it lasts until then, so that the next run need not wait.
-
-    Does nothing while a draw is open, and for a VOID release. No event is written.
-    """
+    """End the owner's lease at `now`, but while a draw is open, or of a VOID release. No event is written."""
     now = lease_time(connection, now)
     release, _ = locked_release(connection, reservation.key, reservation)
     if release.state != ReleaseState.VOID and not release.drawing:
@@ -462,8 +445,7 @@ def release_lease(connection: Connection, key: Key, reason: str, now: datetime) 
     release, _ = locked_release(connection, key, None)
     if release.state == ReleaseState.VOID:
         raise LedgerError(f"{key} is VOID: there is no lease to end")
-    until = min(release.lease_until, stamp(now))
-    fence = release.fence + 1
+    until, fence = min(release.lease_until, stamp(now)), release.fence + 1
     move(connection, release, "lease released", now, {"why": reason}, lease_until=until, fence=fence)
 
 
@@ -552,9 +534,9 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
         raise LedgerError(
             f"{key} has vintage {known[-1].number} already: a new estimate takes the next number"
         )
-    insert_row(connection, VintageRow, release_id=release.id, **vars(vintage))
-    body = {"vintage": number, **vars(vintage)}
-    del body["number"]
+    facts = dict(vars(vintage))
+    insert_row(connection, VintageRow, release_id=release.id, **facts)
+    body = {"vintage": facts.pop("number"), **facts}
     append(connection, release.stream_id, "vintage staged", now, body, (release.period, release.revision))
 
 
@@ -585,17 +567,14 @@ def _require_shown(connection: Connection, key: Key, release: ReleaseRow) -> Non
         ReleaseRow.revision > release.revision,
         ReleaseRow.state != ReleaseState.VOID.value,
     )
-    what = None
-    if release.state != ReleaseState.PUBLISHED:
-        what = release.state
-    elif release.withdrawn is not None:
-        what = "withdrawn"
-    elif release.compromised is not None:
-        what = "compromised"
-    elif connection.execute(newer.limit(1)).one_or_none() is not None:
-        what = "restated"
-    if what is not None:
-        raise LedgerError(f"{key} gets no new estimate: it is {what}")
+    for what, is_so in (
+        (release.state, release.state != ReleaseState.PUBLISHED),
+        ("withdrawn", release.withdrawn is not None),
+        ("compromised", release.compromised is not None),
+        ("restated", connection.execute(newer.limit(1)).one_or_none() is not None),
+    ):
+        if is_so:
+            raise LedgerError(f"{key} gets no new estimate: it is {what}")
 
 
 def list_vintages(connection: Connection, release_id: int) -> tuple[Vintage, ...]:
@@ -616,8 +595,7 @@ def vintages(
     if steps is not None:
         query = query.where(ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop)
     found: dict[tuple[str, int], tuple[Vintage, ...]] = {}
-    for period, revision, *facts in connection.execute(
-        query.order_by(VintageRow.release_id, VintageRow.number)
-    ):
+    query = query.order_by(VintageRow.release_id, VintageRow.number)
+    for period, revision, *facts in connection.execute(query):
         found[period, revision] = (*found.get((period, revision), ()), Vintage(*facts))
     return found

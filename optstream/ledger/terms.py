@@ -136,22 +136,21 @@ def refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: i
 
 def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | None) -> tuple[int, int]:
     """Return key and amendment of the budget, which must agree unless nobody else relies on it."""
-    wanted = terms.guarantee()
-    query = select(GrantRow).where(GrantRow.name == terms.grant).with_for_update()
-    grant = one_row(connection, query)
+    grant = one_row(connection, select(GrantRow).where(GrantRow.name == terms.grant).with_for_update())
     if grant is None:
-        return first_guarantee(connection, terms.grant, terms.calendar, wanted), 0
+        return first_guarantee(connection, terms), 0
+    wanted = terms.guarantee()
     differing = [name for name in OF_GRANT if getattr(grant, name) != wanted.get(name)]
     if not differing:
         return grant.id, grant.amendment
-    members = connection.execute(select(StreamRow.id).where(StreamRow.grant_id == grant.id)).scalars().all()
-    if any(member != stream_id for member in members):
+    members = connection.execute(select(StreamRow.id).where(StreamRow.grant_id == grant.id)).scalars()
+    if any(member != stream_id for member in members.all()):
         raise LedgerError(
             f"privacy budget {terms.grant!r} is shared, and has another "
             f"{', '.join(CALLED.get(name, name) for name in differing)} than stream {terms.stream!r}: "
             "streams of one privacy budget must agree; take the values of the others in this configuration"
         )
-    return grant.id, next_guarantee(connection, grant, terms.calendar, wanted)
+    return grant.id, next_guarantee(connection, grant, terms)
 
 
 def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
@@ -170,7 +169,7 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
     stream, grant = lock(connection, terms.stream)
     refuse_amendment(connection, terms)
     # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
-    number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
+    number = next_guarantee(connection, grant, terms)
     for member in read_rows(connection, members):
         agreed = terms
         if member.id != stream.id:
