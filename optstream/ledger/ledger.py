@@ -293,8 +293,6 @@ def _members(stream: str) -> Select[tuple[StreamRow]]:
 
 Batch = tuple[str, dict[str, list[Any]]]
 """A table's name, and some of its rows as columns."""
-
-
 _STREAM, _GRANT = StreamRow.name.label("stream"), GrantRow.name.label("grant")
 _OWN = [one.name for one in ReleaseRow.__table__.columns if one.name not in ("id", "stream_id", "fence")]
 _EXPORTED: dict[str, Select[Any]] = {
@@ -320,21 +318,16 @@ _EXPORTED: dict[str, Select[Any]] = {
 
 
 def batches(connection: Connection, n_rows: int) -> Iterator[Batch]:
-    """Yield streams, releases, spends and events for an export, from one moment, in bounded memory.
+    """Yield streams, releases, spends and events for an export, each table first with empty columns.
 
-    A table without rows comes once, with empty columns. A stream has its privacy budget's columns; a spend
-    says whether it is in force, that is, charged.
+    A stream has its privacy budget's columns; a spend says whether it is in force, that is, charged.
     """
     for table, query in _EXPORTED.items():
         names = list(query.selected_columns.keys())
         result = connection.execute(query.execution_options(yield_per=n_rows))
-        empty = True
+        yield table, {name: [] for name in names}
         for rows in result.partitions():
-            empty = False
-            columns = zip(*rows, strict=True)
-            yield table, {name: list(values) for name, values in zip(names, columns, strict=True)}
-        if empty:
-            yield table, {name: [] for name in names}
+            yield table, dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def transaction(

@@ -111,7 +111,8 @@ class StreamTerms:
     def __post_init__(self) -> None:
         if not self.trees:
             object.__setattr__(self, "trees", ((None, self.hierarchy_hash),))
-        self._check_trees()
+        if problem := self._problem_of_trees():
+            raise ParameterError(f"trees of StreamTerms must {problem}")
         if self.budget_alpha is not None and not self.budget_alpha > 0:
             raise ParameterError("budget_alpha of StreamTerms must be greater than 0")
         if self.stream_share is not None and not 0 < self.stream_share <= 1:
@@ -123,41 +124,30 @@ class StreamTerms:
         except (ValueError, TypeError) as error:
             raise ParameterError("document of StreamTerms must be JSON text") from error
 
-    def _check_trees(self) -> None:
+    def _problem_of_trees(self) -> str | None:
         entries: object = self.trees
         if not isinstance(entries, tuple):
-            raise ParameterError("trees of StreamTerms must be a tuple of (first step, hash), at least one")
-        (oldest, *later), problem = [step for step, _ in entries], None
+            return "be a tuple of (first step, hash), at least one"
+        oldest, *later = [step for step, _ in entries]
         if oldest is not None or any(type(step) is not int for step in later):
-            problem = "have None as the first step of the oldest tree, and integers after it"
-        elif any(second <= first for first, second in pairwise(later)):
-            problem = "have steps that rise"
-        elif entries[-1][1] != self.hierarchy_hash:
-            problem = "end with hierarchy_hash"
-        if problem:
-            raise ParameterError(f"trees of StreamTerms must {problem}")
+            return "have None as the first step of the oldest tree, and integers after it"
+        if any(second <= first for first, second in pairwise(later)):
+            return "have steps that rise"
+        return None if entries[-1][1] == self.hierarchy_hash else "end with hierarchy_hash"
 
     def guarantee(self) -> dict[str, str | int]:
         """Return, by name, the parts that only an amendment changes once the stream has releases."""
         own = {} if self.budget_alpha is None else {"own_alpha": str(self.model.alpha)}
         if self.stream_share is not None:
             own["stream_share"] = str(self.stream_share)
-        return {
-            "grant": self.grant,
-            **self.budget_model.to_document(),
-            **own,
-            "hierarchy_hash": self.hierarchy_hash,
-            "calibration": self.calibration,
-            "calendar": self.calendar,
-        }
+        rest = {name: getattr(self, name) for name in ("hierarchy_hash", "calibration", "calendar")}
+        return {"grant": self.grant, **self.budget_model.to_document(), **own, **rest}
 
     def differing(self, other: "StreamTerms") -> list[str]:
-        """Return the names of the parts of the guarantee that differ in later terms, as in `guarantee`.
-
-        A share that the operator writes is no such part: it may be any that windows have left.
-        """
+        """Return the names of the parts of the guarantee that differ in later terms, as in `guarantee`."""
         ours, theirs = self.guarantee(), other.guarantee()
         if other.stream_share is None:
+            # the operator wrote it, and it may be any that windows have left
             ours.pop("stream_share", None)
         found = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
         # lists of trees may end alike and begin otherwise
@@ -248,10 +238,7 @@ class ReleaseEvent:
 
 @dataclass(frozen=True)
 class WindowLoss:
-    """The most that a window of a privacy budget has lost, in the budget's currency.
-
-    It is `math.inf` where the noise of a release in the window was compromised.
-    """
+    """The most that a window has lost, in the budget's currency: `math.inf` with compromised noise in it."""
 
     epsilon: Fraction | float
     first_step: int
@@ -261,8 +248,7 @@ class WindowLoss:
 class GuaranteeLoss:
     """The worst window under a privacy guarantee, given by its number.
 
-    `free_from`: first step from which a plan shares no window of this guarantee with the plans under it; None
-    for the one in force, which answers for every plan.
+    `free_from`: the first step from which a plan shares no window with the plans under it; None if in force.
     """
 
     number: int

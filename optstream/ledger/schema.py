@@ -265,18 +265,17 @@ def find_grant(connection: Connection, grant: str) -> GrantRow:
     return row
 
 
+TERMS = ("hierarchy_hash", "calibration", "calendar", "document")
+"""Columns of a stream's row that are as in its terms."""
+
+
 def columns_of(terms: StreamTerms) -> dict[str, str]:
     """Return the columns of a stream's row that say its terms."""
     own = {"budget_alpha": terms.budget_alpha, "stream_share": terms.stream_share}
     stated = {name: str(amount) for name, amount in own.items() if amount is not None}
-    return {
-        "model": json.dumps({**terms.model.to_document(), **stated}, sort_keys=True),
-        "hierarchy_hash": terms.hierarchy_hash,
-        "calibration": terms.calibration,
-        "calendar": terms.calendar,
-        "document": terms.document,
-        "hierarchy": trees_to_text(terms.trees),
-    }
+    model = json.dumps({**terms.model.to_document(), **stated}, sort_keys=True)
+    rest = {name: getattr(terms, name) for name in TERMS}
+    return {"model": model, **rest, "hierarchy": trees_to_text(terms.trees)}
 
 
 def event_body(terms: StreamTerms, amendment: int) -> dict[str, object]:
@@ -293,19 +292,9 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     for name in exact & model.keys():
         model[name] = exact_from_text(model[name])
     own = {name: model.pop(name, None) for name in ("budget_alpha", "stream_share")}
-    return StreamTerms(
-        stream=stream.name,
-        grant=grant,
-        model=PrivacyModel(**model),
-        hierarchy_hash=stream.hierarchy_hash,
-        calibration=stream.calibration,
-        calendar=stream.calendar,
-        document=stream.document,
-        trees=trees_from(
-            {"hierarchy": json.loads(stream.hierarchy), "hierarchy_hash": stream.hierarchy_hash}
-        ),
-        **own,
-    )
+    own |= {name: getattr(stream, name) for name in TERMS}
+    trees = trees_from(own | {"hierarchy": json.loads(stream.hierarchy)})
+    return StreamTerms(stream.name, grant, PrivacyModel(**model), trees=trees, **own)
 
 
 # Rows of releases: found, locked, and checked against a reservation and a state.

@@ -138,8 +138,8 @@ def kind_of(root: int, name: str) -> int | None:
 def read_plain(root: int, name: str, largest: int) -> bytes:
     """Return the bytes of a file below `root`, which anyone may have written.
 
-    Raises FileNotFoundError where it is absent, and PublicationError, naming the rule, unless it is a plain
-    file (a pipe would keep the reader waiting) of at most `largest` bytes that can be read, and no link.
+    Raises FileNotFoundError where it is absent, and PublicationError unless it is a plain file, no pipe or
+    link, of at most `largest` bytes that can be read.
     """
     folder, last = split(name)
     try:
@@ -163,19 +163,18 @@ def read_plain(root: int, name: str, largest: int) -> bytes:
     return data
 
 
-def _barred(error: OSError) -> None:
-    """Raise the error if it is of rights; what vanished while it was looked at is no error."""
-    if isinstance(error, PermissionError):
-        raise error
-
-
 def names_below(root: int, folder: str) -> Iterator[str]:
-    """Yield the names of all that is below a folder and is no folder itself: links and pipes too; and of
-    folders that lie deeper than any of ours, which nobody looks into. Raises PermissionError for a folder
-    that may not be entered: its contents would be skipped silently.
+    """Yield the names of all below a folder but for folders, of which only those deeper than ours are named.
+
+    Links and pipes are named too. Raises PermissionError for a folder that may not be entered.
     """
+
+    def barred(error: OSError) -> None:
+        if isinstance(error, PermissionError):  # what vanished meanwhile is no error
+            raise error
+
     try:
-        for path, folders, files, descriptor in os.fwalk(folder, onerror=_barred, dir_fd=root):
+        for path, folders, files, descriptor in os.fwalk(folder, onerror=barred, dir_fd=root):
             if path.count("/") >= DEEPEST:
                 yield from (f"{path}/{name}" for name in folders)
                 folders.clear()
@@ -255,8 +254,7 @@ def _wait(descriptor: int, place: Path, until: float) -> None:
 
 
 def _is_still(descriptor: int, root: int, name: str) -> bool:
-    """Return whether this is the lock that others would open: somebody may have removed it meanwhile."""
-    try:
+    try:  # somebody may have removed it meanwhile
         return os.path.samestat(os.fstat(descriptor), os.stat(name, dir_fd=root, follow_symlinks=False))
     except FileNotFoundError:
         return False
@@ -278,9 +276,8 @@ def _holder(descriptor: int) -> str:
 def _owner(process: int) -> str:
     try:
         user = Path(f"/proc/{process}").stat().st_uid
+        return f" of user {pwd.getpwuid(user).pw_name}"
     except OSError:
         return ""
-    try:
-        return f" of user {pwd.getpwuid(user).pw_name}"
     except KeyError:
         return f" of user {user}"

@@ -100,14 +100,8 @@ GROUP_ROWS = 2**20
 FEW_TEXTS, TEXT_A_ROW = 2**28, 128
 """Bytes: of all texts of a table together, where that is more than so many for each of its rows."""
 _UNREADABLE = (
-    pa.ArrowException,
-    pl.exceptions.PolarsError,
-    pl.exceptions.PanicException,
-    OSError,
-    ValueError,
-    TypeError,
-    LookupError,
-    MemoryError,
+    *(pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException),
+    *(OSError, ValueError, TypeError, LookupError, MemoryError),
 )
 
 
@@ -178,10 +172,11 @@ def decode_table(
                     f"{what} may hold {most:,} bytes of texts; it holds more, by repeating some"
                 )
         table = pa.concat_tables(parts)
-        for name in in_texts:
-            number = table.schema.get_field_index(name)
-            written = _written_out(table.field(number))
-            table = table.set_column(number, written, table.column(number).cast(written.type))
+        for name in in_texts:  # a text in each row
+            kind, number = table.field(name).type.value_type, table.schema.get_field_index(name)
+            is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+            written = table.column(number).cast(pa.large_binary() if is_binary else pa.large_string())
+            table = table.set_column(number, name, written)
         frame = pl.from_arrow(table, rechunk=len(parts) > 1)
     except _UNREADABLE as error:
         raise PublicationError(f"{what} is not whole Parquet") from error
@@ -191,9 +186,7 @@ def decode_table(
 
 
 def _text_bytes(table: pa.Table) -> int:
-    """Return the bytes of all rows' texts, dictionaries, together. Raises ArrowInvalid where one is no UTF-8,
-    at which polars panics.
-    """
+    """Return the bytes of all rows' texts. Raises ArrowInvalid for no UTF-8, at which polars panics."""
     import pyarrow.compute as pc  # 30 ms: only where it is needed
 
     total = 0
@@ -202,9 +195,3 @@ def _text_bytes(table: pa.Table) -> int:
         lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
         total += pc.sum(lengths.cast(pa.int64())).as_py() or 0
     return total
-
-
-def _written_out(field: pa.Field) -> pa.Field:
-    """Return the field of a dictionary with a text in each row."""
-    is_binary = pa.types.is_binary(field.type.value_type) or pa.types.is_large_binary(field.type.value_type)
-    return field.with_type(pa.large_binary() if is_binary else pa.large_string())
