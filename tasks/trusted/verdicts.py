@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +55,7 @@ def folder_of(settings: Settings) -> Path:
 
 
 def result_files(settings: Settings, ending: str = "") -> list[ResultFile]:
-    """Return results, pages and leftovers of crashes, the newest first; none without a folder.
-
-    ending: whole files of this ending alone.
-    """
+    """Return results, pages and leftovers, the newest first; with an ending only whole files that have it."""
     found = []
     with suppress(OSError):
         for path in folder_of(settings).iterdir():
@@ -134,11 +132,8 @@ def judge_by_users(
 
     folder, alarms = settings.contracts_folder, defaultdict[str, list[str]](list)
     suites = [] if folder is None else user_suites(folder / frame)
-    for (day, suite), own in (
-        ((str(day), suite), own)
-        for (day,), own in metrics.partition_by("day", as_dict=True).items()
-        for suite in suites
-    ):
+    by_day = [(str(day), own) for (day,), own in metrics.partition_by("day", as_dict=True).items()]
+    for (day, own), suite in product(by_day, suites):
         words = (
             f"{day}: the suite {frame}/{suite.name} of [contracts] folder {{}}. The day is not stopped: "
             "users' suites raise alarms only"
