@@ -41,12 +41,10 @@ LEAST_ROOT = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Fact:
-    """One public fact of a period, of the sum of some nodes' values, each times its weight.
-
-    words: for errors. weights: by the node's place in `tree.nodes`. at_most: at each step. most_change: from
-    one to the next. never_falls: `most` is 0. totals: over the steps it adds up to `most`. stated: in the
-    words of the statement.
-    """
+    """One public fact of a period, of the sum of some nodes' values, each times its weight. words: for
+    errors. weights: by the node's place in `tree.nodes`. at_most: at each step. most_change: from one to the
+    next. never_falls: `most` is 0. totals: over the steps it adds up to `most`. stated: in the words of the
+    statement."""
 
     words: str
     weights: Mapping[int, float]
@@ -90,12 +88,9 @@ def keep(
     lower_bound: float,
     resolution: float,
 ) -> Kept:
-    """Return the values nearest to an estimate that keep all facts, which must not `clash`.
-
-    estimate: its least squares, in whose metric values are near, and the rule of its bound. free: without the
-    lower bound; bounded: with it, which is the answer where it keeps the facts. "held" takes two steps: the
-    facts alone, in the metric of the noise; then the bound, paid for below held parents as without facts.
-    """
+    """Return the values nearest to an estimate that keep all facts, which must not `clash`. estimate: its
+    least squares and the rule of its bound. free: without the lower bound; bounded: with it. "held" takes two
+    steps (docs/decisions/0030-constraints.md)."""
     from optstream.estimation.rounding import BITS  # loads what settings alone do not need
 
     (problem, rule), start, found = estimate, free, Kept(bounded, tuple(facts))
@@ -133,10 +128,8 @@ def _nearest(
     start: Floats,
     lower_bound: float | None,
 ) -> Kept:
-    """Return the values nearest to `start` that keep all facts; `start` where the solver has no answer.
-
-    Where facts clash by less than `CLASHES`, the values nearest to `start` and to all facts.
-    """
+    """Return the values nearest to `start` that keep all facts, or nearest to both where they clash by less
+    than `CLASHES`; `start` where the solver has no answer."""
     import cvxpy  # over a second, which nothing else needs
     from scipy.sparse import diags_array, kron, vstack
 
@@ -215,14 +208,10 @@ def clash(
 ) -> tuple[tuple[Fact, ...], bool]:
     """Return facts that no values keep together, () where all can be kept, and whether the bound is one.
 
-    Lemma: values that keep all facts exist if and only if constant ones do. The mean over the steps of values
-    that keep them keeps each bound and total, for these are convex and the same at each step, and a constant
-    neither changes nor falls. So one step decides, changes and rises never clash, and leaves of the same sums
-    are one variable.
-
-    A linear program finds the least miss of the facts; where that is above 0, the facts with
-    multipliers clash (Farkas). Of these, if they are at most `MOST_TRIED`, each is left out without which the
-    others still do.
+    Lemma: values that keep all facts exist if and only if constant ones do: the mean over the steps of values
+    that keep them keeps each bound and total, which are convex, and neither changes nor falls. So one step
+    decides. A linear program finds the least miss; where that is above 0, the facts with multipliers clash
+    (Farkas). Of at most `MOST_TRIED` each is left out without which the others still do.
     """
     asked = [fact for fact in facts if fact.kind in ("at_most", "totals")]
     if not asked:

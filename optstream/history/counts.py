@@ -57,11 +57,9 @@ LEAST_SIZE, LEAST_SHARE = 1e-6, 1e-4
 def sizes_by_mixture(observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
     """Return posterior means, at least 0, and variances of sizes under the ratios that make them most likely.
 
-    Maximum likelihood without a form, on a grid, by EM, joined with a few nodes' weight of an even
-    distribution, so that a level of few nodes does not fit its own noise. observed, variances: (n,), noisy
-    sizes, and of their noise. typical: (n,), the mean of each node's siblings, itself included, by its
-    parent. Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical
-    Bayes estimation of normal means".
+    Maximum likelihood on a grid, by EM, joined with a few nodes' weight of an even distribution. observed,
+    variances: (n,), noisy sizes, and of their noise. typical: (n,), the mean of each node's siblings, itself
+    included. Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009.
     """
     atoms = np.concatenate([[0.0], np.geomspace(LEAST_RATIO, LARGEST_RATIO, GRID_POINTS)])
     deviation = np.sqrt(variances)
@@ -93,10 +91,8 @@ def _likelihood(observed: Floats, centres: Floats) -> Floats:
 def _joined_upwards(
     tree: AggregationTree, means: Floats, variances: Floats, total: Floats, spread: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Join each node with the sum of its children: its mean and variance, and those of the sum.
-
-    total, spread: (n_nodes,), sums of children that are not in the tree, and their variances.
-    """
+    """Join each node with the sum of its children: its mean and variance, and those of the sum. total,
+    spread: (n_nodes,), sums of children that are not in the tree, and their variances."""
     above, total, spread = np.array(tree.parents), total.copy(), spread.copy()
     joined, left = means.copy(), variances.copy()
     for level in reversed(tree.levels):
@@ -118,12 +114,9 @@ def joined_sizes(
     means: Floats,
     mean_variances: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return leaves' sizes joined with those of the nodes above: sizes, variances and u, (n_leaves,) each.
-
-    By least squares: with D the sum of siblings' variances d, and v that of their parent's mean by all else,
-    their sum takes D / (D + v) of its deficit, each leaf in proportion to d. Their covariance is then diag(d)
-    - u u', u = d / sqrt(D + v). All else: downwards a node is joined with its parent less its siblings.
-    """
+    """Return leaves' sizes joined with those of the nodes above: sizes, variances and u, (n_leaves,) each. By
+    least squares: with D the sum of siblings' variances d, and v that of their parent's mean by all else,
+    their covariance is diag(d) - u u', u = d / sqrt(D + v)."""
     of_leaves, of_spread = (
         np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, size_variances)
     )
@@ -143,11 +136,8 @@ def node_sizes(
     tree: AggregationTree, observed: Floats, variances: Floats, scale: float | None
 ) -> tuple[Floats, Floats]:
     """Return the leaves' sizes, above 0, and the variances of all nodes' sizes, from noisy means of nodes.
-
-    Each leaf's size relative to the mean of its siblings comes from one mixture for its level; then leaves
-    and inner nodes are joined by least squares. variances: (n_nodes,), of the noise; inf where a node was not
-    measured.
-    """
+    Relative sizes come from one mixture for each level; leaves and inner nodes are joined by least squares.
+    variances: (n_nodes,), of the noise; inf where a node was not measured."""
     leaves = tree.leaf_indices
     if len(tree.nodes) == 1:
         return np.maximum(observed, np.maximum(0.1 * np.sqrt(variances), LEAST_SIZE)), variances
@@ -189,12 +179,8 @@ def seen_counts(
     scale: float | None,
     events: Iterable[int] = (),
 ) -> tuple[Seen, Floats, Floats, Floats] | None:
-    """Return `seen_tree` of a tree of counts, the leaves' sizes, and variances of all nodes' sizes, or None.
-
-    A leaf's prior mean is its size, and the noise of a block includes the variation of counts, taken as
-    independent at each node: a variance that grows with the mean. The last variances are of each node by
-    itself, without the nodes below it.
-    """
+    """Return `seen_tree` of a tree of counts, the leaves' sizes, and variances of each node's size by itself,
+    or None. The noise of a block includes the variation of counts."""
     known = seen_tree(histories, tree, days, scale, events)
     if known is None:
         return None
@@ -224,11 +210,9 @@ LEAST_SHAPE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class LeafBlocks:
-    """Noisy sums of the leaves over the same blocks, (n_leaves, n_blocks), each of variance `noise`.
-
-    parents: (n_leaves,), rows of the parents' series. above: the tree of these series, with the variances of
-    their mean values.
-    """
+    """Noisy sums of the leaves over the same blocks, (n_leaves, n_blocks), each of variance `noise`. parents:
+    (n_leaves,), rows of the parents' series. above: the tree of these series, with the variances of their
+    means."""
 
     starts: Integers
     lengths: Integers
@@ -241,11 +225,9 @@ class LeafBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Leaves of one parent, in the eigenbasis of their blocks' own parts.
-
-    spectrum: (n_blocks,), variances of the modes. residuals: (m, n_blocks), the sums less the sizes' part.
-    across: (n_steps, n_blocks), covariance of the target steps with each mode.
-    """
+    """Leaves of one parent, in the eigenbasis of their blocks' own parts. spectrum: (n_blocks,), variances of
+    the modes. residuals: (m, n_blocks). across: (n_steps, n_blocks), covariance of the target steps with each
+    mode."""
 
     leaves: Integers
     blocks: Blocks
@@ -257,14 +239,11 @@ class Family:
 
 @dataclass(frozen=True, eq=False)
 class LeafEstimate:
-    """The leaves, estimated from blocks and parents.
-
-    means, variances: (n_leaves, n_steps), of the leaves' expected values. sizes: (n_leaves,), mean values.
-    joined: u of `joined_sizes`. measured: variances of sizes by each leaf's own blocks alone. noise: of each
-    block, variation of counts included. factor: by how much the model's variances fall short. strength: of
-    the leaves' own parts. shape: (n_parents, n_steps), the parents' series over their means. rest: as in
-    `CountsFit`.
-    """
+    """The leaves, estimated from blocks and parents. means, variances: (n_leaves, n_steps), of expected
+    values. sizes: (n_leaves,). joined: u of `joined_sizes`. measured: variances of sizes by each leaf's own
+    blocks alone. noise: of each block, variation of counts included. factor: by how much the model's
+    variances fall short. strength: of the own parts. shape: (n_parents, n_steps), the parents' series over
+    their means. rest: as in `CountsFit`."""
 
     blocks: LeafBlocks
     means: Floats
@@ -292,11 +271,10 @@ def estimate_leaves(
 ) -> LeafEstimate:
     """Estimate the leaves at the target steps from their blocks and their parents' posterior means.
 
-    A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
-    of its blocks on q_p, `sizes_by_mixture` and `joined_sizes`; g_i its own part, with the prior's own
-    components but for the size, and a their strength, the most likely one for all leaves. But for sizes
-    parents are taken as known: they are measured far better than leaves. Time n_blocks^3 for each parent and
-    leaves times n_blocks^2. parents: (n_parents, n_all), posterior means from running step `first` on.
+    A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by
+    `sizes_by_mixture` and `joined_sizes`; g_i its own part, and a the likeliest strength for all leaves. But
+    for sizes parents are taken as known. Time n_blocks^3 for each parent and leaves times n_blocks^2.
+    parents: (n_parents, n_all), posterior means from running step `first` on.
     """
     means = np.maximum(parents.mean(axis=1), 1e-12)
     shape, own = np.maximum(parents / means[:, None], LEAST_SHAPE), blocks.parents
@@ -338,13 +316,9 @@ def estimate_leaves(
 
 
 def unshrunk_sizes(unexplained: Floats, cover: Floats, noise: Floats, variances: Floats) -> Floats:
-    """Return what sizes lack to be unbiased, the variance that it adds, and the whole variance, (3, n).
-
-    A size that is drawn to others errs less, and is biased, that of a small node by a multiple of itself. The
-    mean of what the fit leaves unexplained makes up for it, whatever the fit: blocks drift through the day.
-    unexplained: (n, n_blocks). cover: the blocks' sums where the size is 1. noise: (n,), of a block.
-    variances: of the sizes.
-    """
+    """Return what sizes lack to be unbiased, the variance that it adds, and the whole variance, (3, n): the
+    mean of what the fit leaves unexplained. unexplained: (n, n_blocks). cover: the blocks' sums where the
+    size is 1. noise: (n,), of a block. variances: of the sizes."""
     cover_of_all = cover.sum(axis=-1)
     whole = np.maximum(noise * unexplained.shape[1] / cover_of_all**2, variances)
     return np.stack([unexplained.sum(axis=1) / cover_of_all, whole - variances, whole])
@@ -377,14 +351,11 @@ MOST_KNOWN = 1.0 - 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """The variation of counts, by the blocks that hold them.
-
-    moved: (n_nodes, n_steps), estimated counts less their expectation; it adds up. known: the known part of a
-    count's variation, below 1. known_expected: the relative decrease of an expectation's uncertainty; 0
-    in blocks of some steps. noise: (n_nodes,), inf where not measured. counted: (n_leaves, n_blocks),
-    variances of leaves' counts. cover: (n_steps, n_blocks), whether a step lies in a block. parts: (n_leaves,
-    n_steps), a step's expected part of its block.
-    """
+    """The variation of counts, by the blocks that hold them. moved: (n_nodes, n_steps), estimated counts less
+    their expectation. known: the known part of a count's variation, below 1. known_expected: the relative
+    decrease of an expectation's uncertainty. noise: (n_nodes,), inf where not measured. counted: (n_leaves,
+    n_blocks), variances of leaves' counts. cover: (n_steps, n_blocks). parts: (n_leaves, n_steps), a step's
+    expected part of its block."""
 
     moved: Floats
     known: Floats
@@ -398,13 +369,10 @@ class Variation:
 def count_variation(tree: AggregationTree, expected: Floats, histories: Histories, steps: range) -> Variation:
     """Return the variation of counts, given their expectations, (n_nodes, n_steps), and all levels' blocks.
 
-    A count is its expectation x plus p, of variance x and mean 0, independent from step to step and from leaf
-    to leaf; measured is x + p plus noise. The estimate of x takes p for noise (`seen_counts`), so the
-    residual e of a measurement is the estimate of p plus noise, and E[p | e] follows from leaves of these
-    variances and noisy sums of them (`pass_over_tree`). Of a single series with noise of variance n that is r
-    e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x: exact
-    for blocks of one step that are all expected alike. Of others x errs less alike, and (1 - r) v is closer.
-    Within a block of some steps each leaf's p is divided by its expectation.
+    A count is its expectation x plus p, of variance x and mean 0, independent between steps and leaves;
+    measured is x + p plus noise of variance n. So E[p | residual] follows by `pass_over_tree`: of a single
+    series r e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x;
+    where expectations differ (1 - r) v is closer. Within a block each leaf's p is divided by its expectation.
     """
     within = {level: one.between(steps.start, steps.stop) for level, one in histories.items()}
     blocks, below = next(iter(within.values())), tree.leaf_indices
@@ -497,11 +465,9 @@ def band_edges(normal: Floats) -> Floats:
 
 @lru_cache(maxsize=1)
 def _edges() -> Floats:
-    """Return the edges at `NORMAL_PARTS`, (n_shares, n_parts), by halving.
-
-    A normal plus a Laplace value, of total variance 1, lies within an edge e with probability
-    2 Phi(e / s) - 1 - near + far, s the normal's standard deviation.
-    """
+    """Return the edges at `NORMAL_PARTS`, (n_shares, n_parts), by halving. A normal plus a Laplace value, of
+    total variance 1, lies within an edge e with probability 2 Phi(e / s) - 1 - near + far, s the normal's
+    standard deviation."""
     deviation, scale = np.sqrt(NORMAL_PARTS), np.sqrt((1.0 - NORMAL_PARTS) / 2.0)
     ratio, low = deviation / scale, np.zeros((SHARES.size, NORMAL_PARTS.size))
     high = np.full_like(low, 8.0)
@@ -574,12 +540,10 @@ def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | 
 
 @dataclass(frozen=True, eq=False)
 class SharedFit:
-    """The posterior of the levels that share blocks.
-
-    of_nodes: (n_nodes, 1), sizes. factors: (n_nodes,), of the posterior's variances, after its own factor.
-    excess_variances: (n_nodes, 1), of sizes beyond the posterior. own_size_variances: (n_nodes,), of each
-    node's size without the nodes below it. rest: as in `CountsFit`.
-    """
+    """The posterior of the levels that share blocks. of_nodes: (n_nodes, 1), sizes. factors: (n_nodes,), of
+    the posterior's variances. excess_variances: (n_nodes, 1), of sizes beyond the posterior.
+    own_size_variances: (n_nodes,), of each node's size without the nodes below it. rest: as in
+    `CountsFit`."""
 
     tree: AggregationTree
     measured: Histories
@@ -668,10 +632,9 @@ def fit_counts(
 ) -> CountsFit:
     """Estimate every node's counts at these running steps from the blocks of all measured levels.
 
-    Levels that share their blocks have one posterior (`shared_fit`), widened level by level
-    (`level_factors`). The level `small`, the deepest where its blocks are its own, is `estimate_leaves` of
-    it. `count_variation` adds a count's own measurement. Where nothing was measured, `scale`, or 0, with
-    `UNKNOWN` variance.
+    Levels that share their blocks have one posterior, widened level by level; the level `small` has
+    `estimate_leaves`; `count_variation` adds a count's own measurement. Where nothing was measured, `scale`,
+    or 0, with `UNKNOWN` variance.
     """
     shared = shared_fit(belief, histories, tree, small, steps, scale)
     if shared is None:
@@ -731,11 +694,7 @@ def _draws(
     leaves: LeafEstimate | None,
     n: int,
 ) -> Floats:
-    """Return draws of the errors of `fit_counts`, (n, n_nodes, n_steps).
-
-    Each node by its own fit: a level has a factor of its own, so errors of nodes are not quite their leaves'
-    sums.
-    """
+    """Return draws of the errors of `fit_counts`, (n, n_nodes, n_steps), each node by its own fit."""
     of_prior, of_rest = shared.found.draws(n, step_blocks(steps, shared.days, shared.events))
     of_nodes = np.stack([shared.tree.add_up(one) for one in of_prior + of_rest])
     expectations = np.sqrt(shared.found.factor * shared.factors)[:, None] * of_nodes
@@ -780,10 +739,8 @@ def _variation_draws(
 def _leaf_draws(
     leaves: LeafEstimate, prior: TemporalPrior, asked: Blocks, names: tuple[str, ...], n: int
 ) -> Floats:
-    """Return draws of the errors of small leaves, given their parents, (n, n_leaves, n_steps).
-
-    Sizes are drawn as known by themselves, then joined with the sum of siblings, by Matheron's rule.
-    """
+    """Return draws of the errors of small leaves, given their parents, (n, n_leaves, n_steps), by Matheron's
+    rule."""
     keys, replicates, own_prior = keys_of(names), np.arange(n)[:, None], own_parts(prior)
     alone = leaves.size_variances + leaves.joined**2
     sizes = np.sqrt(alone) * normals(LEAF_SIZES, replicates, keys)
@@ -826,10 +783,9 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
     """Return the lowest and the highest counts of a band of 95 %, both included; shapes are broadcast.
 
     The expectation, with mean m and variance v, is taken as gamma distributed, so a count is negative
-    binomial, of mean m and variance v + c m, v being at most m^2 / `LEAST_GAMMA_SHAPE` and c the variance of
-    a count whose expectation is 1. Where 0 alone has more than `SHARE`, the band is 0 and holds more. Where
-    the variance is hardly above m, or below it because the count itself was measured, it is normal if m is
-    above `LARGE` or the variance far below it.
+    binomial, of variance v + c m, v at most m^2 / `LEAST_GAMMA_SHAPE`, c the variance of a count of
+    expectation 1. Where 0 alone has more than `SHARE`, the band is 0. Where the variance is hardly above m,
+    or far below it, and m is large or known, it is normal.
     """
     mean = np.maximum(means, SMALLEST)
     whole = np.minimum(variances, mean**2 / LEAST_GAMMA_SHAPE) + count_variance * mean
@@ -845,10 +801,8 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
 
 
 def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
-    """Return the least counts k with P(count <= k) >= tail, negative binomial.
-
-    As scipy.stats.nbinom.ppf, whose import takes longer than all others of a command together.
-    """
+    """Return the least counts k with P(count <= k) >= tail, negative binomial; scipy.stats is slow to
+    import."""
     count = np.ceil(nbdtrik(tail, size, success))
     less = np.maximum(count - 1.0, 0.0)
     count = np.where(betainc(size, less + 1.0, success) >= tail, less, count)
@@ -858,11 +812,8 @@ def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
 def published_counts(
     fit: CountsFit, measured: Measured, tree: AggregationTree, lower_bound: float | None
 ) -> Estimate:
-    """Return the counts that add up and respect the bound, nearest to each node's estimate, with bands.
-
-    The plain bounded program ("joint" in `make_consistent`). Standard errors and bands are of the counts
-    themselves: the error of their expectation, and their variation around it.
-    """
+    """Return the counts that add up and respect the bound, nearest to each node's estimate, with bands and
+    standard errors of the counts themselves. By the plain bounded program ("joint" in `make_consistent`)."""
     merged = measured.seen_as(fit.means, fit.given)
     found = consistent(merged, tree, [], "variance", lower_bound, "joint")
     bounded = lower_bound is not None

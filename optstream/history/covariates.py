@@ -1,9 +1,6 @@
-"""The effect of public covariates on a series: smooth functions of each, times a shape of the day.
-
-A leaf i of size s_i is moved by s_i sum_k b_k u_k(i, t), b_k standard normal: u_k is a function of the
-covariate on that day, times a harmonic of the day, times its prior scale. Thresholds of heating and cooling
-need no parameters of their own: a line that bends at a few places bends where the measurements say.
-"""
+"""The effect of public covariates on a series: smooth functions of each, times a shape of the day. A leaf i
+of size s_i is moved by s_i sum_k b_k u_k(i, t), b_k standard normal: u_k is a function of the covariate on
+that day, bent at a few places, times a harmonic of the day, times its prior scale."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,11 +40,7 @@ def columns_of(
     covariates: Sequence[Covariate], tree: AggregationTree, sizes: Floats, blocks: Blocks, steps_per_day: int
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return the effect of one unit of each coefficient on every node, (n_columns, n_nodes, n_blocks), and
-    groups.
-
-    Columns of one group, (n_columns,), rising, are of one strength. A day before or after all values counts
-    as their mean.
-    """
+    groups, (n_columns,), rising: columns of one group are of one strength."""
     found, groups = [np.zeros((0, len(sizes), blocks.clock.size))], [-1]
     for one in covariates:
         values = one.values
@@ -181,9 +174,9 @@ class CovariateEffect:
 def effect_of(posterior: TreePosterior, covariates: Sequence[Covariate]) -> CovariateEffect | None:
     """Return the effect of the covariates, given the measurements; None where they can have none.
 
-    With y = x + H b + noise, x of the prior of `posterior` and b standard normal: given y, b has covariance
-    (1 + H' S^-1 H)^-1 = C and mean C H' S^-1 y, S the covariance without the covariates. A covariate's
-    columns are multiplied with the strength that makes y most likely, the others given.
+    With y = x + H b + noise, x of the prior of `posterior` and b standard normal: b has covariance (1 + H'
+    S^-1 H)^-1 = C and mean C H' S^-1 y, S the covariance without the covariates. Each covariate has the
+    likeliest strength.
     """
     seen, a_day = posterior.seen, posterior.prior.steps_per_day
     found, groups = columns_of(covariates, seen.tree, seen.sizes, seen.blocks, a_day)

@@ -13,11 +13,8 @@ AT_ONCE = 2**22
 
 def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
     """Return C^(-1/2) a of these blocks at each node, then for the leaves' shared part, (n_nodes + 1, n).
-
-    Score tests of a shift of these values alone, free at each of them: a = Sigma^-1 r at the shifted values
-    and C the same part of Sigma^-1, so that the squares add up to a chi-squared statistic. By the symmetric
-    root, so that each entry belongs to its block; 0 for a node that was not measured.
-    """
+    Score tests of a shift of these values alone: a = Sigma^-1 r there and C the same part of Sigma^-1, so the
+    squares add up to a chi-squared statistic; 0 for a node that was not measured."""
     basis, count = posterior.basis[chosen], int(chosen.sum())
     alone, loads = posterior.spanned_alone, posterior.spanned_loads
     of_alone = alone.weighed(basis).reshape(-1, count * count)
@@ -62,12 +59,9 @@ LEAST_GAIN = 10.0
 
 
 def variance_factors(posterior: TreePosterior) -> tuple[float, Floats]:
-    """Return the factors from the prior's variances to those of the measurements: a prior predictive check.
-
-    Of all nodes, at least 1; and of each level, as found, nan where it was not measured. A factor c is the
-    least-squares fit of surprise^2 - noise to c v, v the prior's residual variance, joined with its prior,
-    which of a level is the factor of all.
-    """
+    """Return the factors from the prior's variances to those of the measurements: of all nodes, at least 1;
+    and of each level, nan where it was not measured. A factor c is the least-squares fit of surprise^2 -
+    noise to c v, v the prior's residual variance, joined with its prior."""
     seen = posterior.seen
     known = np.flatnonzero(np.isfinite(seen.noise))
     surprise, spread = (part[known] for part in posterior.left_out(EXACT_LATEST))

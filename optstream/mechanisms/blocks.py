@@ -54,12 +54,10 @@ BLIND_SHARE = 6
 
 @dataclass(frozen=True)
 class Figures:
-    """Public figures that choose blocks and shares.
-
-    relative_noise: alpha * leaves / (epsilon * scale), of the only block of a window; None without a scale.
-    count: a series' size, where readings are counts. joint, wanted: for each level, root first, whether its
-    noise may or must be joint. ordinary: steps of a period. epsilon, horizon: for comparing it.
-    """
+    """Public figures that choose blocks and shares. relative_noise: alpha * leaves / (epsilon * scale), of
+    the only block of a window; None without a scale. count: a series' size, where readings are counts. joint,
+    wanted: for each level, root first, whether its noise may or must be joint. ordinary: steps of a period.
+    epsilon, horizon: for comparing it."""
 
     window_length: int
     steps_per_day: int
@@ -101,10 +99,8 @@ class Figures:
 
 @lru_cache(maxsize=256)
 def choose_blocks(public: Figures, n_series: int = 1) -> Layout:
-    """Return (m, L) of so many plain series, which show their shared part together; given ones stay.
-
-    Of equally good ones the most blocks, which trust the prior least, and of these the longest.
-    """
+    """Return (m, L) of so many plain series, which show their shared part together; given ones stay. Of
+    equally good ones the most blocks, and of these the longest."""
     if public.relative_noise is None:
         count = public.n_blocks or max(1, round(public.window_length / BLIND_SHARE))
         return count, public.length or max(1, min(2, public.window_length // count))
@@ -174,11 +170,8 @@ NODES_OF_SIZES = 40
 
 
 def small_leaf_level(tree: AggregationTree, public: Figures, level_shares: Sequence[Fraction]) -> int | None:
-    """Return the deepest level where its leaves are small counts; else None.
-
-    A leaf of the public `scale` is small if its noise, in one block a window, is more than `SMALL` of it.
-    The level above must be measured, and every leaf above, for small leaves are shares of those.
-    """
+    """Return the deepest level where its leaves are small counts: their noise, in one block a window, is more
+    than `SMALL` of the public `scale`; else None. The level above must be measured, and every leaf above."""
     deepest = tree.n_levels - 1
     noise = public.relative_noise
     if public.count is None or noise is None or not deepest or not level_shares[deepest - 1]:
@@ -196,11 +189,8 @@ def figures_above(public: Figures, tree: AggregationTree, above: AggregationTree
 
 
 def expected_small_error(public: Figures, share: Fraction) -> float:
-    """Return the expected error of small leaves, relative to the size of a typical one.
-
-    The mean over log-normal sizes of the root of a count's variance and that of its size after `SEEN_DAYS` of
-    blocks.
-    """
+    """Return the expected error of small leaves, relative to the size of a typical one: the mean over
+    log-normal sizes of the root of a count's variance and that of its size after `SEEN_DAYS` of blocks."""
     assert public.count is not None
     assert public.relative_noise is not None
     at, weights = np.polynomial.hermite_e.hermegauss(NODES_OF_SIZES)
@@ -311,10 +301,8 @@ def _posterior_errors(tree: AggregationTree, public: Figures, shares: Shares, bl
 def _count_error(
     errors: Floats, counted: Floats, noise: Floats, blocks: Layout, window_length: int
 ) -> Floats:
-    """Return the expected relative errors of counts, given those of expectations.
-
-    A measured step shows its count's variation. counted: variance of a count; noise: of a block's mean.
-    """
+    """Return the expected relative errors of counts, given those of expectations. counted: variance of a
+    count; noise: of a block's mean."""
     n_blocks, length = blocks
     explained = counted / (length * (counted + length * noise))
     measured = n_blocks * length / window_length

@@ -131,19 +131,14 @@ class InformedMechanism(Mechanism):
         return self._with_errors(measured, *self._known(measured))
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others, this period's included.
-
-        The self-check: the blocks of such a day miss their predictions by more than known noise can. It is
-        estimated with wider priors.
-        """
+        """Return the days that were found unlike all others, this period's included: their blocks miss their
+        predictions by more than known noise can."""
         belief, found = self._answer(measured)
         return belief.events if found is None else found[1]
 
     def levels_off(self, measured: Measured) -> tuple[int, ...]:
-        """Return the levels whose measurements miss their predictions twice as far as the prior expects.
-
-        The prior predictive check of noisy numbers, once the prior has learned; errors are wider there.
-        """
+        """Return the levels whose measurements miss their predictions twice as far as the prior expects, once
+        it has learned; errors are wider there."""
         belief, found = self._answer(measured)
         if found is None or belief.learned is None:
             return ()
@@ -156,10 +151,8 @@ class InformedMechanism(Mechanism):
         return belief, None if seen is None else belief.answer(seen, steps)
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return the same period estimated again, with later measurements; without them, from its state.
-
-        The last period's state reaches `NEAR_DAYS` back; after more, this period's state is read too.
-        """
+        """Return the same period estimated again, with later measurements; without them, from its state. The
+        last period's state reaches `NEAR_DAYS` back; after more, this period's state is read too."""
         periods = (measured, *later)
         last, day_of = periods[-1], self.pattern.public_days.day_of
         day = day_of(measured.first_step)
@@ -331,16 +324,14 @@ def period_and_nearby_blocks(
 class HistoryInformed(InformedMechanism, JointMechanism):
     """Sums of short blocks with Laplace or joint noise; every step estimated from those of the last weeks.
 
-    Measured are `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose, at
-    times that drift through the day (`DriftingBlocks`, Lemma 13). Joint noise goes on from period to period,
-    and is for the blocks that lie in a period whole (Lemma 16b). Published is the mean of a Gaussian process
-    over all series together, given all blocks of the last `history_days`, with its variance. Learning,
-    estimates and later revisions read noisy sums and public facts alone.
+    Measured are `n_blocks` blocks of `block_length` steps in any window, at times that drift through the day
+    (`DriftingBlocks`, Lemma 13); joint noise is for the blocks that lie in a period whole (Lemma 16b).
+    Published is the mean of a Gaussian process over all series together, given all blocks of the last
+    `history_days`, with its variance. Step by step a block is cut into as many queries as it has steps:
+    choose `block_length=1` there.
 
-    Period by period it smooths: a block at the end of a day informs its beginning. Step by step it filters,
-    and a block of several steps is cut into as many queries: choose `block_length=1` there.
-
-    Source: our own. The OptStream paper names learned temporal patterns as future work.
+    Source: our own. The OptStream paper names learned temporal patterns as future work. Raises ParameterError
+    as `Laplace`; and for counts of another resolution.
 
     Args:
         model: The privacy guarantee.
@@ -367,9 +358,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         variation: Of sums of customers' readings: the variance of a leaf's single step around what history
             expects of it, for each unit of that, in the unit of the readings. It widens bands of leaves of
             few customers, on trees; None for none.
-
-    Raises:
-        ParameterError: As `Laplace`; and for counts of another resolution.
     """
 
     stage: ClassVar[str] = BLOCKS
@@ -554,13 +542,11 @@ def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
 class HistoryInformedTree(InformedMechanism, Hierarchical):
     """`Hierarchical` `HistoryInformed`, but all levels are measured at the same blocks and estimated at once.
 
-    A leaf is the sum of a shared and an own part; a node is the sum of its leaves. So levels inform each
-    other, as far as the learned prior says, and the exact posterior means add up. Where the posterior takes a
-    leaf below `lower_bound`, the least-squares fit to it that respects the bound is published.
-
-    Of counts the leaves may be so small that noise hides them at any block: then the deepest level has one
-    block a window of its own, and its leaves are shares of their parents. Sizes are learned apart for busy
-    and empty nodes, and bands are of whole numbers.
+    A leaf is the sum of a shared and an own part; a node is the sum of its leaves, so the exact posterior
+    means add up. Where the posterior takes a leaf below `lower_bound`, the least-squares fit to it that
+    respects the bound is published. Small counts have one block a window of their own at the deepest level,
+    whose leaves are shares of their parents. Raises ParameterError as `Hierarchical`, for another pattern,
+    and for "model" without a scale.
 
     Args:
         mechanism: A HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
@@ -569,9 +555,6 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         tree: As in `Hierarchical`.
         level_shares: As in `Hierarchical`, or "model" for the least such error (`choose_level_shares`).
         lower_bound: As in `Hierarchical`.
-
-    Raises:
-        ParameterError: As `Hierarchical`, for another pattern, and for "model" without a scale.
     """
 
     new_state: ClassVar[Mapping[str, Any]] = {"mechanism": LEVELS, "levels": {}}
@@ -690,9 +673,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
         """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13).
 
-        A level that read its own past alone would miss the spends of other levels and of other plans' shares:
-        two that each have headroom may have none together. Levels with common
-        blocks would also miss those of a level of small counts in the same night.
+        A level that read its own past alone would miss the spends of other levels and of other plans' shares.
         """
         states, sets = level_states(state), self._sets_of_levels
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]

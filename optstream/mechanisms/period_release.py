@@ -149,7 +149,7 @@ class Release:
         """Return the sum of some nodes' values over some steps, with its standard errors.
 
         Standard errors are of `estimate`, the sum that the lower bound does not bias, from `REPLICATES`
-        replicates.
+        replicates. Raises ParameterError for no node or step, an unknown one, or a node that lies in another.
 
         Args:
             nodes: Their names, over plain series their numbers as text; None for the root, or all series.
@@ -157,9 +157,6 @@ class Release:
 
         Returns:
             In the unit of the readings times steps.
-
-        Raises:
-            ParameterError: For no node or step, an unknown one, or a node that lies in another.
 
         Examples:
             >>> import optstream
@@ -264,17 +261,15 @@ class Release:
         times: Sequence[datetime] | None = None,
         truth: Any = None,
     ) -> "alt.LayerChart | alt.FacetChart":
-        """Return an Altair chart of some nodes, with bands of 95 % where total errors are known.
+        """Return an Altair chart of some nodes, with bands of 95 % where total errors are known. Raises
+        ParameterError for a name that is no node, times or a truth of another length, and where Altair is not
+        installed.
 
         Args:
             nodes: Their names; None for the first five.
             unit: Of the values, for the axis.
             times: Of the steps, such as `Calendar.local_times`; None for running indices.
             truth: To compare in private, dashed: readings as `measure` takes them.
-
-        Raises:
-            ParameterError: For a name that is no node, times or a truth of another length, and where Altair
-                is not installed.
         """
         try:
             import altair as alt

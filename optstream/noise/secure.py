@@ -24,10 +24,8 @@ class SecureNoise:
         self._random_bytes = random_bytes
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return differences of two independent geometric integers, with P(k) proportional to q^|k|.
-
-        q = exp(-1 / scale). A draw that leaves the 64-bit integers has a probability below 2^-183.
-        """
+        """Return differences of two independent geometric integers, with P(k) proportional to q^|k|. q =
+        exp(-1 / scale). A draw that leaves the 64-bit integers has a probability below 2^-183."""
         check_scale(scale)
         count = math.prod(size)
         drawn = np.empty(count, dtype=np.int64)

@@ -31,7 +31,7 @@ class Calendar:
 
     Methods take a period, a local day or an hour of one, whatever `period` is; steps are running indices,
     from local midnight of `ORIGIN`, 2000-01-01, on. They raise ParameterError for a day that has no such
-    hour, or whose clock moves by less than a step.
+    hour, or whose clock moves by less than a step. Raises ParameterError for a parameter outside its range.
 
     Args:
         step_minutes: Length of a step; divides a day of 1440 minutes.
@@ -41,9 +41,6 @@ class Calendar:
             and the slots as delivered are protected.
         period: "day", each local day is released at once; "hour", each hour of one, by the wall clock. Steps
             are counted alike: the hours of a day are its steps, in turn.
-
-    Raises:
-        ParameterError: A parameter is outside its range.
 
     Examples:
         >>> calendar = Calendar(step_minutes=30, time_zone="Europe/Paris")
@@ -100,11 +97,8 @@ class Calendar:
         return self.first_step(period + timedelta(days=1)) - self.first_step(period)
 
     def first_step(self, period: date) -> int:
-        """Return the running index of the first step of a day or an hour; negative before `ORIGIN`.
-
-        Raises:
-            ParameterError: Where the clock moves by less than a step, or the day has no such hour.
-        """
+        """Return the running index of the first step of a day or an hour; negative before `ORIGIN`. Raises
+        ParameterError where the clock moves by less than a step, or the day has no such hour."""
         if isinstance(period, Hour):
             return self.first_step(day_of(period)) + self.step_of_day(period)
         if self.day == "fixed":
@@ -147,10 +141,8 @@ class Calendar:
     def periods_of(self, day: date) -> tuple[date, ...]:
         """Return the periods of a local day: itself, or its hours, 23 or 25 where the clock changes.
 
-        A day that the zone skipped, as on a change of sides of the date line, has none.
-
-        Raises:
-            ParameterError: The clock moves by part of an hour that day.
+        A day that the zone skipped, as on a change of sides of the date line, has none. Raises
+        ParameterError where the clock moves by part of an hour that day.
         """
         if self.period == "day":
             return () if self.skips(day) else (day,)

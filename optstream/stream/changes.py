@@ -60,10 +60,8 @@ class TreeChange:
         return {**found, **dict.fromkeys(self.removed, ())}
 
     def applied(self, parents: Parents) -> dict[str, str | None]:
-        """Return the hierarchy of its first day, of that of the day before, for which `problems` finds none.
-
-        A unit's replacement stands in its place, new units at the end.
-        """
+        """Return the hierarchy of its first day, of that of the day before, for which `problems` finds none:
+        a unit's replacement stands in its place, new units at the end."""
         into = {olds[0]: new for new, olds in self.merged.items()}
         gone = {*self.removed, *(old for olds in self.merged.values() for old in olds[1:])}
         found: dict[str, str | None] = {}
@@ -78,10 +76,9 @@ class TreeChange:
         return {**found, **self.added}
 
     def problems(self, parents: Parents, used: Mapping[str, date | None]) -> Iterator[str]:
-        """Yield operation, code and rule of all that makes it no change of the `parents` of the day before.
-
-        Whether the result is a tree is checked by `AggregationTree`. `used` has every code of earlier days.
-        """
+        """Yield operation, code and rule of all that makes it no change of the `parents` of the day before;
+        `used` has every code of earlier days. Whether the result is a tree is checked by
+        `AggregationTree`."""
         inner = {parent for parent in parents.values() if parent is not None}
         named = {
             "renamed": tuple(self.renamed),
@@ -300,14 +297,12 @@ MOST_NODES_TIMES_CHANGES = 2**22
 @dataclass(frozen=True)
 class DatedHierarchy:
     """The oldest tree and its changes, each from a local day on. Where a day is taken, so is an hour of it.
+    Raises ParameterError, naming change, code and rule, for no tree or an impossible change.
 
     Args:
         parents: (node, parent) of the oldest tree in order, the root's parent None.
         changes: By day, rising.
         margin: Makes cells of the leaves, on all days; None for a tree alone.
-
-    Raises:
-        ParameterError: The oldest tree is no tree, or a change cannot be made: names change, code and rule.
     """
 
     parents: tuple[tuple[str, str | None], ...]

@@ -18,7 +18,8 @@ LARGEST = 1e15
 
 @dataclass(frozen=True, eq=False)
 class Covariate:
-    """Public values a day, such as temperature or school holidays.
+    """Public values a day, such as temperature or school holidays. Raises ParameterError for values of
+    another shape.
 
     Args:
         name: Of the covariate.
@@ -29,9 +30,6 @@ class Covariate:
             the value of that day is known.
         level: The level of a tree whose nodes respond each in their own way; None for the deepest one that
             has few nodes.
-
-    Raises:
-        ParameterError: For values of another shape.
     """
 
     name: str

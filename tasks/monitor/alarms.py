@@ -49,10 +49,8 @@ ALARM, WARNING = Severity
 
 
 class Kind(StrEnum):
-    """What happened: word, severity, and when it is raised.
-
-    depends_on_readings: it is shown in the trusted zone alone, and sent to no channel.
-    """
+    """What happened: word, severity, and when it is raised. depends_on_readings: it is shown in the trusted
+    zone alone, and sent to no channel."""
 
     severity: Severity
     meaning: str
@@ -84,7 +82,6 @@ class Kind(StrEnum):
     BLIND = "blind", ALARM, "the watch itself cannot look; what lasted before is taken to last"
 
     def __new__(cls, word: str, *row: Any) -> "Kind":
-        """Make a row."""
         kind = str.__new__(cls, word)
         kind._value_ = word
         kind.severity, kind.meaning, *depends = row
@@ -93,11 +90,8 @@ class Kind(StrEnum):
 
 
 class Alarm(Part):
-    """An alarm or a warning.
-
-    It holds no reading, no count of rows and no secret. words: which rule is broken, and the remedy. day,
-    node: None where it is about none. day: the first of several in a row.
-    """
+    """An alarm or a warning. It holds no reading, no count of rows and no secret. words: which rule is
+    broken, and the remedy. day, node: None where it is about none. day: the first of several in a row."""
 
     model_config = ConfigDict(frozen=True, use_enum_values=False)
 
@@ -125,7 +119,6 @@ def alarm(
     node: str | None = None,
     suggestion: str | None = None,
 ) -> Alarm:
-    """Make an alarm of a kind, as severe as all of its kind."""
     return Alarm(
         kind=kind, severity=kind.severity, stream=stream, day=day, node=node, suggestion=suggestion,
         words=words,

@@ -235,8 +235,7 @@ def remedy_of(settings: Settings, revision: int) -> str:
 
 def loudest(settings: Settings, days: Mapping[date, int]) -> list[str]:
     """Return a line for each day, by its revision, and each thing that happened to most readings of a region;
-    few of many.
-    """
+    few of many."""
     found: defaultdict[tuple[date, str], list[str]] = defaultdict(list)
     for day, regions in sorted(read_verdicts(settings, {*days}).suspect.items()):
         for region, one in regions.items():

@@ -63,8 +63,6 @@ Begin = Annotated[
 
 
 class Level(Part):
-    """A level of the hierarchy."""
-
     level: Count
     nodes: Positive
     share: str
@@ -121,8 +119,6 @@ class ReplacedReadings(Part):
 
 
 class Status(Part):
-    """The whole document."""
-
     format: Literal["optstream.status/3"]
     stream: str
     at: Instant

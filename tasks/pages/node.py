@@ -52,14 +52,11 @@ LINES = {
 
 @dataclass(frozen=True)
 class Span:
-    """Days from the first to the last."""
-
     first: date
     last: date
 
     @property
     def n_days(self) -> int:
-        """How many they are."""
         return (self.last - self.first).days + 1
 
     def moved(self, days: int) -> "Span":

@@ -126,8 +126,7 @@ MOST_NODES = 40
 
 class Node(NamedTuple):
     """A node as the published rows have it; parent: None at the root. level: root 0. is_wide: whether its
-    band is wider than its figures.
-    """
+    band is wider than its figures."""
 
     name: str
     parent: str | None

@@ -1,7 +1,5 @@
-"""Figures in words, plots as JSON, and templates that escape every text; a static page fetches nothing.
-
-Equal values give equal bytes.
-"""
+"""Figures in words, plots as JSON, and templates that escape every text; a static page fetches nothing. Equal
+values give equal bytes."""
 
 import base64
 import hashlib

@@ -94,10 +94,8 @@ class Disk(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one look at a stream found; where it failed (`problem`), all else is as old as `at`.
-
-    settings, view: None where no look succeeded yet.
-    """
+    """What one look at a stream found; where it failed (`problem`), all else is as old as `at`. settings,
+    view: None where no look succeeded yet."""
 
     file: Path
     stream: str

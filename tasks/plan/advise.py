@@ -213,11 +213,9 @@ class Judge:
         return tuple(tuple(np.split(np.clip(one, low, high), n_periods, axis=1)) for one in draws)
 
     def judged(self, choice: Choice, *, as_it_runs: bool = False) -> Judged:
-        """Return the plan with its expected errors. Raises ParameterError if it does not fit the stream.
-
-        Of a stream that has learned they are those of the learned prior, which chooses the blocks of all
-        plans but the one that runs.
-        """
+        """Return the plan with its expected errors, by the learned prior of a stream that has one, which
+        chooses the blocks of all plans but the one that runs. Raises ParameterError if it does not fit the
+        stream."""
         plain: Any = mechanism_for(choice.settings, self.day)
         mechanism = plain.with_learned(self.known, keeps_blocks=as_it_runs)
         if mechanism is not plain and mechanism.common_blocks != plain.common_blocks:

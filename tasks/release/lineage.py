@@ -1,6 +1,5 @@
 """Where a release came from: keyed hashes of its input files (HMAC-SHA256 under a key of the trusted folder,
-since a plain hash of readings can be guessed), the record of its draw, and an OpenLineage event a day.
-"""
+since a plain hash of readings can be guessed), the record of its draw, and an OpenLineage event a day."""
 
 import hashlib
 import hmac

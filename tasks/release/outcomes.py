@@ -56,7 +56,6 @@ def left_out() -> Any:
 
 
 def is_none(value: object) -> bool:
-    """Whether there is no value."""
     return value is None
 
 
@@ -162,8 +161,6 @@ class VerifiedDocument(Printed):
 
 
 class DayDocument(Printed):
-    """How a day ended."""
-
     date: Period
     status: Status
     message: str
