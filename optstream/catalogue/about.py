@@ -93,8 +93,7 @@ def called(node: str, facts: Mapping[str, NodeFacts]) -> str:
 class About(Document):
     """The document `about.json`: the publisher's facts about the series.
 
-    `known_noise`: stream and period of each release of the privacy budget, also of its other streams, whose
-    noise others know: windows with a step of one of them are not protected.
+    `known_noise`: stream and period of each release of the privacy budget whose noise others know.
     """
 
     called: ClassVar[str] = ""

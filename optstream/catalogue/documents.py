@@ -103,11 +103,7 @@ def absent(description: str | None = None, default: Any = None, **others: Any) -
 
 
 class Document(BaseModel):
-    """A document, or a part of one, that is written, signed or hashed, and read by others.
-
-    Raises:
-        ParameterError: A field is missing or outside its range; names it.
-    """
+    """A document, or a part of one, that others read. Raises ParameterError, which names a wrong field."""
 
     model_config = ConfigDict(
         defer_build=True,

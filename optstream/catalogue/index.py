@@ -35,9 +35,8 @@ Head = Annotated[str, Field(pattern="^[0-9A-Za-z:_-]{1,128}$", description="hash
 class Entry(Document):
     """The current release of one period, or its tombstone, which only a higher revision replaces.
 
-    Revisions count measurements of the day, vintages the estimates from one of them. `rows_hash` is that of
-    the rows, whatever file carries them: of an hour of a closed day, the day's file, whose hash is
-    `closed_in`.
+    Revisions count measurements of the day, vintages the estimates from one of them. `closed_in`: the hash of
+    the day's file that carries the rows of an hour of a closed day.
     """
 
     called: ClassVar[str] = "an entry of a catalogue"
@@ -85,10 +84,10 @@ def _keyed(periods: Any) -> Any:
 
 
 class Catalogue(Document):
-    """The published periods of one stream.
+    """The published periods of one stream; `ledger_head` is that of the last publication.
 
-    A folder holds one stream: with two, (date, step, node) would not be a key of `data/`. `ledger_head` is
-    that of the last publication; a tuple of entries is taken for `periods`, too.
+    With two streams (date, step, node) would be no key of `data/`. A tuple of entries is taken for `periods`,
+    too.
     """
 
     model_config = ConfigDict(
@@ -162,8 +161,8 @@ class Catalogue(Document):
 class DayEntry(Entry):
     """The published hours of a day, rising, or the tombstones of all of them.
 
-    `file_hash` is that of the closed day's file; of an open day, the hash of its hours' hashes: it names what
-    the rows are made of, and no file. `file` is the day's, or that of its last hour.
+    `file_hash` is that of the closed day's file, else the hash of its hours' hashes; `file` the day's, or
+    that of its last hour.
     """
 
     own: tuple[Entry, ...] = Field(exclude=True)

@@ -71,8 +71,8 @@ def digest_of(catalogue: Catalogue) -> str:
 def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], bytes]) -> bool:
     """Atomically replace the page by one of the catalogue that is there; return whether it changed.
 
-    `make` is called outside of any lock, since it may read years of files, and again where another published
-    meanwhile; its page must state `digest_of` the catalogue.
+    `make` is called outside of any lock, again where another published meanwhile; its page states
+    `digest_of`.
     """
     storage = open_storage(folder)
     for _ in range(MOST_TRIES):

@@ -52,10 +52,10 @@ def publish(
     """Publish staged releases, each of a period of its own: all of them or none.
 
     In one transaction: write each file and manifest under names that hold the file's hash, never over an
-    existing path; replace the catalogue once; move the files that these replace to superseded/. After a crash
-    at any point the catalogue lists only whole files, and the same call completes the work. `head_after`
-    returns the ledger's head, given that of the catalogue (None without one), or raises if the ledger does
-    not contain that: so heads stand in the ledger in the order of publications.
+    existing path; replace the catalogue once; move what these replace to superseded/. After a crash at any
+    point the catalogue lists only whole files, and the same call completes the work. `head_after` returns the
+    ledger's head, given that of the catalogue (None without one), or raises if the ledger does not contain
+    that.
     """
     if any(statement.simulated for _, statement in releases):
         raise PublicationError(
@@ -334,13 +334,10 @@ def withdraw(
     """Replace the published release of a day by a tombstone, and delete the day's files.
 
     In one transaction: list the tombstone, blank the page, which may show the day, and delete every revision
-    from data/ and superseded/; the manifests stay. After a crash at any point no listed file is missing, and
-    the same call completes the work; so does a higher revision, which alone takes the tombstone's place.
-
-    In an object store a withdrawal always replaces the catalogue, by an empty one of `value_column` where
-    there is none: who publishes the day at the same moment meets a conflict and asks the ledger again.
-    `tell_ledger` records the withdrawal, given the day's entry and the catalogue's head (None without them),
-    and returns the ledger's head. last_revision: the highest that the ledger withdraws.
+    up to the entry's or `last_revision`; the manifests stay. After a crash at any point no listed file is
+    missing, and the same call completes the work. In an object store the catalogue is always replaced, so
+    that who publishes the day at the same moment meets a conflict. `tell_ledger` records the withdrawal,
+    given the day's entry and the catalogue's head (None without them), and returns the ledger's head.
     """
 
     def work(transaction: Transaction) -> Withdrawal:

@@ -49,9 +49,8 @@ LIMITS = Limits(rows=2**26, columns=3 + MOST_REPLICATES, group_rows=2**26, group
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """A file of replicates: rows of step, node, estimate, replicate_1 to replicate_R, sorted as the release.
-
-    `of`: whether they err as the values do, or as noise alone makes them.
+    """A file of replicates: rows of step, node, estimate, replicate_1 to replicate_R, sorted as the release;
+    they err as the values do, or as noise alone makes them (`of`).
     """
 
     period: date
@@ -137,10 +136,10 @@ OLD_LIMITS = Limits(rows=2**26, columns=len(OLD_SCHEMA), group_rows=2**26, group
 
 @dataclass(frozen=True, eq=False)
 class OldErrors:
-    """A file of errors. A covariance is a sum over terms, each of nodes times of steps.
+    """A file of errors: a covariance is a sum over terms, each of nodes times of steps.
 
     A row has a pair of nodes, a node of a group (its number in other_step), a pair of steps, or an earlier
-    day; without a term it has the value less the estimate of a node at a step.
+    day; without a term the value less the estimate of a node at a step.
     """
 
     period: date
@@ -232,9 +231,8 @@ def read_replicates(
 
 @dataclass(frozen=True, eq=False)
 class Day:
-    """A published day or hour: its release's rows with the value as `value`, its estimates and replicates.
-
-    `has_whole`, `has_noise`: whether whole errors are known, and those that noise makes.
+    """A published day or hour: rows of its release with `value`, estimates and replicates, and whether whole
+    errors are known, and those that noise makes.
     """
 
     period: date

@@ -349,10 +349,9 @@ ValueColumn = Annotated[
 
 
 class ReleaseStatement(Document):
-    """What a release says of itself, in public facts.
+    """What a release says of itself, in public facts alone: no raw values, clocks or durations.
 
-    Nothing in it may come from raw values, clocks or durations. The order of the fields is that of the stored
-    bytes.
+    The order of the fields is that of the stored bytes.
     """
 
     called: ClassVar[str] = "a release's statement"
@@ -448,10 +447,7 @@ class ReleaseStatement(Document):
 
     @property
     def epsilon_of_grant(self) -> Fraction:
-        """The greatest cost of any window with a step of this release, over all plans: the ledger's limit.
-
-        A plan that costs more than it was asked to, as the paper's scales do, is stated in full.
-        """
+        """The greatest cost of any window with a step of this release, over all plans: the ledger's limit."""
         return max(self.model.epsilon, self.epsilon_plan)
 
     @property
@@ -637,8 +633,7 @@ class StagedRelease:
 def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     """Return the file of the rows of one period, a row for each node at each step, under their statement.
 
-    The same rows and statement give the same bytes. Raises PublicationError, naming the column and the rule,
-    where the rows are not a whole period.
+    Equal arguments give equal bytes. Raises PublicationError where the rows are not a whole period.
     """
     stated = {"date": day_of(statement.period), "revision": statement.revision, "vintage": statement.vintage}
     ordered = ordered_rows(rows, statement.value_column, stated, *statement.has_columns)

@@ -23,9 +23,8 @@ AGAIN = "publish or withdraw its day again, or remove it"
 def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> list[str]:
     """Return a line with the remedy for each problem of a published folder; none where it is whole.
 
-    Reported is what is missing, altered, not listed, left of a withdrawn day, of other days than are listed,
-    or with public keys, as for `read_published`, not signed by one of them. Raises PublicationError where the
-    catalogue cannot be read, or a folder not be entered.
+    Problems are files that are missing, altered, not listed, of another catalogue, left of a withdrawn day
+    or, with public keys, not signed. Raises PublicationError where the catalogue or a folder cannot be read.
     """
     storage = open_storage(folder)
     catalogue = read_catalogue(storage)

@@ -315,8 +315,8 @@ def losses_with(
     """Return the loss of the worst window of each privacy guarantee, a plan included.
 
     The guarantee in force, which comes first, answers for every window with a step of the plan; an earlier
-    one for those of them that also have a step planned under it. Each is judged by its own window length,
-    alpha and unit, over all spends.
+    one for those of them that also have a step planned under it. Each is judged by its own model, over all
+    spends.
     """
     steps, guarantees = hull(plan), guarantees_of(connection, grant)
     if amended is not None:
@@ -368,10 +368,7 @@ class History:
         self._latest: dict[tuple[int, int], tuple[list[str], list[int]]] = {}
 
     def add(self, plan: Sequence[PlainSpend], amendment: int = 0) -> None:
-        """Charge one more plan, made under guarantee `amendment`.
-
-        Plans recur: to compare a text with the one before takes a third of the time of a search.
-        """
+        """Charge one more plan, made under guarantee `amendment`: as they recur, by the one before first."""
         position, first_step, *_ = plan[0]
         text = "\n".join([document for _, _, _, document in plan])
         between, found = self._latest.get((position, amendment), ([], []))
@@ -410,9 +407,9 @@ class History:
     def costs(self, guarantees: Guarantees) -> Iterator[tuple[int, PrivacyModel, WindowCost]]:
         """Yield number, model and worst window of each privacy guarantee under which something was planned.
 
-        A guarantee answers for the windows with a step planned under it, charged by all plans before and
-        after. One of aligned windows, as earlier versions had, answers for windows inside one period alone.
-        The worst window of all is given where that is within the guarantee.
+        A guarantee answers for windows with a step planned under it, one of aligned windows, as earlier
+        versions had, for those inside one period. The worst window of all is given where that is within the
+        guarantee.
         """
         used = [guarantees.by(number) for number in sorted(self.amendments)] or [guarantees]
         for under in used:
@@ -486,11 +483,10 @@ def charged_near(
 ) -> tuple[Spend, ...]:
     """Return the priced charges of a stream's other releases at steps that share a window with a plan's.
 
-    Only releases of the same share count: first releases have one share of the privacy budget, restatements
-    another, or, `apart`, those of each number one of their own; counts of customers, which have theirs, are
-    left out. Of a release whose owner died while drawing, only those reserved before it count, so that its
-    plan comes out as it was. amended: the privacy guarantee to price by, if not the one in force. only_drawn:
-    of releases that are DRAWN or PUBLISHED alone, whose spends are what was drawn.
+    Only releases of the same share count: first releases have one, restatements another, or, `apart`, each
+    number one of its own; counts of customers are left out. Of a release whose owner died while drawing, only
+    those reserved before it count, so that its plan comes out as it was. amended: the guarantee to price by,
+    if not the one in force. only_drawn: of releases that are DRAWN or PUBLISHED alone.
     """
     row = find_stream(connection, key.stream)
     if row is None:
@@ -516,10 +512,7 @@ def charged_near(
 def judge_plan(
     connection: Connection, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
 ) -> list[GuaranteeLoss]:
-    """Return the loss of the worst window of each privacy guarantee with a plan, as `reserve` judges it.
-
-    The guarantee in force, or the `amended` one in its place, comes first.
-    """
+    """Return the losses by which `reserve` judges a plan, by the guarantee in force, or `amended`, first."""
     return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
 
@@ -555,10 +548,7 @@ class Stretch:
 
 
 def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[Stretch, ...]:
-    """Return the charge of each window with one of these steps, equal neighbours as one stretch.
-
-    Reads the history of these windows; time O(spends * (period + window)).
-    """
+    """Return the charge of each window with one of these steps, equal neighbours as one stretch."""
     row = find_grant(connection, grant)
     reach = window_reach(row, steps)
     starts = range(reach.start, steps.stop)

@@ -58,10 +58,9 @@ def open_ledger(
 ) -> "Ledger":
     """Open the ledger at an SQLAlchemy URL; make it, or upgrade its schema, where needed.
 
-    SQLite: missing files are made with mode 0600 and missing folders with 0700; write-ahead log, every commit
-    synced. PostgreSQL: commits are synced whatever the server's setting, and with `database_time` leases end
-    by the server's clock, so that no machine whose clock runs ahead can hold a release. Raises LedgerError,
-    which does not show the URL, for it may hold a password.
+    Missing SQLite files are made with mode 0600, folders with 0700. Every commit is synced. With
+    `database_time` leases end by the clock of PostgreSQL's server, whatever that of a machine. Raises
+    LedgerError, which does not show the URL, for it may hold a password.
     """
     engine = open_engine(url, busy_timeout_seconds)
     engine.update_execution_options(ledger_clock=database_time)
@@ -95,10 +94,7 @@ def latest(connection: Connection, stream: str, period: str) -> ReleaseRecord | 
 
 
 def drawn_before(connection: Connection, stream: str, first_step: int) -> ReleaseRecord | None:
-    """Return the last first release that begins before a step and is DRAWN or PUBLISHED, or None.
-
-    Restatements neither carry state on from others nor to them.
-    """
+    """Return the last revision 0 before a step that is DRAWN or PUBLISHED: only these carry state."""
     is_drawn = ReleaseRow.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value])
     only = (ReleaseRow.revision == 0, ReleaseRow.first_step < first_step, is_drawn)
     return _last(connection, stream, ReleaseRow.first_step, *only)
@@ -136,10 +132,7 @@ def last_release(connection: Connection, stream: str) -> ReleaseRecord | None:
 
 
 def known_noise(connection: Connection, stream: str) -> tuple[tuple[str, str], ...]:
-    """Return stream and period of each release with compromised noise, of all streams of the privacy budget.
-
-    A window of the budget that holds a step of one of them has lost everything, in every stream (Lemma 1).
-    """
+    """Return stream and period of each release of the budget with compromised noise (Lemma 1)."""
     grant = select(StreamRow.grant_id).where(StreamRow.name == stream).scalar_subquery()
     query = select(StreamRow.name, ReleaseRow.period).join(ReleaseRow, ReleaseRow.stream_id == StreamRow.id)
     lost = query.where(StreamRow.grant_id == grant, ReleaseRow.compromised.is_not(None)).distinct()
@@ -259,10 +252,9 @@ def guarantees(connection: Connection, stream: str) -> dict[int, PrivacyModel]:
 def head(connection: Connection, stream: str, known: str | None = None) -> str:
     """Return the hash of a stream's last event (SHA-256, hexadecimal), for the catalogue to carry.
 
-    `known` is the head that the catalogue carries now, None without one: a ledger that lacks it is an older
-    copy or another ledger, which raises LedgerError. Called under the published folder's lock, as
-    `optstream.catalogue.publish` does, each publication then carries the last event of a chain that has the
-    head of the publication before; chains only grow, so the newest head stands for all earlier ones.
+    `known` is the head that the catalogue carries now, None without one; raises LedgerError for a ledger that
+    lacks it, an older copy or another. Called under the published folder's lock, each publication then
+    carries an event after those of all earlier ones.
     """
     row = find_stream(connection, stream)
     if row is None:
@@ -465,8 +457,8 @@ class Ledger:
         """Return a line for each edit, gap and reordering that hash chain and replay of the events show.
 
         Compare the catalogue's heads as well (`missing_heads`): a chain cut at its end is whole in itself,
-        and a stream of which every row was deleted leaves no trace here. Not seen are a renewed lease, the
-        number of a row, and a change that keeps the meaning, such as a space in a stream's terms.
+        and a stream of which every row was deleted leaves no trace. Not seen are a renewed lease, the number
+        of a row, and a change that keeps the meaning.
         """
         return verify(self._engine)
 

@@ -273,10 +273,7 @@ def give_up(
 
 
 def withdraw(connection: Connection, key: Key, reason: str, now: datetime) -> None:
-    """Record that a PUBLISHED release leaves the catalogue; it stays charged.
-
-    A release that is not published is made VOID instead. Repeating it changes nothing.
-    """
+    """Record that a PUBLISHED release leaves the catalogue, or make another one VOID; it stays charged."""
     check_name(reason, "reason of a withdrawal")
     release, _ = locked_release(connection, key, None)
     if release.withdrawn is not None or release.state == ReleaseState.VOID:
@@ -288,11 +285,10 @@ def withdraw(connection: Connection, key: Key, reason: str, now: datetime) -> No
 
 
 def compromise(connection: Connection, key: Key, reason: str, now: datetime) -> None:
-    """Record that the noise of a release is known to others: its windows have lost everything.
+    """Record that others know the noise of a release: the windows that it charges lost everything.
 
-    Every window that the release charges has an infinite loss, and nothing more is reserved or drawn in it. A
-    release that is drawn, or being drawn, and not published becomes VOID: with its noise known it would show
-    the raw values. There is no refund and no way back. Repeating it changes nothing.
+    Nothing more is reserved or drawn in them, and there is no way back. A release that is drawn, or being
+    drawn, and not published becomes VOID: it would show the raw values. Repeating it changes nothing.
     """
     check_name(reason, "reason why noise is compromised")
     release, _ = locked_release(connection, key, None)
@@ -346,9 +342,9 @@ def record_drawn(
 ) -> LedgerError | None:
     """Record RESERVED -> DRAWN; from now on the outcome's spends are charged instead of the plan's.
 
-    The measurements must be durable before this is called; repeating it changes nothing. If the outcome
-    charges any window more than the plan did, by any privacy guarantee of the budget, the release becomes
-    VOID and stays charged for its plan: the LedgerError that is returned is raised once this is durable.
+    The measurements must be durable before; repeating it changes nothing. If the outcome charges any window
+    more than the plan did, by any guarantee of the budget, the release becomes VOID and stays charged for its
+    plan.
     """
     check_name(measurements_hash, "measurements_hash of a release")
     key = reservation.key
@@ -436,10 +432,7 @@ def _set_lease(connection: Connection, release: ReleaseRow, until: str) -> None:
 
 
 def release_lease(connection: Connection, key: Key, reason: str, now: datetime) -> None:
-    """End the lease of a run that will not come back, and refuse its later writes; an operator's decision.
-
-    An unrecorded draw of that run counts as a death, as if the lease had ended by itself.
-    """
+    """End the lease of a run that will not come back, and refuse its writes; a begun draw is a death."""
     now = lease_time(connection, now)
     check_name(reason, "reason why a lease is ended")
     release, _ = locked_release(connection, key, None)
@@ -467,10 +460,7 @@ def take_lease(
     *,
     longest: timedelta = timedelta.max,
 ) -> Reservation:
-    """Give a release to `owner` until now + lease, with an event; earlier reservations become stale.
-
-    Another owner's lease holds it off, unless it ends later than now + longest.
-    """
+    """Give a release to `owner`, with an event, unless another owner's lease lasts, by `longest` at most."""
     check_name(owner, "owner of a release")
     now = lease_time(connection, now)
     lasts = datetime.fromisoformat(release.lease_until) - now
@@ -487,10 +477,7 @@ def take_lease(
 
 @dataclass(frozen=True)
 class Vintage:
-    """A new estimate of a PUBLISHED release; the first estimate, number 0, is the release's own.
-
-    `basis` identifies the measurements that it was computed from.
-    """
+    """A new estimate of a PUBLISHED release, from 1 on, made of the measurements that `basis` identifies."""
 
     number: int
     basis: str
@@ -505,9 +492,8 @@ _COLUMNS = [getattr(VintageRow, name) for name in Vintage.__dataclass_fields__]
 def revise(connection: Connection, key: Key, owner: str, now: datetime, lease: timedelta) -> Reservation:
     """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
 
-    Earlier reservations become stale. A lease that ends later than any lease taken now can comes from a clock
-    that ran ahead, and holds nobody off: no noise is drawn under this reservation, and of two owners the
-    later one alone can write.
+    Earlier reservations become stale. A lease that ends later than any taken now comes from a clock that ran
+    ahead, and holds nobody off: no noise is drawn here, and of two owners the later one alone can write.
     """
     release, _ = locked_release(connection, key, None)
     _require_shown(connection, key, release)

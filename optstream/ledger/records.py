@@ -168,8 +168,7 @@ class StreamTerms:
 class Reservation:
     """The right to draw and publish one release, until another run takes it over.
 
-    A write with an older `fencing_token` is refused. `redraws`: how often an earlier owner died while
-    drawing; where it is greater than 0, destroy the bytes that such an owner left before the draw.
+    `redraws`: how often an earlier owner died while drawing; destroy the bytes that it left before the draw.
     `is_drawn`: an earlier owner's draw is whole and is used, so that nothing is drawn again.
     """
 
@@ -181,11 +180,10 @@ class Reservation:
 
 @dataclass(frozen=True)
 class ReleaseOutline:
-    """A release in the ledger, with its owner, or the last that it had; without its charges.
+    """A release in the ledger, with its last owner, without its charges.
 
-    `drawing`: a draw was begun and is not recorded. `first_step` and `n_steps` are its plan's. `reason`,
-    `withdrawn` and `compromised` say why it is VOID, left the catalogue, or has noise that protects nobody;
-    `amendment` numbers the privacy guarantee of its plan.
+    `drawing`: a draw was begun and is not recorded. `first_step` and `n_steps` are its plan's, `amendment`
+    the number of its guarantee. `reason`, `withdrawn`, `compromised` say why it is so.
     """
 
     stream: str

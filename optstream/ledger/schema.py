@@ -117,10 +117,7 @@ class StreamRow(Row):
 
 
 class ReleaseRow(Row):
-    """A release; a VOID one keeps its place: the period is never drawn again under the same revision.
-
-    `generation` is that of the spends in force, and `amendment` the guarantee of its plan.
-    """
+    """A release, with the generation of its spends in force; a VOID one is never drawn again."""
 
     __tablename__ = "releases"
 

@@ -55,9 +55,8 @@ def difference(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -
 def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
     """Enrol a stream, or check that it is enrolled under these terms. Charges nothing.
 
-    Until a stream has releases, terms that differ replace the known ones, unless another stream relies on the
-    parts of the privacy budget that they would change; `document` may change at any time. So may the list of
-    trees from a step on that lies after everything that was ever reserved: that is an event of its own.
+    Until a stream has releases, terms that differ replace the known ones, unless another stream relies on
+    them; `document` may change at any time, and the list of trees after everything that was ever reserved.
     """
     stream = one_row(connection, LOCKED_STREAM, stream=terms.stream)
     kind = "enrolled" if stream is None else "terms"
@@ -156,10 +155,9 @@ def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | N
 def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
     """Change the privacy guarantee of a stream that has releases, and of all streams of its privacy budget.
 
-    Earlier spends stay and are priced by the new guarantee (Lemma 12, docs/privacy.md), so that windows are
-    judged across the change. Releases that were reserved and not drawn are planned again; one that is drawn,
-    or being drawn, and not published refuses the change. Nothing changes the privacy budget, its calendar or
-    its currency.
+    Earlier spends stay and are priced by the new guarantee (Lemma 12, docs/privacy.md). Releases that were
+    reserved and not drawn are planned again; one that is drawn, or being drawn, and not published refuses the
+    change. Nothing changes the privacy budget, its calendar or its currency.
     """
     check_name(reason, "reason of an amendment")
     # the streams before their budget, as everybody does: else one that waits for it would be waited for

@@ -200,10 +200,9 @@ _GIVEN_UP: dict[tuple[int, int], float] = {}
 
 @contextmanager
 def publishers_lock(root: int, name: str, place: Path) -> Iterator[None]:
-    """Hold the lock of this name in the folder, waiting for it; a process that dies releases it.
+    """Hold the lock `name` of the folder `root`, a descriptor; a process that dies releases it.
 
-    root: the folder's descriptor. place: the lock as errors call it. Raises BlockingIOError, whose strerror
-    says who holds it, where that can be found, after `LONGEST_WAIT` seconds; OSError if it cannot be opened.
+    Raises OSError, which calls it `place`, and after `LONGEST_WAIT` seconds names who holds it, if known.
     """
     until = time.monotonic() + LONGEST_WAIT
     while True:

@@ -112,12 +112,10 @@ def encode_table(
     compression: str = "zstd",
     **encoding: Any,
 ) -> bytes:
-    """Return the rows as Parquet, with metadata in the footer; the same of both give the same bytes.
+    """Return the rows as Parquet, with metadata in the footer; equal arguments give one pyarrow equal bytes.
 
     order: (n_rows,), numbers of the rows in the order in which they are written; as they are by default.
     encoding: columns with a dictionary or split bytes, as `pyarrow.parquet.ParquetWriter` takes them.
-    Nothing in the bytes comes from a clock, a host or the frame's chunks; another pyarrow may encode
-    differently.
     """
     schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in rows.schema.items()])
     sink = pa.BufferOutputStream()
@@ -136,11 +134,10 @@ def encode_table(
 def decode_table(
     data: bytes, limits: Limits, what: str, columns: Collection[str] | None = None
 ) -> tuple[pl.DataFrame, dict[bytes, bytes]]:
-    """Return the rows of a Parquet file and its footer's metadata.
+    """Return the rows of a Parquet file, all columns or some, and its footer's metadata.
 
-    columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError,
-    which names the file by `what`, if the bytes are not Parquet, hold lists or columns in columns, claim more
-    than `limits` or repeat a long text: no count of rows bounds that.
+    Raises PublicationError, which names the file by `what`, if the bytes are not Parquet, hold lists or
+    columns in columns, claim more than `limits` or repeat a long text: no count of rows bounds that.
     """
     claims = claims_of(data)
     if claims is None or not claims.is_flat:

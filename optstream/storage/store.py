@@ -65,8 +65,7 @@ def locate(place: Location | str) -> Location:
     """Return what a text names, a path or the URL of an object store; s3a:// becomes s3://, file:// a path.
 
     Raises ParameterError, which never shows the text, unless it is a plain URL such as s3://bucket/folder:
-    anybody who reads the configuration would have its user, password or query; empty parts, "." and ".." name
-    nothing.
+    anybody who reads the configuration would have its user, password or query.
     """
     if not isinstance(place, str):
         return place
@@ -125,9 +124,8 @@ class Stored:
 class Store:
     """Objects below one URL, by their names relative to it. Reads are of what was put last.
 
-    Everything raises FileNotFoundError for an object that is not there, and for all else OSError, whose
-    strerror names the problem in plain words. Messages of stores and of their libraries are not passed on:
-    they may hold parts of credentials.
+    Raises FileNotFoundError for an object that is not there, and for all else OSError in our own words:
+    messages of stores and their libraries may hold parts of credentials.
     """
 
     bare_tags = False

@@ -111,11 +111,10 @@ class FullestWindow(Printed):
 
 
 class BudgetSummary(Printed):
-    """A privacy budget: its streams, days and windows.
+    """A privacy budget: its streams, days and windows; terms are of any of its streams.
 
-    terms: of any of its streams, for they agree on the model. free_from, free_from_time: every window that
-    begins there or later has the whole privacy budget; None if nothing was ever charged, or without a
-    calendar. shared: None without any step.
+    free_from, free_from_time: every window that begins there or later has the whole budget; None if nothing
+    was ever charged, or without a calendar. shared: None without any step.
     """
 
     terms: InstanceOf[StreamTerms] = Field(exclude=True)
@@ -355,10 +354,7 @@ class Horizon(Printed):
 
 
 class Book(Printed):
-    """What `optstream ledger show` prints; the horizons are of the configured stream's privacy budget.
-
-    changed_in_configuration: what a run is refused for.
-    """
+    """What `optstream ledger show` prints; the horizons are of the configured stream's privacy budget."""
 
     format: Literal["optstream.ledger-show/1"] = "optstream.ledger-show/1"
     stream: str
