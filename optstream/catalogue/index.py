@@ -139,12 +139,6 @@ class Catalogue(Document):
         """Return the entry of a local day or hour, a tombstone included; None if it never had one."""
         return self.periods.get(period)
 
-    def with_entries(self, entries: Iterable[Entry]) -> "Catalogue":
-        """Return the catalogue with these entries, all of one ledger head, which becomes its own."""
-        fresh = {entry.period: entry for entry in entries}
-        (head,) = {entry.ledger_head for entry in fresh.values()}
-        return self.changed(ledger_head=head, periods=self.periods | fresh)
-
     def to_bytes(self) -> bytes:
         """Return the catalogue as JSON: of one that was read the very bytes."""
         return self._encoded

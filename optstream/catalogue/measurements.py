@@ -164,7 +164,6 @@ def _made(document: Any) -> Any:
 
 
 def _check_tree(nodes: Any, parents: Any) -> None:
-    """Raise ParameterError unless each node has a name and, but for the root, a parent before it."""
     known = isinstance(nodes, tuple) and isinstance(parents, tuple) and len(nodes) == len(parents) > 0
     if not known or not all(isinstance(name, str) for name in nodes) or len(set(nodes)) < len(nodes):
         raise ParameterError("a tree has nodes, each with a name of its own and a parent")

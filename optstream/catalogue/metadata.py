@@ -78,23 +78,21 @@ def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], by
     for _ in range(MOST_TRIES):
         catalogue = read_catalogue(storage)
         data = make(storage, catalogue)
-        work = partial(_put_page, made=catalogue, data=data)
-        put = change_folder(storage, work, PAGE, "fix it and run `optstream report`")
-        if put is not None and read_catalogue(storage) == catalogue:
-            return put
+
+        def put(transaction: Transaction, made: Catalogue = catalogue, data: bytes = data) -> bool | None:
+            mark = transaction.mark(PAGE)
+            if find_catalogue(transaction) != made:
+                return None
+            transaction.prepare()
+            changed = put_file(transaction, PAGE, data, mark, LARGEST_PAGE)
+            _remove_figures(transaction)
+            settle_page_time(transaction, made)
+            return changed
+
+        changed = change_folder(storage, put, PAGE, "fix it and run `optstream report`")
+        if changed is not None and read_catalogue(storage) == catalogue:
+            return changed
     raise PublicationError(f"others publish all the time, and {PAGE} is behind; run `optstream report` later")
-
-
-def _put_page(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
-    """Return whether the page changed; None if it was made of another catalogue than is there."""
-    mark = transaction.mark(PAGE)
-    if find_catalogue(transaction) != made:
-        return None
-    transaction.prepare()
-    changed = put_file(transaction, PAGE, data, mark, LARGEST_PAGE)
-    _remove_figures(transaction)
-    settle_page_time(transaction, made)
-    return changed
 
 
 def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:

@@ -289,11 +289,10 @@ def list_entries(
         # still in data/ where the process that closed the day died before it moved the file
         data = read_file(transaction, entry, verify=True)
         transaction.create_new(layout.data_file(entry.period, entry.file_hash), data)
-    opened = {one.period: one.changed(closed_in=None) for one in own}
-    catalogue = catalogue.changed(periods=catalogue.periods | opened)
-    catalogue = put_catalogue(
-        transaction, known, catalogue.with_entries(fresh) if fresh else catalogue, signer
-    )
+    changed = {one.period: one.changed(closed_in=None) for one in own} | {one.period: one for one in fresh}
+    head = fresh[0].ledger_head if fresh else catalogue.ledger_head
+    catalogue = catalogue.changed(ledger_head=head, periods=catalogue.periods | changed)
+    catalogue = put_catalogue(transaction, known, catalogue, signer)
     for entry in own:
         transaction.remove(folder_of(SUPERSEDED, entry.period), [release_name(entry.file_hash)])
     for folder, name in sorted({one.shown_in.rpartition("/")[::2] for one in own}):

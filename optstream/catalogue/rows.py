@@ -129,13 +129,14 @@ def columns_of(
     )
 
 
-def check_value_column(name: object) -> None:
-    """Raise ParameterError unless `name` can be the name of the published values."""
-    if not isinstance(name, str) or not _COLUMN.fullmatch(name) or name.lower() in _TYPES:
+def check_value_column(name: str) -> str:
+    """Return the name. Raises ParameterError unless it can be that of the published values."""
+    if not _COLUMN.fullmatch(name) or name.lower() in _TYPES:
         raise ParameterError(
             "value_column must be letters, digits and underscores, at most 64, and none of the columns "
             f"{', '.join(_TYPES)}"
         )
+    return name
 
 
 def kind_of(name: str) -> pl.DataType:

@@ -336,14 +336,9 @@ Mechanism = Annotated[
 ]
 
 
-def _column(name: str) -> str:
-    check_value_column(name)
-    return name
-
-
 ValueColumn = Annotated[
     Text,
-    AfterValidator(_column),
+    AfterValidator(check_value_column),
     Field(description="name of the published values, which also tells their unit"),
 ]
 

@@ -38,11 +38,6 @@ def hash_at(entries: Entries, first_step: int) -> str:
     return [name for step, name in entries if step is None or step <= first_step][-1]
 
 
-def trees_to_text(entries: Entries) -> str:
-    """Return the list as the ledger keeps it: empty for one tree, which `hierarchy_hash` identifies."""
-    return json.dumps(entries[1:] and [list(one) for one in entries], separators=(",", ":"))
-
-
 def trees_from(terms: Mapping[str, object]) -> Entries:
     """Return the list of trees in an event about a stream's terms, or in its row."""
     given = terms.get("hierarchy", ())

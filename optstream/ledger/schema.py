@@ -37,7 +37,6 @@ from optstream.ledger.records import (
     check_key,
     stamp,
     trees_from,
-    trees_to_text,
 )  # fmt: skip
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import exact_from_text
@@ -100,7 +99,7 @@ class AmendmentRow(GuaranteeColumns, Row):
 
 
 class StreamRow(Row):
-    """A stream under its terms, with its list of trees (`trees_to_text`) and the head of its chain."""
+    """A stream under its terms, with its list of trees (`columns_of`) and the head of its chain."""
 
     __tablename__ = "streams"
 
@@ -272,7 +271,9 @@ def columns_of(terms: StreamTerms) -> dict[str, str]:
     stated = {name: str(amount) for name, amount in own.items() if amount is not None}
     model = json.dumps({**terms.model.to_document(), **stated}, sort_keys=True)
     rest = {name: getattr(terms, name) for name in TERMS}
-    return {"model": model, **rest, "hierarchy": trees_to_text(terms.trees)}
+    # empty for one tree, which `hierarchy_hash` identifies
+    hierarchy = json.dumps(terms.trees[1:] and list(map(list, terms.trees)), separators=(",", ":"))
+    return {"model": model, **rest, "hierarchy": hierarchy}
 
 
 def event_body(terms: StreamTerms, amendment: int) -> dict[str, object]:

@@ -70,7 +70,15 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
         if changed and period is not None:
             if changed != [HASH]:
                 raise LedgerError(f"stream {terms.stream!r} has releases{_kept(changed, known, terms)}")
-            _check_trees_kept(connection, stream, known, terms, period)
+            end = select(func.max(ReleaseRow.first_step + ReleaseRow.n_steps))
+            reserved_until = connection.execute(end.where(ReleaseRow.stream_id == stream.id)).scalar_one()
+            # every period that was ever reserved keeps its tree (Lemma 18)
+            if not continues(known.trees, terms.trees, reserved_until):
+                raise LedgerError(
+                    f"stream {terms.stream!r} has releases, made under another hierarchy: a change of the "
+                    f"hierarchy must begin after {period}, the last period that was reserved, and leave what "
+                    f"held before as it was; else restore the configuration, or {DECLARE}"
+                )
             kind = "hierarchy"
     grant_id, amendment = _agreed_grant(connection, terms, None if stream is None else stream.id)
     refuse_more_than_all(connection, terms, grant_id)
@@ -98,20 +106,6 @@ def _kept(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -> str
         f" that plan with {share} of epsilon, and public facts would now choose {terms.stream_share}: it "
         f'does not move any more; write [budget] stream_share = "{share}"'
     )
-
-
-def _check_trees_kept(
-    connection: Connection, stream: StreamRow, known: StreamTerms, terms: StreamTerms, last: str
-) -> None:
-    """Raise LedgerError unless every period that was ever reserved keeps its tree (Lemma 18)."""
-    end = select(func.max(ReleaseRow.first_step + ReleaseRow.n_steps))
-    reserved_until = connection.execute(end.where(ReleaseRow.stream_id == stream.id)).scalar_one()
-    if not continues(known.trees, terms.trees, reserved_until):
-        raise LedgerError(
-            f"stream {terms.stream!r} has releases, made under another hierarchy: a change of the hierarchy "
-            f"must begin after {last}, the last period that was reserved, and leave what held before as it "
-            f"was; else restore the configuration, or {DECLARE}"
-        )
 
 
 def refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: int) -> None:
