@@ -28,8 +28,6 @@ from optstream.storage.store import Location
 from optstream.stream import DatedHierarchy, Unit
 
 LONGEST_NAME, LONGEST_LINE = 100, 200
-LARGEST_ABOUT = 2**28
-"""Bytes."""
 MOST_NAMED = 20
 """Releases that words name."""
 
@@ -140,7 +138,7 @@ TEXTS = tuple(name for name, one in About.model_fields.items() if one.default is
 
 def read_about(storage: Readable, check: Callable[[bytes], object] | None = None) -> About:
     """Return `about.json`, empty where there is none; `check` is called with its bytes before parsing."""
-    data = read_if_any(storage, ABOUT, LARGEST_ABOUT, check)
+    data = read_if_any(storage, ABOUT, check)
     return About() if data is None else parse_about(data)
 
 
@@ -160,15 +158,13 @@ def parse_about(data: bytes) -> About:
 def put_about(folder: Location | str, about: About, signer: Signer | None = None) -> bool:
     """Atomically replace `about.json`, signed if there is a key; where it would say nothing, none is made."""
     is_needed = about != About(stream=about.stream)
-    return put_fact(folder, ABOUT, about.to_bytes(), is_needed, LARGEST_ABOUT, signer)
+    return put_fact(folder, ABOUT, about.to_bytes(), is_needed, signer)
 
 
 # `hierarchy.parquet`: which units the hierarchy had on which days, and what each became. It is there where
 # the hierarchy ever changed, or will on a known day; rows of releases keep the codes of their day and are
 # joined to it by node and date.
 
-LARGEST_HIERARCHY = 2**28
-"""Bytes of the file, which anyone may have written."""
 LIMITS = Limits(rows=2**23, columns=6)
 FIRST, LAST = ((date(year, 1, 1) - date(1970, 1, 1)).days for year in (2, 9999))
 """Days since 1970 of the first and the last permitted date; Python also has the days just outside them."""
@@ -193,14 +189,14 @@ def put_hierarchy(
     """Atomically replace `hierarchy.parquet`, signed if there is a key; none is made without changes."""
     buffer = io.BytesIO()
     hierarchy_rows(hierarchy, names).write_parquet(buffer, compression="zstd", statistics=False)
-    return put_fact(folder, HIERARCHY, buffer.getvalue(), bool(hierarchy.changes), LARGEST_HIERARCHY, signer)
+    return put_fact(folder, HIERARCHY, buffer.getvalue(), bool(hierarchy.changes), signer)
 
 
 def find_hierarchy(
     storage: Readable, check: Callable[[bytes], object] | None = None
 ) -> DatedHierarchy | None:
     """Return the dated hierarchy of a published folder, None where it never changed."""
-    data = read_if_any(storage, HIERARCHY, LARGEST_HIERARCHY, check)
+    data = read_if_any(storage, HIERARCHY, check)
     if data is None:
         return None
     try:

@@ -82,9 +82,7 @@ Period = Annotated[
 ]
 """A local day, or an hour of one."""
 Name = Annotated[
-    str,
-    PlainValidator(_text),
-    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}),
+    str, PlainValidator(_text), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT})
 ]
 """A line of printable text."""
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]

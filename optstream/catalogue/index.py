@@ -24,8 +24,6 @@ from optstream.stream.period import Hour, day_of, period_from
 FORMATS = ("optstream.catalogue/1", "optstream.catalogue/2")
 """Of catalogues that are not signed, and of signed ones, which are numbered."""
 LARGEST_SEQUENCE = 2**53
-LARGEST_CATALOGUE = 64 * 2**20
-"""Bytes; about a hundred thousand periods."""
 FIRST_YEAR, LAST_YEAR = 1970, 2199
 """Of days, as the command line takes them: who shows every day of a span shows no more than these."""
 
@@ -107,9 +105,7 @@ class Catalogue(Document):
     value_column: ValueColumn
     ledger_head: Head
     periods: Annotated[
-        dict[Period, Entry],
-        BeforeValidator(_keyed),
-        Field(json_schema_extra={"additionalProperties": False}),
+        dict[Period, Entry], BeforeValidator(_keyed), Field(json_schema_extra={"additionalProperties": False})
     ] = Field(default_factory=dict)
 
     def _derived(self) -> Mapping[str, Any]:
@@ -262,7 +258,7 @@ def find_catalogue(
 ) -> Catalogue | None:
     """Return the catalogue of a published folder, None without one; `check` sees its bytes before parsing."""
     source = open_storage(folder) if isinstance(folder, Path | StoreUrl | str) else folder
-    data = read_if_any(source, CATALOGUE, LARGEST_CATALOGUE, check)
+    data = read_if_any(source, CATALOGUE, check)
     return None if data is None else parse_catalogue(data)
 
 
@@ -290,8 +286,6 @@ def check_days(catalogue: Catalogue, now: datetime) -> None:
 @lru_cache(maxsize=2)
 def parse_catalogue(data: bytes) -> Catalogue:
     """Return the catalogue of these bytes, kept for the next call. Raises PublicationError."""
-    if len(data) > LARGEST_CATALOGUE:
-        _refuse(f"is larger than {LARGEST_CATALOGUE} bytes")
     try:
         document = json.loads(data, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:

@@ -21,12 +21,7 @@ import optstream.mechanisms as mechanisms
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.documents import Count, Document, Hash, Period
 from optstream.catalogue.index import Catalogue
-from optstream.catalogue.layout import (
-    LARGEST_MEASUREMENTS,
-    MEASUREMENTS,
-    measurements_file,
-    measurements_name,
-)
+from optstream.catalogue.layout import MEASUREMENTS, measurements_file, measurements_name
 from optstream.catalogue.read import catalogue_reader, read_attachment, read_statement
 from optstream.catalogue.signing import GivenKeys
 from optstream.errors import OptStreamError, ParameterError, PublicationError
@@ -575,7 +570,7 @@ def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, t
 
 def _read(storage: Storage, period: date, revision: int, file_hash: str) -> Found:
     name = measurements_file(period, revision, file_hash)
-    found = decode_measurements(read_attachment(storage, period, name, file_hash, LARGEST_MEASUREMENTS))
+    found = decode_measurements(read_attachment(storage, period, name, file_hash))
     if (found.period, found.revision) != (period, revision):
         raise PublicationError(f"the measurements of {period} are of another day or revision; restore them")
     return found

@@ -47,8 +47,6 @@ from optstream.stream.period import day_of
 # The page of the data users. Lemma: pages only move forward, because a put demands the page that was found
 # before the catalogue was read; in a store the catalogue is looked for once more after the put.
 
-LARGEST_PAGE = 2**26
-"""Bytes."""
 MARKER = "optstream-catalogue"
 MOST_TRIES = 20
 _STATED = re.compile(rb'<meta name="' + MARKER.encode() + rb'" content="([0-9a-f]{64})">')
@@ -84,7 +82,7 @@ def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], by
             if find_catalogue(transaction) != made:
                 return None
             transaction.prepare()
-            changed = put_file(transaction, PAGE, data, mark, LARGEST_PAGE)
+            changed = put_file(transaction, PAGE, data, mark)
             _remove_figures(transaction)
             settle_page_time(transaction, made)
             return changed
@@ -98,7 +96,7 @@ def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], by
 def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:
     """Replace a page that may show a withdrawn day by one that shows nothing, as a part of the withdrawal."""
     mark = transaction.mark(PAGE)
-    if mark is not None and transaction.read(PAGE, LARGEST_PAGE) != BLANK:
+    if mark is not None and transaction.read(PAGE) != BLANK:
         if not check_page(transaction, catalogue):
             return
         transaction.replace_marked(PAGE, BLANK, mark)
@@ -117,7 +115,7 @@ def _remove_figures(transaction: Transaction) -> None:
 def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
     """Return a line if the page is not of this catalogue; none without a page, as in older folders."""
     try:
-        stated = _STATED.search(storage.read(PAGE, LARGEST_PAGE)[:HEAD])
+        stated = _STATED.search(storage.read(PAGE)[:HEAD])
     except FileNotFoundError:
         return []
     except PublicationError as error:
@@ -388,8 +386,6 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
 
 # The files.
 
-LARGEST_METADATA = 2**26
-"""Bytes of one description."""
 Describe = Callable[[Dataset], bytes]
 
 
@@ -426,9 +422,7 @@ def put_metadata(
         transaction.prepare()
         signs = signer is not None and signer.has_signed(transaction, dataset.catalogue, **signer.earlier)
         changed = [
-            put_file(
-                transaction, name, describe(dataset), marks[name], LARGEST_METADATA, signer if signs else None
-            )
+            put_file(transaction, name, describe(dataset), marks[name], signer if signs else None)
             for name, describe in several.items()
         ]
         settle_page_time(transaction, dataset.catalogue)
@@ -444,7 +438,7 @@ def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:
         is_of = False
         with suppress(PublicationError):
             try:
-                is_of = version in storage.read(name, LARGEST_METADATA)
+                is_of = version in storage.read(name)
             except FileNotFoundError:
                 continue
         if not is_of:

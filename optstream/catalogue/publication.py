@@ -13,19 +13,11 @@ from typing import Any, NamedTuple
 from optstream.catalogue import layout
 from optstream.catalogue.backends import Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue, settle_times
-from optstream.catalogue.layout import (
-    DATA,
-    ERRORS,
-    LARGEST_RELEASE,
-    SUPERSEDED,
-    SUPERSEDED_ERRORS,
-    folder_of,
-    release_name,
-)
+from optstream.catalogue.layout import DATA, ERRORS, SUPERSEDED, SUPERSEDED_ERRORS, folder_of, release_name
 from optstream.catalogue.metadata import blank_page
 from optstream.catalogue.read import encode_day, read_file, read_release
 from optstream.catalogue.signing import Signer, put_catalogue
-from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest, ReleaseStatement, StagedRelease, decode
+from optstream.catalogue.statement import Manifest, ReleaseStatement, StagedRelease, decode
 from optstream.errors import PublicationError
 from optstream.storage.store import Location
 from optstream.stream.period import Hour, day_of
@@ -270,7 +262,7 @@ def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) ->
         *_, last = entries = [*own]
         # files move in the order of the hours: once the last one is gone, all are
         with suppress(FileNotFoundError):
-            open_storage(folder).read(layout.data_file(last.period, last.file_hash), LARGEST_RELEASE)
+            open_storage(folder).read(layout.data_file(last.period, last.file_hash))
             for entry in entries:
                 finish_listing(folder, entry.period)
 
@@ -484,7 +476,7 @@ def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:
     if transaction.is_alone:
         return True
     try:
-        data = transaction.read(name, LARGEST_RELEASE)
+        data = transaction.read(name)
         stated = decode(data)[1].stated
     except (FileNotFoundError, PublicationError):
         return True
@@ -500,7 +492,7 @@ def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed
     for name in transaction.names_in(folder):
         # unreadable footers and manifests, which stay, tell of no release
         with suppress(FileNotFoundError, PublicationError, KeyError, IndexError, TypeError):
-            hours = decode(transaction.read(f"{folder}/{name}", LARGEST_RELEASE), ())[1].statement["hours"]
+            hours = decode(transaction.read(f"{folder}/{name}"), ())[1].statement["hours"]
             shown = next((str(one[1]) for one in hours if one[0] == period.isoformat()), None)
             if shown and shown != listed:
                 stated = _manifest(transaction, layout.manifest_file(shown)).stated
@@ -530,4 +522,4 @@ def _files_of(transaction: Transaction, entry: Entry) -> set[str]:
 
 
 def _manifest(transaction: Transaction, name: str) -> Manifest:
-    return Manifest.from_bytes(transaction.read(name, LARGEST_MANIFEST))
+    return Manifest.from_bytes(transaction.read(name))

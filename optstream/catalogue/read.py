@@ -20,7 +20,6 @@ from optstream.catalogue.layout import (
     CATALOGUE,
     ERRORS,
     HIERARCHY,
-    LARGEST_RELEASE,
     data_file,
     errors_name,
     folder_of,
@@ -52,7 +51,7 @@ def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
     key = entry.period, entry.file_hash
     for name in dict.fromkeys((entry.file, data_file(*key), superseded_file(*key))):
         with suppress(FileNotFoundError):
-            data = storage.read(name, LARGEST_RELEASE)
+            data = storage.read(name)
             if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
                 raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
             return data
@@ -67,10 +66,10 @@ def lost(entry: Entry) -> PublicationError:
     )
 
 
-def read_attachment(storage: Readable, period: date, name: str, file_hash: str, largest: int) -> bytes:
+def read_attachment(storage: Readable, period: date, name: str, file_hash: str) -> bytes:
     """Return the bytes of a file attached to a release. Raises PublicationError if missing or changed."""
     try:
-        data = storage.read(name, largest)
+        data = storage.read(name)
     except FileNotFoundError as error:
         raise PublicationError(
             f"{name} is missing; its publisher puts the same bytes back with `optstream publish {period}`"
@@ -137,7 +136,7 @@ def _hashes(entry: Entry) -> tuple[str, str, str]:
 def _read_closed(storage: Readable, entry: Entry, verify: bool = True) -> bytes:
     """Return the file of the closed day that shows an entry; verify: compare the hash."""
     try:
-        data = storage.read(entry.shown_in, LARGEST_RELEASE)
+        data = storage.read(entry.shown_in)
     except FileNotFoundError as error:
         raise PublicationError(f"{entry.shown_in} is missing; restore it from a copy") from error
     if verify and hashlib.sha256(data).hexdigest() != entry.closed_in:

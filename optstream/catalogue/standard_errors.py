@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
+from optstream.catalogue.layout import SUPERSEDED_ERRORS, errors_file, folder_of
 from optstream.catalogue.read import catalogue_reader, read_attachment, read_release, read_statement
 from optstream.catalogue.rows import (
     ESTIMATE,
@@ -206,12 +206,12 @@ def read_replicates(
     digest = stated.errors.file_hash
     name = errors_file(entry.period, entry.revision, entry.vintage, digest)
     try:
-        data = read_attachment(storage, entry.period, name, digest, LARGEST_ERRORS)
+        data = read_attachment(storage, entry.period, name, digest)
     except PublicationError:
         replaced = f"{folder_of(SUPERSEDED_ERRORS, entry.period)}/{name.rpartition('/')[2]}"
         if not storage.is_file(replaced):
             raise
-        data = read_attachment(storage, entry.period, replaced, digest, LARGEST_ERRORS)
+        data = read_attachment(storage, entry.period, replaced, digest)
     is_old = stated.errors.replicates is None
     found = decode_old_errors(data) if is_old else decode_replicates(data)
     if (found.period, found.of) != (entry.period, stated.errors.of):
@@ -387,9 +387,7 @@ def _read_days(folder: Location | str, first: date, last: date, public_key: Give
 
 
 def sum_of_days(
-    days: Sequence[Day],
-    nodes: Collection[str] | Mapping[str, float],
-    steps: Collection[int] | None = None,
+    days: Sequence[Day], nodes: Collection[str] | Mapping[str, float], steps: Collection[int] | None = None
 ) -> SumOfValues:
     """Return the sum over some days of nodes and steps, and raise ParameterError, as `read_sum`."""
     weights = dict(nodes) if isinstance(nodes, Mapping) else dict.fromkeys(nodes, 1.0)

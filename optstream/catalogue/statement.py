@@ -74,8 +74,6 @@ GAUSSIAN, ORDER = "discrete Gaussian", "order of a stream"
 JOINT = ("noise", "joint_over", "n_nodes")
 ErrorsOf = Literal["whole", "noise"]
 """The whole errors of the values, or the part made by noise alone."""
-LARGEST_MANIFEST = 2**21
-"""Bytes, which anyone may have written."""
 Known = Literal["all", "some", "none"]
 
 
@@ -161,9 +159,7 @@ class NoiseScale(Document):
     """The noise of one measurement; three keys are of joint noise alone, and law of Gaussian noise."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "dependentRequired": {one: [key for key in JOINT if key != one] for one in JOINT},
-        },
+        json_schema_extra={"dependentRequired": {one: [key for key in JOINT if key != one] for one in JOINT}}
     )
     level: Count = Field(description="depth in the tree, root 0")
     stage: str = Field(description='what was measured, such as "samples"')

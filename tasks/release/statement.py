@@ -29,7 +29,6 @@ from optstream.catalogue import (
     read_staged,
 )
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.layout import LARGEST_ERRORS
 from optstream.catalogue.measurements import encode_measurements
 from optstream.catalogue.read import read_attachment, read_statement
 from optstream.catalogue.rows import CUSTOMERS_ERROR
@@ -224,7 +223,7 @@ def with_files(
             continue
         with suppress(OptStreamError, OSError):
             storage = open_storage(settings.published_folder)
-            found[digest] = read_attachment(storage, day, name, digest, LARGEST_ERRORS)
+            found[digest] = read_attachment(storage, day, name, digest)
             continue
         with suppress(OptStreamError):
             made = _replicates(settings, day, again())
