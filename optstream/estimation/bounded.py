@@ -14,23 +14,16 @@ from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]
 
-LEAST_WEIGHT = 2.0**-60
-"""Relative to the leaves' largest weight: the least weight of any leaf's target."""
-CHUNK = 1 << 16
-"""Numbers that are looked at together, so that they stay in the processor's cache."""
+LEAST_WEIGHT = 2.0**-60  # relative to the leaves' largest weight: the least weight of any leaf's target
+CHUNK = 1 << 16  # numbers that are looked at together, so that they stay in the processor's cache
 MOST_ROUNDS = 100
-SHORTEST = 2.0**-60
-"""Of a Newton step, before the search gives up."""
-LEAST_RISE = 1e-4
-"""Of a step's predicted gain: less is no success."""
-CLOSE = 1e-7
-"""In standard errors: how far any linear function of the answer may be from the optimum's."""
-ROUGH = 1e-3
-"""Of the first gap: how exactly a start is found from the steps alone, without features."""
+SHORTEST = 2.0**-60  # of a Newton step, before the search gives up
+LEAST_RISE = 1e-4  # of a step's predicted gain: less is no success
+CLOSE = 1e-7  # in standard errors: how far any linear function of the answer may be from the optimum's
+ROUGH = 1e-3  # of the first gap: how exactly a start is found from the steps alone, without features
 HOLD = 100.0
 """How much more than measured a node counts in `held_from_above`, for each level above the deepest."""
-MOST_HELD = 1e9
-"""How much more the root of a deep tree is held: beyond, a sum's rounding would count."""
+MOST_HELD = 1e9  # how much more the root of a deep tree is held: beyond, a sum's rounding would count
 
 
 @dataclass(frozen=True, eq=False)

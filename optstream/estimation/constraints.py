@@ -17,24 +17,17 @@ from optstream.stream import AggregationTree
 Floats = NDArray[np.float64]
 Kind = Literal["at_most", "most_change", "never_falls", "totals"]
 
-HOLDS = 1e-9
-"""Of the largest value: a fact that is missed by less holds."""
-CLASHES = 1e-9
-"""Relative to the facts' smallest figure: the least miss that counts as a clash."""
-FINE = 1e3
-"""The facts' smallest figure in the unit of the linear program, whose limits hold to 1e-7."""
-DIGITS = 1e-13
-"""Relative to the facts' largest figure: the error of sums of floats."""
+HOLDS = 1e-9  # of the largest value: a fact that is missed by less holds
+CLASHES = 1e-9  # relative to the facts' smallest figure: the least miss that counts as a clash
+FINE = 1e3  # the facts' smallest figure in the unit of the linear program, whose limits hold to 1e-7
+DIGITS = 1e-13  # relative to the facts' largest figure: the error of sums of floats
 PENALTY = 1e9
 """Weight of the square of a missed fact, in the metric of the estimate, where facts clash by less."""
 TOLERANCES, NEVER = (1e-12, 1e-10), 1e-14
 """Of the solver: of an answer, tight first; of a clash, known before, for large multipliers look like one."""
-MOST_TRIED = 100
-"""Most clashing facts that are tried one by one; more take minutes, and an error names few."""
-SURE = 1e-6
-"""Relative to the program's least: a larger gap shows that the solver failed."""
-NO_ANSWER = 1e300
-"""The gap where the solver had none."""
+MOST_TRIED = 100  # most clashing facts that are tried one by one; more take minutes, and an error names few
+SURE = 1e-6  # relative to the program's least: a larger gap shows that the solver failed
+NO_ANSWER = 1e300  # the gap where the solver had none
 LEAST_ROOT = 1e-6
 """Relative to the median, the least square root of a weight: tiny weights must not end the solver."""
 

@@ -15,15 +15,10 @@ from optstream.stream.features import fourier_basis
 
 @dataclass(frozen=True)
 class Optimality:
-    """The certificate of a quadratic program that was solved numerically.
-
-    Attributes:
-        gap: Primal less dual objective, at least 0, in the unit of sum(weights * misfit^2) / 2.
-        residual: The largest term of the gap: by how many standard deviations of a measurement the optimality
-            conditions are missed there.
-        rounds: Newton steps.
-        converged: Whether `distance` is below the tolerance.
-    """
+    """The certificate of a quadratic program that was solved numerically. gap: primal less dual objective, at
+    least 0, in the unit of sum(weights * misfit^2) / 2. residual: the largest term of the gap, in standard
+    deviations of a measurement. rounds: Newton steps. converged: whether `distance` is below the
+    tolerance."""
 
     gap: float
     residual: float
@@ -46,8 +41,7 @@ def worst(found: Iterable[Optimality]) -> Optimality | None:
     return Optimality(max(gaps), max(residuals), max(rounds), all(converged))
 
 
-BAND = 1.96
-"""Standard errors on each side of a value in a band of 95 %."""
+BAND = 1.96  # standard errors on each side of a value in a band of 95 %
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,8 @@ from optstream.stream import Measured
 Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 
-MOST_ENTRIES = 2**21
-"""Of a period's replicates: 8 MiB. Of many nodes there are fewer."""
-FEWEST = 4
-"""The fewest replicates from which an error is computed."""
+MOST_ENTRIES = 2**21  # of a period's replicates: 8 MiB. Of many nodes there are fewer.
+FEWEST = 4  # the fewest replicates from which an error is computed
 
 
 def n_replicates(wanted: int, n_nodes: int, n_steps: int) -> int:

@@ -23,15 +23,11 @@ Ends = tuple[list[int], list[int]]
 BITS = 20
 """Of a unit's fraction: finer ones are a float's rounding, and leaves that share evenly are to be equal."""
 ONE = 1 << BITS
-MOST_UNITS = 2.0**62
-"""Of all leaves at a step: as many as are added up exactly."""
-RISE = 4.0
-"""How much more the change of a node counts than that of a node one level below."""
+MOST_UNITS = 2.0**62  # of all leaves at a step: as many as are added up exactly
+RISE = 4.0  # how much more the change of a node counts than that of a node one level below
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
-WHOLE = 1e-6
-"""How far an answer may lie from a whole number, by the solver's tolerance."""
-APART = 2.0**-10
-"""How far apart cells of equal rests are weighed, so that one answer is the best."""
+WHOLE = 1e-6  # how far an answer may lie from a whole number, by the solver's tolerance
+APART = 2.0**-10  # how far apart cells of equal rests are weighed, so that one answer is the best
 
 
 def rounded_units(

@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-REFINED = 2
-"""Rounds of iterative refinement with a margin, for nodes that are known far better than cells."""
+REFINED = 2  # rounds of iterative refinement with a margin, for nodes that are known far better than cells
 MOST_APART = 2.0**36
 """With a margin, how much larger a cell's variance may be than the least of a node above it."""
 MOST_RATIO = 2.0**20
 """With a margin: most ratio of a cell's variance to the least above it; subtraction errs with its square."""
-SAME = 1e-9
-"""Relative: weights and variances that differ by less are the same."""
+SAME = 1e-9  # relative: weights and variances that differ by less are the same
 SMALL = 2.0**-80
 """Imaginary part of a precision, relative to the real one, for a derivative by a complex step."""
 

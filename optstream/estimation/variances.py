@@ -22,8 +22,7 @@ from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 Floats = NDArray[np.float64]
 Found = TypeVar("Found")
 Weights = TypeVar("Weights", bound=str | None)
-MOST_KEPT = 2**17
-"""Values of a period whose results are kept: those of many nodes would fill the memory."""
+MOST_KEPT = 2**17  # values of a period whose results are kept: those of many nodes would fill the memory
 
 
 def of_design(

@@ -21,8 +21,7 @@ Gate = Literal["always", "kind", "event"]
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """Linear functions of a series: `weight` times the sum over `lengths` steps from `clock` on, (n,) each.
-    kinds: of day. events: a number for each stretch of event days, else 0. Blocks that differ in the gate of
-    a component do not share it."""
+    kinds: of day. events: a number for each stretch of event days, else 0."""
 
     clock: Integers
     lengths: Integers

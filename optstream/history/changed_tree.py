@@ -95,8 +95,7 @@ def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
 
 
 def refined(guessed: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int, BlockHistory]:
-    """Return the blocks with the rows of leaves in `guessed` on earlier days corrected by the later
-    blocks."""
+    """Return the blocks with the rows of `guessed` leaves on earlier days corrected by the later blocks."""
     if not guessed:
         return dict(histories)
     found = {level: replace(one, sums=one.sums.astype(np.float64)) for level, one in histories.items()}

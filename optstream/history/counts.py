@@ -39,17 +39,12 @@ Integers = NDArray[np.int64]
 GRID_POINTS = 80
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
 """Ratios of a node's size to the mean of its siblings in the mixture, in addition to 0."""
-WIDTH = 0.1
-"""Standard deviation of an atom's sizes, relative to it: half the way to its neighbours."""
+WIDTH = 0.1  # standard deviation of an atom's sizes, relative to it: half the way to its neighbours
 ROUNDS = 300
-BELIEF = 2.0
-"""Weight, in nodes, of the prior that all ratios of the grid are equally likely."""
-FINE = 20.0
-"""Cells for each standard error, and each factor e of a typical size: nodes in one cell are one."""
-NOT_MEASURED = 1e12
-"""Times the variance by all else: that of a node that was not measured."""
-SURE = 1e-9
-"""Of the noise's variance: the least variance of a size."""
+BELIEF = 2.0  # weight, in nodes, of the prior that all ratios of the grid are equally likely
+FINE = 20.0  # cells for each standard error, and each factor e of a typical size: nodes in one cell are one
+NOT_MEASURED = 1e12  # times the variance by all else: that of a node that was not measured
+SURE = 1e-9  # of the noise's variance: the least variance of a size
 LEAST_SIZE, LEAST_SHARE = 1e-6, 1e-4
 """Of a leaf, in counts, and of all leaves together: a size of 0 would be known to stay 0."""
 
@@ -202,17 +197,14 @@ def seen_counts(
 
 STRENGTHS = np.geomspace(0.25, 16.0, 13)
 """Of leaves' own parts, relative to those of their parents, that are tried."""
-STRENGTH_DEVIATION = 1.0
-"""Of the logarithm of that, around 0."""
-LEAST_SHAPE = 0.05
-"""Least part of a parent's mean at a step, so that no step's leaves are all known to be 0."""
+STRENGTH_DEVIATION = 1.0  # of the logarithm of that, around 0
+LEAST_SHAPE = 0.05  # least part of a parent's mean at a step, so that no step's leaves are all known to be 0
 
 
 @dataclass(frozen=True, eq=False)
 class LeafBlocks:
-    """Noisy sums of the leaves over the same blocks, (n_leaves, n_blocks), each of variance `noise`. parents:
-    (n_leaves,), rows of the parents' series. above: the tree of these series, with the variances of their
-    means."""
+    """Noisy sums of the leaves over the same blocks, (n_leaves, n_blocks), of variance `noise`. parents:
+    (n_leaves,), rows of the parents' series. above: the tree of these, with the variances of their means."""
 
     starts: Integers
     lengths: Integers
@@ -225,9 +217,8 @@ class LeafBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Leaves of one parent, in the eigenbasis of their blocks' own parts. spectrum: (n_blocks,), variances of
-    the modes. residuals: (m, n_blocks). across: (n_steps, n_blocks), covariance of the target steps with each
-    mode."""
+    """Leaves of one parent, in the eigenbasis of their own parts. spectrum: (n_blocks,), variances of the
+    modes. residuals: (m, n_blocks). across: (n_steps, n_blocks), covariance of target steps and modes."""
 
     leaves: Integers
     blocks: Blocks
@@ -343,10 +334,8 @@ def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
 
 # The variation of counts around their expectations, by their own measurements.
 
-LEAST_EXPECTED = 1e-9
-"""Counts: least expectation of a leaf."""
-MOST_KNOWN = 1.0 - 1e-12
-"""Nothing is known to the last digit: errors are divided by the residual variance."""
+LEAST_EXPECTED = 1e-9  # counts: least expectation of a leaf
+MOST_KNOWN = 1.0 - 1e-12  # nothing is known to the last digit: errors are divided by the residual variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,11 +394,9 @@ def count_variation(tree: AggregationTree, expected: Floats, histories: Historie
 
 # How far a posterior of counts can be trusted at each level: from the coverage of its bands.
 
-SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])
-"""Of the bands that are looked at."""
+SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])  # of the bands that are looked at
 LEAST_FACTOR = 0.4
-BELIEVED, HELD_BELIEF = 1.1, 10.0
-"""The prior factor, and its weight in surprises."""
+BELIEVED, HELD_BELIEF = 1.1, 10.0  # the prior factor, and its weight in surprises
 HELD_GRID_POINTS = 60
 NORMAL_PARTS = np.linspace(0.005, 0.995, 34)
 """Of a variance, the rest that of Laplace noise: where bands of the sum of both are computed."""
@@ -483,8 +470,7 @@ def _edges() -> Floats:
 
 # Every node's counts at the steps of a period, and draws of their errors.
 
-SHARED_VARIANCE = 0.02
-"""Of a small leaf's variance as a count: its least variance in the fit with its parent."""
+SHARED_VARIANCE = 0.02  # of a small leaf's variance as a count: its least variance in the fit with its parent
 LEAST_VARIANCE = 1e-9
 
 
@@ -739,8 +725,7 @@ def _variation_draws(
 def _leaf_draws(
     leaves: LeafEstimate, prior: TemporalPrior, asked: Blocks, names: tuple[str, ...], n: int
 ) -> Floats:
-    """Return draws of the errors of small leaves, given their parents, (n, n_leaves, n_steps), by Matheron's
-    rule."""
+    """Return draws of small leaves' errors, given their parents, (n, n_leaves, n_steps): Matheron's rule."""
     keys, replicates, own_prior = keys_of(names), np.arange(n)[:, None], own_parts(prior)
     alone = leaves.size_variances + leaves.joined**2
     sizes = np.sqrt(alone) * normals(LEAF_SIZES, replicates, keys)
@@ -766,12 +751,9 @@ def _leaf_draws(
 
 # Published counts: series that add up, errors, bands of whole numbers.
 
-SHARE = 0.95
-"""What a band is to hold."""
-SMALLEST = 1e-6
-"""An expected count below it is taken for this."""
-FAR_BELOW = 1e4
-"""Standard deviations below 0 that floats distinguish."""
+SHARE = 0.95  # what a band is to hold
+SMALLEST = 1e-6  # an expected count below it is taken for this
+FAR_BELOW = 1e4  # standard deviations below 0 that floats distinguish
 LARGE, KNOWN = 30.0, 0.8
 """A count that is nearly normal; the part of its variance below which its measurement makes it so."""
 LEAST_GAMMA_SHAPE = 0.2
@@ -801,8 +783,7 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
 
 
 def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
-    """Return the least counts k with P(count <= k) >= tail, negative binomial; scipy.stats is slow to
-    import."""
+    """Return the least counts k with P(count <= k) >= tail, negative binomial, without a slow import."""
     count = np.ceil(nbdtrik(tail, size, success))
     less = np.maximum(count - 1.0, 0.0)
     count = np.where(betainc(size, less + 1.0, success) >= tail, less, count)

@@ -21,19 +21,14 @@ Floats = NDArray[np.float64]
 LINEAR, BENT, OWN = 0.04, 0.03, 0.015
 """Prior standard deviations of a slope, of its change at a bend, and of how a group's slope differs: relative
 to a series' size, for a standard deviation of the covariate over the weeks that are looked at."""
-INERTIA = (2.0, 6.0)
-"""Days over which buildings and habits forget: of exponential smoothing."""
+INERTIA = (2.0, 6.0)  # days over which buildings and habits forget: of exponential smoothing
 N_LINES = 1 + len(INERTIA)
-BENDS = (-0.7, 0.7)
-"""Where a line may bend, in standard deviations of the covariate."""
-FARTHEST = 4.0
-"""A value farther from the mean, in standard deviations, counts as this far."""
-CONSTANT = 1e-9
-"""Of the mean: what deviates less is rounding."""
+BENDS = (-0.7, 0.7)  # where a line may bend, in standard deviations of the covariate
+FARTHEST = 4.0  # a value farther from the mean, in standard deviations, counts as this far
+CONSTANT = 1e-9  # of the mean: what deviates less is rounding
 HARMONICS = (1.0, 0.4, 0.4, 0.2, 0.2)
 """Of the day: the mean, then sine and cosine once and twice a day, by how much each may matter."""
-MOST_GROUPS = 40
-"""Nodes with a response of their own: the deepest level that has so few."""
+MOST_GROUPS = 40  # nodes with a response of their own: the deepest level that has so few
 
 
 def columns_of(
@@ -120,8 +115,7 @@ STRENGTHS = (0.0, 0.3, 1.0, 3.0)
 """Factors of a covariate's prior effect; the likeliest is taken, 0 first, so that a covariate
 without information changes nothing."""
 ROUNDS = 2
-MOST_STEPS = 512
-"""Steps whose columns are in memory at once: counts need all weeks of the estimate."""
+MOST_STEPS = 512  # steps whose columns are in memory at once: counts need all weeks of the estimate
 
 
 @dataclass(frozen=True, eq=False)

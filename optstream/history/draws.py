@@ -31,11 +31,9 @@ from optstream.stream.public_days import DAYS_OF_A_WEEK
 
 Floats = NDArray[np.float64]
 
-N_FREQUENCIES = 24
-"""Of each component and replicate; of any number the covariance is right on average."""
+N_FREQUENCIES = 24  # of each component and replicate; of any number the covariance is right on average
 MOST_HARMONICS = 64
-SHARED, OWN, NOISE, FREQUENCY, COEFFICIENTS = range(5)
-"""First keys: different ones give independent numbers."""
+SHARED, OWN, NOISE, FREQUENCY, COEFFICIENTS = range(5)  # first keys: different ones give independent numbers
 PERIODS: dict[Kernel, float] = {daily: 1.0, weekly: float(DAYS_OF_A_WEEK)}
 
 

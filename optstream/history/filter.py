@@ -26,15 +26,13 @@ Floats = NDArray[np.float64]
 HEAVY = 2.5
 """Residual variance of a value given the others, over its noise's: below it the noise's shape is used.
 From 3 on a surprise is the series' own as often, and nothing is gained."""
-MORE_NOISE = 0.1
-"""Relative increase of the noise that shows its part of a variance."""
+MORE_NOISE = 0.1  # relative increase of the noise that shows its part of a variance
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The posterior of some blocks, shared by all days that have these blocks. posterior: without the effect
-    of covariates. factor, by_level: of its variances (`variance_factors`). unlike: whether the day in
-    question is an event."""
+    """The posterior of some blocks, shared by all days that have these. posterior: without the effect of
+    covariates. factor, by_level: of its variances. unlike: whether the day in question is an event."""
 
     posterior: TreePosterior
     factor: float
@@ -109,9 +107,8 @@ def fit(
     today: tuple[int, ...] = (),
     watch: bool = False,
 ) -> Fitted:
-    """Condition the prior, and test whether the days `today` are unlike all others. A day is an event if its
-    blocks alarm (`is_unlike`) and the event makes all blocks more likely; it then has wider priors. watch:
-    whether to test."""
+    """Condition the prior, and test whether the days `today` are unlike all others, if asked to `watch`. An
+    event is a day whose blocks alarm (`is_unlike`) and become more likely by it; it then has wider priors."""
     known, a_day = conditioned(prior, seen, covariates), prior.steps_per_day
     posterior, seen = known.posterior, known.posterior.seen
     clock, events = seen.blocks.clock, seen.blocks.events
@@ -187,34 +184,24 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], steps_per_day
     return numbers
 
 
-FIRST_LEARNED_DAYS = 7
-"""Days of blocks before anything is learned from them."""
+FIRST_LEARNED_DAYS = 7  # days of blocks before anything is learned from them
 MOST_LEARNED = 252
-MOST_FITTED = 336
-"""Blocks that one posterior looks at: its time grows with the third power."""
+MOST_FITTED = 336  # blocks that one posterior looks at: its time grows with the third power
 MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
-NEAR_DAYS = 14
-"""Days for which a new estimate reads the newest day's state alone; later, its own state too."""
+NEAR_DAYS = 14  # days for which a new estimate reads the newest day's state alone; later, its own state too
 
-Histories = Mapping[int, BlockHistory]
-"""The blocks of each measured level."""
+Histories = Mapping[int, BlockHistory]  # the blocks of each measured level
 Look = Callable[[Histories, Iterable[int]], Seen | None]
 """Returns the measurements of levels at their common blocks, given event days."""
 
 
 @dataclass(frozen=True, eq=False)
 class FilterState:
-    """What a stream has learned from its measurements so far.
-
-    Attributes:
-        prior: Learned or broad.
-        days: The public clock.
-        began: The first day of the stream; None before it.
-        learned: The day on which the prior was learned; None before.
-        events: Days that were unlike all others.
-        covariates: Public covariates as known in the night that measures or estimates; not passed on.
-    """
+    """What a stream has learned from its measurements so far. prior: learned or broad. days: the public
+    clock. began: the first day of the stream; None before it. learned: the day on which the prior was
+    learned; None before. events: days that were unlike all others. covariates: as known in the night that
+    measures or estimates; not passed on."""
 
     prior: TemporalPrior
     days: PublicDays
@@ -230,8 +217,7 @@ class FilterState:
         days: PublicDays,
         components: tuple[Component, ...] = COMPONENTS,
     ) -> "FilterState":
-        """Return the state that `to_document` wrote, or a new one; a prior of other components is
-        forgotten."""
+        """Return the state that `to_document` wrote, or a new one; another prior's is forgotten."""
         given = document or {}
         prior, logs = TemporalPrior.broad(days.steps_per_day, components), given.get("prior")
         is_same = logs is not None and len(logs) == prior.logs.size
@@ -333,12 +319,9 @@ def _latest_of(histories: Histories, most: int) -> dict[int, BlockHistory]:
 
 # From the blocks of the last weeks to the measurements of each series, relative to its size.
 
-SCALE_DEVIATION = 0.5
-"""How far, relative, a series may lie from its public scale."""
-LEAST_NOISE = 1e-10
-"""Least variance of the noise, relative to a size squared, for the numerics."""
-SAME = 1e-9
-"""Relative: noise scales that differ by less are one."""
+SCALE_DEVIATION = 0.5  # how far, relative, a series may lie from its public scale
+LEAST_NOISE = 1e-10  # least variance of the noise, relative to a size squared, for the numerics
+SAME = 1e-9  # relative: noise scales that differ by less are one
 OTHER_PLAN = 1.7
 """Factor between levels' scales that shows another plan; groups of joint noise make less of a difference."""
 

@@ -16,10 +16,8 @@ Floats = NDArray[np.float64]
 STRENGTH_DEVIATION, LENGTH_DEVIATION = 0.7, 0.4
 """Standard deviations of the logarithms of strengths and lengths around their prior medians."""
 MOST_ITERATIONS = 30
-ENOUGH = 0.02
-"""Of the log likelihood: an iteration that gains less is the last."""
-STEP = 1e-4
-"""Of a logarithm, for the derivative of a kernel by a length."""
+ENOUGH = 0.02  # of the log likelihood: an iteration that gains less is the last
+STEP = 1e-4  # of a logarithm, for the derivative of a kernel by a length
 
 
 PARTS_OF_DAY, FEWEST_PARTS = 24, 4

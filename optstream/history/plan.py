@@ -13,8 +13,7 @@ from optstream.history.robust import joint_information
 from optstream.stream import AggregationTree
 
 MOST_LOOKED_AT = 4
-ROUNDS = 2
-"""Blocks for measuring how much heavy noise the estimate removes (`robust_noise`)."""
+ROUNDS = 2  # blocks for measuring how much heavy noise the estimate removes (`robust_noise`)
 
 
 @dataclass(frozen=True)

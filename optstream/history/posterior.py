@@ -16,10 +16,8 @@ from optstream.stream import AggregationTree, Lattice
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-AT_ONCE = 2**18
-"""Entries, of nodes and modes, of one pass, for the memory of its intermediate results."""
-MOST_ENTRIES = 2**24
-"""Of the systems of modes of a lattice that are solved side by side: 128 MiB."""
+AT_ONCE = 2**18  # entries, of nodes and modes, of one pass, for the memory of its intermediate results
+MOST_ENTRIES = 2**24  # of the systems of modes of a lattice that are solved side by side: 128 MiB
 
 
 @dataclass(eq=False)
@@ -81,10 +79,8 @@ def pass_over_tree(tree: AggregationTree, leaf_variances: Floats, noise: Floats,
     return found
 
 
-EXACT = 1e-10
-"""Of a row's length: the largest residual of the span."""
-NEGLIGIBLE = 1e-13
-"""Of a row's length, squared: pairs of the span that count for less are left out."""
+EXACT = 1e-10  # of a row's length: the largest residual of the span
+NEGLIGIBLE = 1e-13  # of a row's length, squared: pairs of the span that count for less are left out
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,8 +90,7 @@ load. Set by hand, looking at taxi trips of New York in 2024."""
 DAY_OF_THE_WEEK = Component("day of the week", weekly, "kind", 0.06, 0.03, (0.25, 100.0))
 """Of counts whose days have a week, in addition: people go out on Friday nights and rest on Mondays."""
 
-NUGGET = 1e-9
-"""Variance, relative, of a part that no two blocks share: keeps matrices well conditioned."""
+NUGGET = 1e-9  # variance, relative, of a part that no two blocks share: keeps matrices well conditioned
 
 
 @dataclass(frozen=True, eq=False)

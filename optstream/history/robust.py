@@ -15,27 +15,21 @@ Floats = NDArray[np.float64]
 
 ROUNDS = 2
 DAMPING = 0.8
-GRID = np.linspace(0.0, 12.0, 1201)
-"""Of standard deviations, for expectations."""
+GRID = np.linspace(0.0, 12.0, 1201)  # of standard deviations, for expectations
 IN_TABLE, TABLE = 16, (1e-14, 1e5)
 """Entries of the table of Laplace noise's information for each unit of log(variance / scale^2); its ends."""
-LEAST_DEVIATION = 0.15
-"""Least standard deviation of the model, in scales of joint noise, for the grid."""
-FARTHEST = 12.0
-"""Standard deviations of the radius, above its mean."""
-BEYOND = 4.0
-"""Standard deviations of the model up to which a score is computed, where that is farther."""
+LEAST_DEVIATION = 0.15  # least standard deviation of the model, in scales of joint noise, for the grid
+FARTHEST = 12.0  # standard deviations of the radius, above its mean
+BEYOND = 4.0  # standard deviations of the model up to which a score is computed, where that is farther
 STEPS = 0.25, 0.75
 """Of the grid of radii, in scales: scores are known to 3e-4, or 0.003 for a deviation below half a scale."""
 LEAST_INSIDE = 1e-250
-REACH = 8.5
-"""Standard deviations beyond which a normal's tail is nothing next to 1."""
+REACH = 8.5  # standard deviations beyond which a normal's tail is nothing next to 1
 NEARLY_NORMAL = 100.0
 """Variances of joint noise, above which the model's makes their sum normal within a percent."""
 MOST_DRAWN, LEAST_DRAWN = 2048, 256
 """Values of joint noise for the integral of their information; groups, at least."""
-LOG_STEP = 0.5
-"""Between the logarithms of variances where that is done; it changes slowly with them."""
+LOG_STEP = 0.5  # between the logarithms of variances where that is done; it changes slowly with them
 
 
 def with_known_noise(posterior: TreePosterior) -> TreePosterior:
@@ -73,8 +67,8 @@ def with_known_noise(posterior: TreePosterior) -> TreePosterior:
 def score_and_information(
     seen: Seen, known: NDArray[np.int64], surprise: Floats, normal_variance: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return psi of these nodes' values, (n_known, n), its mean square and the least 1/I - v, (n_known, 1),
-    for v = `normal_variance`."""
+    """Return psi of these nodes' values, (n_known, n), its mean square and the least 1/I - v, (n_known,
+    1)."""
     scales = np.sqrt(seen.noise[known] / 2.0)[:, None]
     slope, fisher = score(surprise, normal_variance, scales), information(normal_variance, scales)
     least = scales**2

@@ -7,8 +7,7 @@ from optstream.history.posterior import SpannedRows, TreePosterior
 
 Floats = NDArray[np.float64]
 
-AT_ONCE = 2**22
-"""Entries of the matrices of several nodes that are in memory together."""
+AT_ONCE = 2**22  # entries of the matrices of several nodes that are in memory together
 
 
 def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
@@ -42,20 +41,16 @@ def _whitened(pulls: Floats, precisions: Floats) -> Floats:
 EXPECTED_FACTOR, FACTOR_DEVIATION = 1.2, 0.3
 """Prior mean and standard deviation of the factor; above 1, for the prior was fitted to the same
 measurements."""
-EXACT_LATEST = 96
-"""Blocks, the latest ones, that are looked at one by one."""
-ALIKE = 3.0
-"""Left-out surprises are correlated: so many of them count for one."""
+EXACT_LATEST = 96  # blocks, the latest ones, that are looked at one by one
+ALIKE = 3.0  # left-out surprises are correlated: so many of them count for one
 LARGEST_FACTOR = 9.0
-OFF = 4.0
-"""A level's factor that is an alarm: measurements miss twice as far as predicted."""
+OFF = 4.0  # a level's factor that is an alarm: measurements miss twice as far as predicted
 LAPLACE_TAIL, SHARED_TAIL, EACH_BLOCK = 95.0, 40.0, 3.0
 """Chi-squared that alarms: for a node what Laplace noise alone exceeds in 1 of 10^6 blocks, (ln 10^6)^2 / 2;
 less for what all share, whose noise is a mean; and so much more for each block of the day."""
 CUT_OFF, CUT_OFF_TAIL, EACH_CUT_OFF = 4.0, 30.0, 1.5
 """The same where no block counts for more than 4 deviations: three wild blocks of one day are no noise."""
-LEAST_GAIN = 10.0
-"""By how much calling a day an event must raise the log likelihood."""
+LEAST_GAIN = 10.0  # by how much calling a day an event must raise the log likelihood
 
 
 def variance_factors(posterior: TreePosterior) -> tuple[float, Floats]:

@@ -44,8 +44,7 @@ def measure_blocks(
 
 # Which blocks of steps are summed and measured: a public rule that drifts over the times of day.
 
-PASSING_WINDOWS = 8
-"""Periods in which blocks drift to the start of the next ones."""
+PASSING_WINDOWS = 8  # periods in which blocks drift to the start of the next ones
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from optstream.stream.state import open_raw_state, public_part
 
 PERTURBER = "perturber"
 GROUPER = "grouper"
-ON_THRESHOLD, ON_DEVIATION = 4, 8
-"""Scales of the grouper's noise, in units of alpha over its epsilon."""
+ON_THRESHOLD, ON_DEVIATION = 4, 8  # scales of the grouper's noise, in units of alpha over its epsilon
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,7 @@ def measure_groups(
 
 
 def open_since(measured: Measured) -> list[int]:
-    """Return the first step, a running index, of each group that these measurements left open. Privacy: none;
-    groups are released."""
+    """Return each open group's first step, a running index. Privacy: none; groups are released."""
     parts: tuple[Any, ...] = measured.parts or (measured,)
     return [
         int(starts[-1])

@@ -17,10 +17,8 @@ from optstream.stream.state import ORDER, open_raw_state
 
 LONGEST_GAP = 64
 """Windows without a release, after which new orders begin; up to it the blocks between are drawn, too."""
-OF_OTHERS = 2**12
-"""Characters of a raw state but for its numbers, at most."""
-LARGEST_NUMBER = 40
-"""Characters of a raw number and its place, generously."""
+OF_OTHERS = 2**12  # characters of a raw state but for its numbers, at most
+LARGEST_NUMBER = 40  # characters of a raw number and its place, generously
 BEGIN = 4
 """Windows of blocks that orders draw before their first one, for their first blocks are not like others."""
 
@@ -31,8 +29,7 @@ text names it: orders of one rule are not continued by another."""
 
 @dataclass(frozen=True)
 class OrderTerms:
-    """Blocks of a window, at most, and steps of a block; more than `LARGEST_WINDOW` blocks are dealt to
-    several orders in turn."""
+    """Blocks of a window, at most, and steps of a block; more than `LARGEST_WINDOW` take several orders."""
 
     n_blocks: int
     length: int
@@ -49,14 +46,12 @@ class OrderTerms:
 
     @property
     def like_group(self) -> int:
-        """Blocks of a group of joint noise whose shares are distributed nearly as this noise. Privacy: none;
-        public."""
+        """Blocks of a group of joint noise with nearly this distribution. Privacy: none; public."""
         return round(1.3 + 0.6 * self.window)
 
     @property
     def deviation(self) -> float:
-        """The noise of a block relative to Laplace noise on a window's only block. Privacy: none; a public
-        figure."""
+        """A block's noise relative to Laplace noise on a window's only block. Privacy: none; public."""
         return self.orders * sqrt(VARIANCES[self.window - 1] / 2.0)
 
 
@@ -164,8 +159,7 @@ def draw_ordered(
 
 
 def _is_apart(spend: OrderSpend, part: range) -> bool:
-    """Return whether no window holds a step of a part and one of the blocks that the spend does not pay for.
-    Privacy: none; public."""
+    """Return whether no window holds steps of a part and of blocks not paid for. Privacy: none; public."""
     window = spend.window_length
     after = spend.n_steps + spend.later - part.stop
     return not ((spend.earlier and part.start + spend.earlier < window) or (spend.later and after < window))
@@ -198,8 +192,7 @@ def _plain(series: Sequence[tuple[Order, ...]]) -> list[Any]:
 
 
 def _raw(content: dict[str, Any], spend: OrderSpend) -> RawState:
-    """Return raw entries, padded: the length of an order's state depends on its noise. Privacy: none; nothing
-    is shown."""
+    """Return raw entries, padded, for their length depends on noise. Privacy: none; nothing is shown."""
     of_series = 2 * OrderTerms(spend.n_blocks, spend.longest).window * spend.orders
     places = (of_series + len(content["passed"])) * spend.n_nodes
     missing = LARGEST_NUMBER * places + OF_OTHERS - len(json.dumps(content))

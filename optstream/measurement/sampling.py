@@ -114,8 +114,7 @@ class Choice:
 def choose_level_points(
     period: PrivatePeriod, tree: AggregationTree, choices: Sequence[Choice], noise: NoiseSource
 ) -> dict[int, tuple[int, ...]]:
-    """Return each level's chosen steps of the period, rising, by level. Privacy: Lemma 5 for each level;
-    levels add up."""
+    """Return each level's chosen steps, rising, by level. Privacy: Lemma 5 for each level; levels add up."""
     check_leaves(period, tree)
     totals = tree.add_up(open_private_period(period))
     levels = ((choice, tree.levels[choice.level]) for choice in choices)

@@ -32,24 +32,18 @@ def left_out(blocks: DriftingBlocks, n_steps: int) -> float:
     return blocks.n_blocks * n_steps / whole if whole else math.inf
 
 
-Layout = tuple[int, int]
-"""How many blocks a window has, and their steps."""
+Layout = tuple[int, int]  # how many blocks a window has, and their steps
 Shares = tuple[Fraction, ...]
 SINGLE = AggregationTree(("series",), (-1,))
-MOST_SERIES = 16
-"""Of plain series that a choice looks at; more change no order."""
+MOST_SERIES = 16  # of plain series that a choice looks at; more change no order
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 96)
 LENGTHS = (1, 2, 4)
-MOST_BLOCKS = 168
-"""Of a candidate's past, so that a choice takes a second; more past changes no order."""
+MOST_BLOCKS = 168  # of a candidate's past, so that a choice takes a second; more past changes no order
 MOST_PAST_WINDOWS = 42
-AS_GOOD = 0.01
-"""Relative: expected errors that differ by less are one."""
-COARSE = Fraction(10**9)
-"""A scale of noise, in units, that no grid is too coarse for."""
-BLIND_SHARE = 6
-"""Where no public scale is known: a window over this many blocks."""
+AS_GOOD = 0.01  # relative: expected errors that differ by less are one
+COARSE = Fraction(10**9)  # a scale of noise, in units, that no grid is too coarse for
+BLIND_SHARE = 6  # where no public scale is known: a window over this many blocks
 
 
 @dataclass(frozen=True)
@@ -162,10 +156,8 @@ SMALL = 0.25
 """A leaf is small above this relative noise, in one block a window (docs/methods/history-informed.md)."""
 SMALL_BLOCKS, SMALL_LENGTH = 1, 4
 """Of a window: the mean of fewer blocks is the less noisy, whatever their length."""
-SIZES_APART = 1.5
-"""Standard deviation of the logarithm of leaves' sizes, where a choice expects errors."""
-SEEN_DAYS = 56
-"""Of blocks that are known of a leaf, likewise."""
+SIZES_APART = 1.5  # standard deviation of the logarithm of leaves' sizes, where a choice expects errors
+SEEN_DAYS = 56  # of blocks that are known of a leaf, likewise
 NODES_OF_SIZES = 40
 
 
@@ -203,8 +195,7 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
 
 MOVES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32))
 """Parts of epsilon that are tried in other hands, largest first."""
-LEAST = Fraction(1, 32)
-"""Of a level that holds leaves, which nothing else measures."""
+LEAST = Fraction(1, 32)  # of a level that holds leaves, which nothing else measures
 BETTER, WORTH_IT = 0.01, 0.03
 """Relative gains: the least that counts, and the least for which unequal shares are chosen."""
 
@@ -301,8 +292,7 @@ def _posterior_errors(tree: AggregationTree, public: Figures, shares: Shares, bl
 def _count_error(
     errors: Floats, counted: Floats, noise: Floats, blocks: Layout, window_length: int
 ) -> Floats:
-    """Return the expected relative errors of counts, given those of expectations. counted: variance of a
-    count; noise: of a block's mean."""
+    """Return the expected relative errors of counts of variance `counted`, given those of expectations."""
     n_blocks, length = blocks
     explained = counted / (length * (counted + length * noise))
     measured = n_blocks * length / window_length

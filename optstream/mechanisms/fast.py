@@ -36,8 +36,7 @@ from optstream.stream.state import public_part
 NAME = "Fast"
 ERRORS_LOOKED_AT = 5
 SHARE_SAMPLED = Fraction(15, 100)
-ROUNDING = 1e-9
-"""By how much gains that were meant to add up to 1 may miss it."""
+ROUNDING = 1e-9  # by how much gains that were meant to add up to 1 may miss it
 
 
 @dataclass(frozen=True)

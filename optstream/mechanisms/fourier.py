@@ -15,8 +15,7 @@ from optstream.privacy.coordinates import CoordinatesChange
 from optstream.privacy.exact import make_plain, round_up_to_float, whole
 from optstream.stream import Measured, PrivatePeriod, State
 
-LONGEST_WINDOW = 2**14
-"""Steps of a window: the time to find the noise grows with their square."""
+LONGEST_WINDOW = 2**14  # steps of a window: the time to find the noise grows with their square
 
 
 @dataclass(frozen=True)

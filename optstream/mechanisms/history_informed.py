@@ -69,22 +69,17 @@ from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part, with_raw_of
 
 NAME = "HistoryInformed"
-PARTS = "parts"
-"""Key of a state on its way to a draw: the parts that a tree chose for all levels."""
-READY = "ready"
-"""Likewise: the first step that it was prepared for."""
-ELSEWHERE = "elsewhere"
-"""Key of a state: spends that lie on no level that is measured now."""
+PARTS = "parts"  # key of a state on its way to a draw: the parts that a tree chose for all levels
+READY = "ready"  # likewise: the first step that it was prepared for
+ELSEWHERE = "elsewhere"  # key of a state: spends that lie on no level that is measured now
 COVARIATES, LATE = "covariates", "late covariates"
 """Public covariates in a state and in `Measured.before`: those of the draw, and those for later estimates."""
-MOST_LATE = 3
-"""Periods, the last ones, from which a new estimate takes a covariate's values."""
+MOST_LATE = 3  # periods, the last ones, from which a new estimate takes a covariate's values
 LEARNED = ("prior", "hours", "began", "learned", "events", GUESSED, COVARIATES)
 """Keys of a state: the learned parameters; covariates only on the way to a draw."""
 
 
-Errors = Callable[[int], NDArray[np.float64]]
-"""Makes draws of the errors of an estimate."""
+Errors = Callable[[int], NDArray[np.float64]]  # makes draws of the errors of an estimate
 
 
 def _guessed(state: Mapping[str, Any] | None) -> list[dict[str, Any]]:
@@ -98,8 +93,7 @@ class InformedMechanism(Mechanism):
     revises: ClassVar[bool] = True
     has_self_check: ClassVar[bool] = True
     days_independent: ClassVar[bool] = False
-    new_state: ClassVar[Mapping[str, Any]]
-    """Of a stream that begins."""
+    new_state: ClassVar[Mapping[str, Any]]  # of a stream that begins
 
     @property
     def pattern(self) -> "HistoryInformed":
@@ -285,8 +279,7 @@ class InformedMechanism(Mechanism):
         )
 
 
-CUSTOMERS = 24
-"""First key, as those of `draws`."""
+CUSTOMERS = 24  # first key, as those of `draws`
 
 
 def _with_variation(
@@ -438,10 +431,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
     def figures(self, n_nodes: Sequence[int | None]) -> Figures:
         """Return the figures for blocks, shares and expected errors, of levels with these numbers of nodes.
-
         Without a public scale there is no relative noise. Joint noise required at a level that may not have
-        it raises ParameterError.
-        """
+        it raises ParameterError."""
         model, noise, joint = self.model, None, list[bool]()
         lengths = self.period_lengths or (model.window_length,)
         if self.scale is not None:
@@ -529,8 +520,7 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
 # What the levels of a tree measure: common blocks, for which all levels together have headroom.
 
-Levels = tuple[tuple[int, HistoryInformed], ...]
-"""Measured levels and their mechanisms, root first."""
+Levels = tuple[tuple[int, HistoryInformed], ...]  # measured levels and their mechanisms, root first
 
 
 def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
@@ -592,10 +582,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     @cached_property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
-        """The levels' mechanisms, each with its share of epsilon and the blocks of the tree's plan.
-
-        A level of small counts has blocks of its own. Learned parameters and covariates are the tree's.
-        """
+        """The levels' mechanisms, each with its share of epsilon and the blocks of the tree's plan. A level
+        of small counts has blocks of its own. Learned parameters and covariates are the tree's."""
         pattern, small = self.pattern, self.small_level
         figures = tree_figures(pattern, self.tree)
         count, length = pattern.blocks.n_blocks, pattern.blocks.length
@@ -613,10 +601,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     def with_learned(self, known: State | None, *, keeps_blocks: bool) -> "HistoryInformedTree":
         """Return the tree with the learned prior of a state as its first prior, if it has learned one.
-
         keeps_blocks: whether the blocks stay; else this prior chooses them where they are not given. Learned
-        from noisy measurements, so public.
-        """
+        from noisy measurements, so public."""
         belief = self._belief(known)
         if belief.learned is None:
             return self
@@ -671,10 +657,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
 
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
-        """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13).
-
-        A level that read its own past alone would miss the spends of other levels and of other plans' shares.
-        """
+        """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13). A level
+        that read its own past alone would miss the spends of other levels and of other plans' shares."""
         states, sets = level_states(state), self._sets_of_levels
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]

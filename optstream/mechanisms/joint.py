@@ -19,14 +19,12 @@ from optstream.privacy.rules import Horizon, Layer, may_be_ordered, parts_with_h
 from optstream.privacy.spends import ORDER_DEFECT, spend_from_document, spend_to_document
 from optstream.stream import State
 
-Noise = Literal["joint", "laplace"]
-"""Kinds of noise; None for the allowed one with less expected error."""
+Noise = Literal["joint", "laplace"]  # kinds of noise; None for the allowed one with less expected error
 
 
 @dataclass(frozen=True)
 class JointTerms:
-    """Whether noise may be joint, that of a whole stream; the fields are arguments of `Laplace`. Others raise
-    ParameterError."""
+    """Whether noise may be joint, that of a whole stream; fields and errors as of `Laplace`."""
 
     noise: Noise | None = None
     period_lengths: tuple[int, ...] | None = None
@@ -113,8 +111,7 @@ class JointMechanism(OnlineMechanism):
     declared_leaves: int | None
     horizon: Horizon | None
     stage: ClassVar[str]
-    own_name: ClassVar[str]
-    """Of the mechanism that reads its states."""
+    own_name: ClassVar[str]  # of the mechanism that reads its states
 
     @property
     @abstractmethod

@@ -103,8 +103,6 @@ class Laplace(JointMechanism):
 @dataclass(frozen=True)
 class Uniform(Laplace):
     """`Laplace` under its name in the w-event literature: epsilon divided evenly over the steps of a window.
-
-    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2.
-    """
+    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2."""
 
     also_called: ClassVar[str | None] = "Laplace"

@@ -318,7 +318,6 @@ class OptStream(Mechanism):
         return tuple(found)
 
     def _parts(self, first_step: int, n_steps: int) -> list[range]:
-        """Return each equally spaced point of a period as a part of its own."""
         points = next(iter(self._equal_points(n_steps, first_step).values()))
         return [range(step, step + 1) for step in points]
 

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
-MOST_PLOTTED = 5
-"""Nodes of a chart by default."""
-REPLICATES = 50
-"""Of a release by default: a standard error is then known to a tenth of it."""
+MOST_PLOTTED = 5  # nodes of a chart by default
+REPLICATES = 50  # of a release by default: a standard error is then known to a tenth of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +94,9 @@ class Release:
 
     @cached_property
     def noise_standard_errors(self) -> NDArray[np.float64] | None:
-        """The standard deviation of the noise in each value before the bound, like the values.
-
-        No error bands: the estimate's error between measurements is not in it. nan where it is not known or
-        no noise enters, None if that is so everywhere (medians, learned parameters).
-        """
+        """The standard deviation of the noise in each value before the bound, like the values. No error
+        bands: the estimate's error between measurements is not in it. nan where it is not known or no noise
+        enters, None if that is so everywhere (medians, learned parameters)."""
         variances = self.mechanism.noise_variances(self.measured)
         if variances is None or not (variances > 0).any():
             return None

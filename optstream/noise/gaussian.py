@@ -11,12 +11,9 @@ from optstream.noise.laplace import leading_bytes
 from optstream.noise.source import NoiseSource, check_scale
 
 LEAST_SIGMA, LARGEST_SIGMA = 2.0**-10, 2.0**44
-DIGIT_BYTES = 7
-"""Of a uniform real that are compared at once: their integer is below 2^56."""
-UNSURE = 2.0**-30
-"""More than what `_chance` may err by: nearer ties are decided in fractions."""
-LARGEST_EXPONENT = 64.0
-"""At which e^-x is far below `UNSURE`."""
+DIGIT_BYTES = 7  # of a uniform real that are compared at once: their integer is below 2^56
+UNSURE = 2.0**-30  # more than what `_chance` may err by: nearer ties are decided in fractions
+LARGEST_EXPONENT = 64.0  # at which e^-x is far below `UNSURE`
 HALVINGS, TERMS = 8, 12
 
 

@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 from optstream.errors import NoiseError
 from optstream.privacy.exact import Bounds
 
-RandomBytes = Callable[[int], bytes]
-"""Returns so many independent uniform bytes."""
+RandomBytes = Callable[[int], bytes]  # returns so many independent uniform bytes
 Bytes = NDArray[np.uint8]
-LOW_REACH = 8
-"""Binary digits are drawn below the first power of two that is at least so many scales."""
-AT_FIRST = 8
-"""Bytes of each chance that are worked out at once; a draw needs more with probability 256^-8."""
+LOW_REACH = 8  # binary digits are drawn below the first power of two that is at least so many scales
+AT_FIRST = 8  # bytes of each chance that are worked out at once; a draw needs more with probability 256^-8
 
 
 def geometric(scale: float, count: int, random_bytes: RandomBytes) -> NDArray[np.int64]:

@@ -20,15 +20,11 @@ from optstream.noise.source import NoiseSource, check_scale
 
 Integers = NDArray[np.int64]
 
-LARGEST_WINDOW = 16
-"""Blocks; a table has 2^15 rows then."""
+LARGEST_WINDOW = 16  # blocks; a table has 2^15 rows then
 LARGEST_ORDER_SCALE = 2.0**44
-WEIGHT = 2**58
-"""Of the likeliest set of blocks ahead; a sum of 17 fits in int64."""
-GRID = 48
-"""Gaps are drawn on a grid of the scale times 2^-48 at first."""
-MOST_BLOCKS = 2**20
-"""Of one order, within which weights that are rounded cost at most `ORDER_DEFECT`."""
+WEIGHT = 2**58  # of the likeliest set of blocks ahead; a sum of 17 fits in int64
+GRID = 48  # gaps are drawn on a grid of the scale times 2^-48 at first
+MOST_BLOCKS = 2**20  # of one order, within which weights that are rounded cost at most `ORDER_DEFECT`
 VARIANCES = (
     2.0, 5.236068, 9.574876, 14.931187, 21.253798, 28.507982, 36.668411, 45.715670, 55.634309, 66.411676,
     78.037176, 90.501769, 103.797626, 117.917882, 132.856452, 148.607892,

@@ -11,8 +11,7 @@ from optstream.errors import NoiseError
 from optstream.noise.laplace import RandomBytes, geometric
 from optstream.noise.source import check_scale
 
-AT_ONCE = 2**14
-"""Samples of one pass, which stay in the processor's cache."""
+AT_ONCE = 2**14  # samples of one pass, which stay in the processor's cache
 
 
 class SecureNoise:

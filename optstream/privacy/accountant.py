@@ -135,8 +135,7 @@ LARGEST_SHIFT = 10_000
 FINEST, COARSEST = 1e-6, 1e-3
 LARGEST_LOSS = 600
 """Of one draw. A float holds no e^epsilon beyond some 700; then nothing is gained on the plain sum either."""
-KEPT = 1e-3
-"""Of delta, for what floats round: the library's transforms err by about 1e-15, which is far less."""
+KEPT = 1e-3  # of delta, for what floats round: the library's transforms err by about 1e-15, which is far less
 
 Draw = tuple[int, Fraction]
 """By how many units one customer moves an answer at most, and the scale of its noise in units."""

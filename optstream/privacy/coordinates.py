@@ -9,8 +9,7 @@ import numpy as np
 
 from optstream.privacy.spends import PeriodSpend
 
-BASIS_BITS = 24
-"""The integer basis differs from an orthonormal one by less than 2^-24 in operator norm."""
+BASIS_BITS = 24  # the integer basis differs from an orthonormal one by less than 2^-24 in operator norm
 
 STRETCH = (1 + Fraction(1, 2**BASIS_BITS)) ** 2
 """The greatest lengthening of a series by the integer basis, squared."""
@@ -52,8 +51,7 @@ class CoordinatesChange:
         return _worst(self)
 
     def spend(self, stage: str, n_steps: int, first_step: int, scale: Fraction) -> PeriodSpend:
-        """Return the cost of one period, at level 0, with discrete Laplace noise of this scale, for all of
-        its steps."""
+        """Return the cost of all of one period, at level 0, with discrete Laplace noise of this scale."""
         changes = [self.within(n_steps, n) for n in range(n_steps + 1)]
         return PeriodSpend(0, stage, first_step, tuple(change / scale for change in changes))
 

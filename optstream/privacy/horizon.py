@@ -27,8 +27,7 @@ EACH_STEP = ("samples", "perturber")
 """Stages that draw fresh noise for each step. Of all others, steps in a row may share a draw."""
 NOT_FRESH = ("grouper",)
 """Stages whose noise serves several steps, across periods: their charges are added up."""
-ADAPTIVE = ("distance", "publications")
-"""Stages whose measurements or price depend on earlier outputs."""
+ADAPTIVE = ("distance", "publications")  # stages whose measurements or price depend on earlier outputs
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
 
 
@@ -205,7 +204,7 @@ def _parts_of(spends: Iterable[Spend]) -> _Parts:
         )
         match spend:
             case OrderSpend() if spend.parts:
-                # told apart no better than a draw for each order and window (Lemma 17a)
+                # distinguished no better than a draw for each order and window (Lemma 17a)
                 n_draws = n_alike * spend.orders * -(-spend.n_steps // spend.window_length)
                 parts.draws[spend.longest * spend.moved, spend.scale] += n_draws
                 parts.added += n_alike * spend.orders * ORDER_DEFECT

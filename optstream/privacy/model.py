@@ -136,10 +136,8 @@ class PrivacyModel:
         return self.epsilon if self.rho is None else self.rho
 
     def to_epsilon(self, amount: Fraction) -> Fraction:
-        """Return a charge, at least 0, in `currency`, as an epsilon at this guarantee's delta.
-
-        The epsilon of rho is rounded up, and never more than `epsilon` for an amount within the budget.
-        """
+        """Return a charge, at least 0, in `currency`, as an epsilon at this guarantee's delta. The epsilon of
+        rho is rounded up, and never more than `epsilon` for an amount within the budget."""
         if self.rho is None:
             return amount
         found = epsilon_of(amount, self.delta)
@@ -169,10 +167,8 @@ class PrivacyModel:
 
     def with_budget(self, budget: Fraction) -> "PrivacyModel":
         """Return the privacy guarantee of a level of a tree, or of a stream, with its own part of the budget.
-
-        Epsilon and delta are those of the whole where the currency is rho. Raises
-        ParameterError unless it is above 0 and, in rho, within epsilon and delta.
-        """
+        Epsilon and delta are those of the whole where the currency is rho. Raises ParameterError unless it is
+        above 0 and, in rho, within epsilon and delta."""
         return replace(self, rho=budget) if self.delta else replace(self, epsilon=budget)
 
     def to_document(self) -> dict[str, str | int]:

@@ -86,8 +86,7 @@ def parts_with_headroom(
     return tuple(tuple(one) for one in taken)
 
 
-UNITS = 1000
-"""Units that an answer moves: enough that integers lose as real numbers do."""
+UNITS = 1000  # units that an answer moves: enough that integers lose as real numbers do
 
 
 @dataclass(frozen=True)

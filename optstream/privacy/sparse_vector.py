@@ -20,8 +20,7 @@ class SparseVectorScales:
     n_positive: int
 
     def loss(self, change: Fraction) -> Fraction:
-        """Return the epsilon when no query moves by more than `change` units, rounded up to an integer (Lemma
-        5)."""
+        """Return the epsilon when no query moves by more than `change` units, rounded up (Lemma 5)."""
         moved = math.ceil(change)
         return moved * (1 / self.threshold + 2 * self.n_positive / self.query)
 

@@ -15,8 +15,7 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import exact_from_text, whole
 from optstream.privacy.model import Currency
 
-CUSTOMERS = "customers"
-"""The stage of counts of customers, whose share no other stage looks at."""
+CUSTOMERS = "customers"  # the stage of counts of customers, whose share no other stage looks at
 Group = tuple[range, ...]
 """The parts of one group: steps of a period, counted from its first one. A part is a sum that is measured."""
 
@@ -230,12 +229,10 @@ class JointSpend(_PartsSpend):
         return charged, self.unit_charge
 
 
-ORDER_DEFECT = Fraction(1, 2**24)
-"""Epsilon: what the rounded odds of one order cost, once (Lemma 15a)."""
+ORDER_DEFECT = Fraction(1, 2**24)  # epsilon: what the rounded odds of one order cost, once (Lemma 15a)
 
 
-NOT_DRAWN = -1
-"""The name of no order, for spends that are reserved alone."""
+NOT_DRAWN = -1  # the name of no order, for spends that are reserved alone
 
 
 @dataclass(frozen=True)

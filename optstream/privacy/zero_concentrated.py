@@ -13,8 +13,7 @@ LARGEST_DELTA = Fraction(1, 1000)
 """A larger one would allow that the readings of one customer in a thousand are published as they are."""
 LEAST_DELTA = Fraction(1, 10**15)
 LARGEST_EPSILON = 10**6
-KEPT = 15
-"""Digits of a result."""
+KEPT = 15  # digits of a result
 # the order of the Renyi divergence, less 1, is looked for among powers of e
 LEAST_ORDER, LARGEST_ORDER = -12.0, 80.0
 GOLDEN = (math.sqrt(5) - 1) / 2

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 
-WARM_UP_DAYS = 14
-"""Days before the first that is estimated from: smoothed values need a past."""
-LARGEST = 1e15
-"""A value beyond it counts as missing: squares of larger ones leave floating point."""
+WARM_UP_DAYS = 14  # days before the first that is estimated from: smoothed values need a past
+LARGEST = 1e15  # a value beyond it counts as missing: squares of larger ones leave floating point
 
 
 @dataclass(frozen=True, eq=False)

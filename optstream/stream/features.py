@@ -115,8 +115,7 @@ class Feature:
 
 # The real orthonormal Fourier basis of a period, as floats and as integers. Public; no reading enters.
 
-LONGEST_PERIOD = 2**20
-"""Steps. Up to here floats hold the basis far more exactly than its integers need."""
+LONGEST_PERIOD = 2**20  # steps. Up to here floats hold the basis far more exactly than its integers need.
 
 
 @lru_cache(maxsize=64)

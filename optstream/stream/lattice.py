@@ -162,8 +162,7 @@ def refuse_margin(tree: AggregationTree, name: str) -> None:
 
 # A margin as it is declared: a name and its nodes, which make cells of the leaves of a tree.
 
-BETWEEN = "-"
-"""Between the code of a leaf and that of a node of the margin, in the code of their cell."""
+BETWEEN = "-"  # between the code of a leaf and that of a node of the margin, in the code of their cell
 
 
 @dataclass(frozen=True)

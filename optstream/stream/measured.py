@@ -19,14 +19,10 @@ from optstream.stream.state import State, public_part
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers at every node; a subclass defines the queries.
-
-    Attributes:
-        values: Arrays (…, n_nodes, n_answers), in units of the resolution.
-        variances: Of each array, (n_nodes, 1) or a node's answers each, in units squared; inf where a node
-            was not measured; None where unknown.
-        stage: Stage of the spends of a kind; feature sums have a stage for each feature.
-    """
+    """Answers at every node; a subclass defines the queries. values: arrays (…, n_nodes, n_answers), in units
+    of the resolution. variances: of each array, (n_nodes, 1) or a node's answers each, in units squared; inf
+    where a node was not measured; None where unknown. stage: of the spends of a kind; feature sums have one
+    for each feature."""
 
     values: tuple[NDArray[Any], ...] = ()
     variances: tuple[NDArray[np.float64], ...] | None = ()

@@ -13,8 +13,7 @@ from optstream.privacy.exact import plain
 
 # Readings become integers: clamped to public bounds, rounded half up on exact decimals.
 
-LARGEST_UNITS = 2**50
-"""Integers stay below this, so that they are exact as floats and their sums fit int64."""
+LARGEST_UNITS = 2**50  # integers stay below this, so that they are exact as floats and their sums fit int64
 
 LONGEST_IN_INT64 = 2**12
 """Steps of a period up to which measurements multiply and add readings in int64: chosen by how long a period

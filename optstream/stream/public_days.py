@@ -12,8 +12,7 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import make_plain
 from optstream.stream.calendar import ORIGIN, Calendar
 
-WORKDAY, SATURDAY, REST_DAY = 0, 1, 2
-"""Kinds of day; a public holiday counts as a Sunday."""
+WORKDAY, SATURDAY, REST_DAY = 0, 1, 2  # kinds of day; a public holiday counts as a Sunday
 UNKNOWN_WEEK = -1
 DAYS_OF_A_WEEK = 7
 

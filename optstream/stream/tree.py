@@ -15,8 +15,7 @@ from optstream.errors import ParameterError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MOST_NAMED = 5
-"""Nodes that one error names."""
+MOST_NAMED = 5  # nodes that one error names
 Number = TypeVar("Number", np.int64, np.float64)
 
 
@@ -159,10 +158,8 @@ class AggregationTree:
 
     @cached_property
     def parts_of_levels(self) -> tuple["csr_array", ...]:
-        """For each level but the root's a matrix of ones, (nodes above, nodes), of each node's parent.
-
-        Many times as fast as `np.add.at`, in the same order.
-        """
+        """For each level but the root's a matrix of ones, (nodes above, nodes), of each node's parent. Many
+        times as fast as `np.add.at`, in the same order."""
         # the help of a command needs none of it
         from scipy.sparse import csr_array
 

@@ -27,11 +27,9 @@ from tasks.monitor.facts import (
     remedy_of,
 )
 
-Key = tuple[str, str, str]
-"""Kind, day and node: what makes two alarms the same one."""
+Key = tuple[str, str, str]  # kind, day and node: what makes two alarms the same one
 EXPIRY_WARNING = timedelta(days=7)
-SUSPECT_SHARE = 1 / 20
-"""Of a region's readings, replaced: more than this is an alarm."""
+SUSPECT_SHARE = 1 / 20  # of a region's readings, replaced: more than this is an alarm
 DEPENDS = (
     "This depends on readings: keep it in the trusted zone. A withdrawal or restatement that is decided by "
     "it depends on readings too, and is outside the privacy guarantee"
@@ -107,7 +105,6 @@ class Alarm(Part):
 
     @property
     def key(self) -> Key:
-        """What makes two alarms the same one."""
         return (self.kind.value, "" if self.day is None else self.day.isoformat(), self.node or "")
 
 
@@ -346,8 +343,7 @@ def _suspect(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
 
 # Regions that no leaf is called: the day cannot be released, and may be a leaf by another name.
 
-ALIKE = 0.5
-"""Names less alike than this (difflib's ratio) are not suggested."""
+ALIKE = 0.5  # names less alike than this (difflib's ratio) are not suggested
 MOST_UNKNOWN, MOST_VANISHED = 50, 2000
 """Beyond these no nearest name is looked for: the time grows with their product."""
 
@@ -401,7 +397,6 @@ def nearest(name: str, leaves: Sequence[str]) -> str | None:
 
 
 def likeness(one: str, other: str) -> float:
-    """In [0, 1], whatever the case."""
     return SequenceMatcher(None, one.casefold(), other.casefold()).ratio()
 
 
@@ -451,7 +446,6 @@ class AlarmGroup:
 
     @property
     def is_warning(self) -> bool:
-        """Whether no day is lost yet."""
         return self.kind.severity is Severity.WARNING
 
     @property

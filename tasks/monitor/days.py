@@ -111,7 +111,6 @@ class DayState(Part):
 
 
 def day_or_hour(period: date) -> str:
-    """Return the noun of a period: "day" or "hour"."""
     return "hour" if isinstance(period, Hour) else "day"
 
 

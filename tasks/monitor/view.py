@@ -43,7 +43,6 @@ class StreamView:
 
     @property
     def counts(self) -> Mapping[State, int]:
-        """How many days are in each state."""
         return dict(sorted(Counter(day.state for day in self.days).items()))
 
 

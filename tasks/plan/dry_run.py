@@ -304,7 +304,6 @@ AS_GOOD_AS_NOTHING = 0.9  # of the error of publishing 0, or the public scale, e
 
 
 def is_useless(one: Expected | None) -> bool:
-    """Whether a level with this error is as good as nothing."""
     return one is not None and one.unmeasured is not None and one.error >= AS_GOOD_AS_NOTHING * one.unmeasured
 
 

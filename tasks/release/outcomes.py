@@ -64,7 +64,6 @@ def _by_epsilon(text: str) -> bool:
 
 
 def _grant_words(model: PrivacyModel) -> str:
-    """What any window may lose."""
     return f"epsilon {float(model.budget):g}" if model.currency == "epsilon" else model.in_words
 
 
