@@ -49,7 +49,7 @@ def serve(
     Exit code 2 if it cannot begin, or if server or worker ends or hangs: have systemd start it again
     (docs/schedule.md).
     """
-    serve_streams(cli.every_stream(cli.files_of(config)), api, work_pool, ui_port, Terminal().say)
+    serve_streams(cli.every_stream(cli.files_of(config)), api, work_pool, ui_port)
 
 
 # `optstream ui`: the operators' pages of several streams, as a web application.

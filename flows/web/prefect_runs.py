@@ -5,8 +5,7 @@ from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from flows.orchestration.environment import tags_of
-from flows.orchestration.supervise import Api
+from flows.orchestration.environment import Api, tags_of
 from tasks.pages.snapshot import RunLink, RunStep, StreamRun
 
 MOST_RUNS, MOST_STEPS = 14, 200
