@@ -163,19 +163,14 @@ def _listener(port: int) -> str:
 
     Options are left out: they may hold secrets.
     """
-    sockets = set()
-    for table in ("tcp", "tcp6"):
-        with suppress(OSError):
-            rows = map(str.split, Path("/proc/net", table).read_text().splitlines())
-            sockets |= {
-                f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and int(row[1][-4:], 16) == port
-            }
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        with suppress(OSError):
-            if str(link.readlink()) in sockets:
-                words = (link.parents[1] / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    import psutil  # only where it is needed
+
+    with suppress(psutil.Error, OSError):
+        for one in psutil.net_connections("tcp"):
+            if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
+                words = psutil.Process(one.pid).cmdline()
                 named = itertools.takewhile(lambda word: word == "-m" or not word.startswith("-"), words)
-                return f"process {link.parts[2]} ({' '.join(Path(word).name for word in named):.80})"
+                return f"process {one.pid} ({' '.join(Path(word).name for word in named):.80})"
     return ""
 
 
