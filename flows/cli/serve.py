@@ -18,8 +18,7 @@ from flows.orchestration.environment import LOOPBACK, api_without_prefect, passw
 from flows.orchestration.listening import BOUNDED, listen, raise_open_files
 from flows.orchestration.serve import PAGES_PORT, serve_streams
 from flows.web.app import application
-from flows.web.poll import Looks, RunsOf
-from flows.web.prefect_runs import runs_of
+from flows.web.poll import Looks, RunsOf, runs_of
 from optstream.errors import ConfigurationError
 
 API = "A Prefect server that runs already; or PREFECT_API_URL."
