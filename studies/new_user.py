@@ -30,7 +30,10 @@ def operator(data: Path, folder: Path) -> Made:
     shutil.copytree(data / "rte_2016_zips", folder)
     days = [date(2016, 3, 26), date(2016, 3, 27)]
     rows = pl.read_parquet(data / "rte_regional_load_2013_2016.parquet")
-    return "", days, _truth(rows, days, "timestamp_local", "region_code", "load_mw")
+    named = pl.col("region").replace({"Provence-Alpes-Côte d'Azur": "PACA", "Île-de-France": "Ile-de-France"})
+    rows = rows.with_columns(named.str.replace_all(" ", "-"))
+    words = "--answer zone=Europe/Paris --answer size=5000"
+    return words, days, _truth(rows, days, "timestamp_local", "region", "load_mw")
 
 
 def trips(data: Path, folder: Path) -> Made:

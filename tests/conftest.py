@@ -39,12 +39,13 @@ LONG = {"browser", "docs", "faults", "server", "slow"}
 TOGETHER = {
     "tests/faults/": "the fork server",
     "tests/flows/orchestration/": "Prefect",
+    "tests/flows/web/test_prefect_runs": "Prefect",
     "tests/optstream/catalogue/backends/": "S3",
     "tests/optstream/storage/": "S3",
     "tests/tasks/ingest/arrival/": "S3",
     "tests/tasks/release/streams/": "a day of hours",
 }
-"""Folders whose files one process of several runs all, for they share slow fixtures."""
+"""Folders and files that one process of several runs all, for they share slow fixtures."""
 
 
 def pytest_configure() -> None:

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,13 +12,12 @@ import typer
 from flows.cli import options as cli
 from flows.cli.output import Terminal
 from flows.cli.read import check_new
-from optstream.errors import DumpError, OptStreamError
+from optstream.errors import OptStreamError
 from optstream.stream import Lattice
 from tasks.config import load_settings
 from tasks.config.schema import DEFAULT_MARKER, MECHANISMS
 from tasks.config.templates import example_of
 from tasks.operate.begin import QUESTIONS, write_configuration, zone_of_machine
-from tasks.operate.rte import read_load, rte_configuration, write_loads
 from tasks.operate.simulate import simulate as write_dumps
 from tasks.operate.survey import ROLES, survey
 from tasks.plan.advise import (
@@ -37,7 +35,6 @@ SCALE = (
     "A leaf's typical reading, from public knowledge, where a configuration has no mechanism.scale; given "
     "once, or once for each configuration."
 )
-RTE_SUFFIXES = (".zip", ".xls")
 app = cli.new_app()
 
 
@@ -75,22 +72,16 @@ def init(
     """Write a configuration: an example, or one for the files of a folder.
 
     Of a folder it reads names, columns, types and stamps, never a reading; it asks six questions, chooses
-    what is expected to err least, as `advise` does, and prints the expected errors. RTE's yearly files
-    (éCO2mix, zip or text) become daily dumps first: all are checked before anything is written.
+    what is expected to err least, as `advise` does, and prints the expected errors. Files stay where they
+    lie.
     """
-    terminal, of_folder = Terminal(), path.is_dir()
+    of_folder = path.is_dir()
     if (yes or answer or column) and not of_folder:
         raise cli.WordsError(f"--yes, --answer and --column go with a folder of files, which {path} is not")
-    if of_folder and not _is_of_rte(path):
-        _begin(path, terminal, yes, answer or [], column or [])
-        return
-    follows = f"optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02"
     if of_folder:
-        check_new(cli.DEFAULT_CONFIG)
-        text, path = _import(path, terminal), cli.DEFAULT_CONFIG
-        follows = f"optstream run --config {path} --date DAY"
-    else:
-        text = example_of(mechanism, counts, metered, hourly)
+        _begin(path, yes, answer or [], column or [])
+        return
+    text = example_of(mechanism, counts, metered, hourly)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -98,15 +89,12 @@ def init(
         raise OptStreamError(f"{path} exists already; nothing was written: name another file") from None
     except OSError as error:
         raise OptStreamError(f"{path} cannot be written: {error.strerror}") from None
-    if of_folder:
-        _show_errors(advise_plans([load_settings(path)], [None]).streams[0], "mw", terminal)
-    print(f"wrote {path}; next: {follows}")
+    print(f"wrote {path}; next: optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02")
 
 
-def _begin(
-    folder: Path, terminal: Terminal, yes: bool, answers: Sequence[str], columns: Sequence[str]
-) -> None:
+def _begin(folder: Path, yes: bool, answers: Sequence[str], columns: Sequence[str]) -> None:
     """Ask for what the files do not say, and write a configuration for them."""
+    terminal = Terminal()
     given = _pairs("--answer is KEY=ANSWER", answers, [*QUESTIONS])
     named = _pairs("--column is ROLE=COLUMN", columns, ROLES)
     check_new(cli.DEFAULT_CONFIG)
@@ -196,47 +184,6 @@ def _show_errors(advice: StreamAdvice, unit: str, terminal: Terminal) -> None:
         f"{kept} of epsilon is kept to measure a wrong day again: {kept / (1 - kept)} more noise "
         "(budget.restatement_share)"
     )
-
-
-def _is_of_rte(folder: Path) -> bool:
-    """Whether a folder holds yearly files as RTE hands them out, or a copy of them."""
-    files = sorted(one for one in folder.iterdir() if one.name[0] not in "._")
-    known = [one for one in files if one.suffix.lower() in RTE_SUFFIXES]
-    if not known or any(one.suffix.lower() == ".xls" for one in known):
-        return bool(known)
-    with suppress(DumpError):
-        read_load(known[0])
-        return True
-    return known[0].name.lower().startswith("eco2mix")
-
-
-def _import(folder: Path, terminal: Terminal) -> str:
-    """Write dumps of RTE's yearly files in a folder; return the text of a configuration that reads them."""
-    files = sorted(file for file in folder.iterdir() if file.name[0] not in "._")
-    odd = [file for file in files if file.suffix.lower() not in RTE_SUFFIXES or not file.is_file()]
-    if len(odd) == len(files):
-        raise OptStreamError(
-            f"{folder} holds none of RTE's yearly files (éCO2mix, {' or '.join(RTE_SUFFIXES)}), the source "
-            "that init knows; for other files name a configuration to write, and change its [input]"
-        )
-    if odd:
-        raise OptStreamError(
-            f"{str(odd[0])!r} is none of RTE's yearly files ({' or '.join(RTE_SUFFIXES)}); rename "
-            'it if it is one, else move it away, or begin its name with "_", which hides it'
-        )
-    loads = []
-    for file in files:
-        with terminal.step(f"read {file.name}"):
-            loads.append(read_load(file))
-    into = Path("dumps").absolute()
-    with terminal.step("write the dumps"):
-        done = write_loads(loads, into)
-    terminal.say(
-        f"{len(files)} files, {len(done.regions)} regions: {done.n_written} dumps written in {into}, "
-        f"{done.n_kept} were there already, {done.n_incomplete} of them incomplete (the contract refuses "
-        f"their days); {done.n_empty} days of a region without any reading were left out"
-    )
-    return rte_configuration(into)
 
 
 # `optstream advise`: how to release one stream, or several of one population, by expected errors.

@@ -1,5 +1,6 @@
 """How our servers listen: an address that can be had, and connections that are bounded before the first
-request too, which uvicorn does not limit. As a program it is Prefect's own server command, so bounded.
+request too, which uvicorn does not limit. As a program it is Prefect's own command line, whose server is
+so bounded, without Dask, which only a run needs (20 MB).
 """
 
 import asyncio
@@ -8,6 +9,7 @@ import itertools
 import os
 import resource
 import socket
+import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +18,6 @@ from typing import Any, ClassVar
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from flows.orchestration.prefect_command import main
 from optstream.errors import ConfigurationError
 
 HEAD_SECONDS = 10.0
@@ -175,7 +176,11 @@ def _listener(port: int) -> str:
 
 
 if __name__ == "__main__":
-    raise_open_files()
+    if sys.argv[1:2] == ["server"]:
+        raise_open_files()
+    sys.modules["prefect_dask"] = None  # type: ignore[assignment]  # counts as one that cannot be imported
+    from prefect.cli import app
+
     # Prefect has no options for these, and calls it by this name
     uvicorn.run = partial(uvicorn.run, **BOUNDED)
-    main()
+    app()

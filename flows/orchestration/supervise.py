@@ -258,6 +258,8 @@ START_SECONDS = 180
 SERVER_STOP_SECONDS, WORKER_STOP_SECONDS, PAGES_STOP_SECONDS = 15, 45, 10
 OWN_PAGES = Path("ui", "v1")
 """Where in its folder the server keeps the copy of Prefect's pages that it shows."""
+PREFECT = "flows.orchestration.listening"
+"""The module that is Prefect's own command line."""
 UPGRADE = ("server", "database", "upgrade", "--yes")
 OF_THE_SERVER = {
     "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",
@@ -290,14 +292,14 @@ def run_server(home: Path, api: Api) -> Iterator[Child]:
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent),
     }
     with _alone(home / "server.lock"):
-        migrate = ("flows.orchestration.prefect_command", *UPGRADE)
+        migrate = (PREFECT, *UPGRADE)
         # not by the server, which would keep up to 35 MB of it
         with Child("migration of Prefect's database", log, SERVER_STOP_SECONDS, added, *migrate) as child:
             while child.process.poll() is None:
                 time.sleep(LOOK_SECONDS / 5)
             if child.process.returncode:
                 child.check()
-        words = ("flows.orchestration.listening", "server", "start", "--host", LOOPBACK, "--port", str(port))
+        words = (PREFECT, "server", "start", "--host", LOOPBACK, "--port", str(port))
         with Child("Prefect server", log, SERVER_STOP_SECONDS, added, *words) as server:
             deadline = time.monotonic() + START_SECONDS
             while not api.answers():
@@ -341,9 +343,9 @@ def found_by_runs(trusted: Sequence[Path], url: str, home: Path | None) -> Itera
 def worker_of(home: Path, stream: str, work_pool: str, name: str) -> Child:
     """A worker of a process pool under a name; its runs are processes of this machine."""
     words = ["worker", "start", "--pool", work_pool, "--name", name, "--type", "process"]
-    program = ("flows.orchestration.prefect_command", *words, "--install-policy", "never")
+    words += ["--install-policy", "never"]
     log = home / f"worker-{stream}.log"
-    return Child("Prefect worker", log, WORKER_STOP_SECONDS, OF_THE_WORKER, *program)
+    return Child("Prefect worker", log, WORKER_STOP_SECONDS, OF_THE_WORKER, PREFECT, *words)
 
 
 def pages_of(home: Path, stream: str, configs: Sequence[str], listening: socket.socket) -> Child:

@@ -14,33 +14,23 @@ from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]
 
-LEAST_WEIGHT = 2.0**-60
-"""Relative to the leaves' largest weight: the least weight of any leaf's target."""
-CHUNK = 1 << 16
-"""Numbers that are looked at together, so that they stay in the processor's cache."""
+LEAST_WEIGHT = 2.0**-60  # relative to the leaves' largest weight: the least weight of any leaf's target
+CHUNK = 1 << 16  # numbers that are looked at together, so that they stay in the processor's cache
 MOST_ROUNDS = 100
-SHORTEST = 2.0**-60
-"""Of a Newton step, before the search gives up."""
-LEAST_RISE = 1e-4
-"""Of a step's predicted gain: less is no success."""
-CLOSE = 1e-7
-"""In standard errors: how far any linear function of the answer may be from the optimum's."""
-ROUGH = 1e-3
-"""Of the first gap: how exactly a start is found from the steps alone, without features."""
+SHORTEST = 2.0**-60  # of a Newton step, before the search gives up
+LEAST_RISE = 1e-4  # of a step's predicted gain: less is no success
+CLOSE = 1e-7  # in standard errors: how far any linear function of the answer may be from the optimum's
+ROUGH = 1e-3  # of the first gap: how exactly a start is found from the steps alone, without features
 HOLD = 100.0
 """How much more than measured a node counts in `held_from_above`, for each level above the deepest."""
-MOST_HELD = 1e9
-"""How much more the root of a deep tree is held: beyond, a sum's rounding would count."""
+MOST_HELD = 1e9  # how much more the root of a deep tree is held: beyond, a sum's rounding would count
 
 
 @dataclass(frozen=True, eq=False)
 class Pulls:
-    """Multipliers of the dual program.
-
-    above: (n_groups, n_steps), sums of the multipliers of the nodes above each group of leaves. claimed:
-    (n_above, n_steps), the values of the nodes above at which these are their multipliers. of_parts,
-    claimed_parts: (n_leaves, n_parts), likewise of the leaves' own features, and their sums.
-    """
+    """Multipliers of the dual program. above: (n_groups, n_steps), sums of the multipliers of the nodes above
+    each group of leaves. claimed: (n_above, n_steps), the values of the nodes above at which these are their
+    multipliers. of_parts, claimed_parts: (n_leaves, n_parts), likewise of the leaves' own features."""
 
     above: Floats
     claimed: Floats
@@ -55,14 +45,11 @@ class Pulls:
 
 @dataclass(eq=False)
 class Point:
-    """A point of the dual, and the values with which leaves answer it.
-
-    sums: (n_groups, n_steps), over each group of leaves with the same nodes above. shift: their change by the
-    Newton step of the leaves' features. covariance: derivative of the sums by the multipliers from above,
-    (n_groups, 1, n_steps, n_steps), or (n_groups, n_steps, 1, 1) without features, for then steps do not
-    depend on each other. value: of the dual. gap: primal less dual; largest: its largest term, a squared
-    number of standard deviations. kept: for each chunk the inputs of the Newton step of its features.
-    """
+    """A point of the dual, and the values with which leaves answer it. sums: (n_groups, n_steps). shift:
+    their change by the Newton step of the leaves' features. covariance: derivative of the sums by the
+    multipliers from above, (n_groups, 1, n_steps, n_steps), or (n_groups, n_steps, 1, 1) without features.
+    value: of the dual. gap: primal less dual; largest: its largest term. kept: for each chunk the inputs of
+    its features' Newton step."""
 
     pulls: Pulls
     sums: Floats
@@ -75,12 +62,9 @@ class Point:
 
 
 class Dual:
-    """The dual of `solve_bounded`'s program, few numbers for each inner node and no constraint.
-
-    Given the multipliers lambda from above and nu of its features, a leaf's value at each step by itself is
-    max(bound, y + (lambda + R' nu) / d): y its target there, d that target's weight, R the features' parts.
-    nu solves as many equations as there are parts.
-    """
+    """The dual of `solve_bounded`'s program, few numbers for each inner node and no constraint. Given the
+    multipliers lambda from above and nu of its features, a leaf's value at each step is max(bound, y +
+    (lambda + R' nu) / d): y its target there, d that target's weight, R the features' parts."""
 
     def __init__(self, problem: LeastSquares, holders: Holders, bounds: Floats) -> None:
         self.holders, self.groups, self.bounds = holders, holders.groups, bounds
@@ -242,20 +226,16 @@ def solve_bounded(
 
     over leaf series z (n_leaves, n_steps), S adding them up over the tree.
 
-    Method: the multiplier at a leaf from above is the sum of its ancestors' multipliers mu_n = W_n (y_n -
-    x_n). Given that sum lambda and the multipliers nu of its own features, a leaf's value at each step is
-    explicit (`Dual`). So the dual is a smooth concave function of mu and nu without constraints, quadratic
-    in pieces, and Newton's method with a line search ends after finitely many steps. nu is eliminated leaf by
-    leaf, leaves family by family, and one pass up and down the inner nodes solves the rest. The gap between
-    primal and dual is sum(weights / 2 * (claimed - actual values)^2), known without cancellation.
+    The dual (`Dual`) is smooth, concave, unconstrained and quadratic in pieces, so Newton's method with a
+    line search ends after finitely many steps. nu is eliminated leaf by leaf, leaves family by family, and
+    one pass up and down the inner nodes solves the rest. The gap between primal and dual is sum(weights / 2 *
+    (claimed - actual values)^2), known without cancellation.
 
-    Time of a round: leaves times steps, and inner nodes times steps^3 (inner nodes times steps without
-    features). Memory: nodes times steps, and inner nodes times steps^2. Weights are above 0 at all steps of
-    the leaves, and at all or none of an inner node's; the answer is sought as a change of `free`, any series
-    that add up, so that large values cost no digits. The bound and the sums hold also without convergence.
-
-    Source: semismooth Newton on the dual (Qi and Sun 1993, "A nonsmooth version of Newton's method"; Li, Sun
-    and Toh 2018 for such a dual with a line search); alternatives: docs/decisions/0015-bounded-program.md.
+    Time of a round: leaves times steps, and inner nodes times steps^3 (steps without features). Weights are
+    above 0 at all steps of the leaves, and at all or none of an inner node's; the answer is sought as a
+    change of `free`, any series that add up. The bound and the sums hold also without convergence. Source:
+    semismooth Newton on the dual (Qi and Sun 1993; Li, Sun and Toh 2018);
+    docs/decisions/0015-bounded-program.md.
     """
     holders = holders_of(tree)
     bounds = lower_bound - free[holders.leaves]
@@ -273,12 +253,9 @@ def solve_bounded(
 
 
 def held_from_above(problem: LeastSquares, tree: AggregationTree, free: Floats) -> LeastSquares:
-    """Return the program that keeps parents at their estimates and lets children pay for the bound.
-
-    Targets are the estimate without the bound, `free`, and a node counts `HOLD` times as much as its
-    children. The plain program is biased: of many leaves near the bound those that noise took up stay, and
-    lift their parents. Measured in docs/decisions/0015-bounded-program.md.
-    """
+    """Return the program that keeps parents at their estimates and lets children pay for the bound: targets
+    are `free`, and a node counts `HOLD` times as much as its children
+    (docs/decisions/0015-bounded-program.md)."""
     heights = tree.heights
     factors = min(HOLD, MOST_HELD ** (1.0 / max(heights.max(), 1))) ** heights.astype(np.float64)
     return replace(problem, targets=free @ problem.rows.T, weights=problem.weights * factors[:, None])

@@ -17,36 +17,27 @@ from optstream.stream import AggregationTree
 Floats = NDArray[np.float64]
 Kind = Literal["at_most", "most_change", "never_falls", "totals"]
 
-HOLDS = 1e-9
-"""Of the largest value: a fact that is missed by less holds."""
-CLASHES = 1e-9
-"""Relative to the facts' smallest figure: the least miss that counts as a clash."""
-FINE = 1e3
-"""The facts' smallest figure in the unit of the linear program, whose limits hold to 1e-7."""
-DIGITS = 1e-13
-"""Relative to the facts' largest figure: the error of sums of floats."""
+HOLDS = 1e-9  # of the largest value: a fact that is missed by less holds
+CLASHES = 1e-9  # relative to the facts' smallest figure: the least miss that counts as a clash
+FINE = 1e3  # the facts' smallest figure in the unit of the linear program, whose limits hold to 1e-7
+DIGITS = 1e-13  # relative to the facts' largest figure: the error of sums of floats
 PENALTY = 1e9
 """Weight of the square of a missed fact, in the metric of the estimate, where facts clash by less."""
 TOLERANCES, NEVER = (1e-12, 1e-10), 1e-14
 """Of the solver: of an answer, tight first; of a clash, known before, for large multipliers look like one."""
-MOST_TRIED = 100
-"""Most clashing facts that are tried one by one; more take minutes, and an error names few."""
-SURE = 1e-6
-"""Relative to the program's least: a larger gap shows that the solver failed."""
-NO_ANSWER = 1e300
-"""The gap where the solver had none."""
+MOST_TRIED = 100  # most clashing facts that are tried one by one; more take minutes, and an error names few
+SURE = 1e-6  # relative to the program's least: a larger gap shows that the solver failed
+NO_ANSWER = 1e300  # the gap where the solver had none
 LEAST_ROOT = 1e-6
 """Relative to the median, the least square root of a weight: tiny weights must not end the solver."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fact:
-    """One public fact of a period, of the sum of some nodes' values, each times its weight.
-
-    words: for errors. weights: by the node's place in `tree.nodes`. at_most: at each step. most_change: from
-    one to the next. never_falls: `most` is 0. totals: over the steps it adds up to `most`. stated: in the
-    words of the statement.
-    """
+    """One public fact of a period, of the sum of some nodes' values, each times its weight. words: for
+    errors. weights: by the node's place in `tree.nodes`. at_most: at each step. most_change: from one to the
+    next. never_falls: `most` is 0. totals: over the steps it adds up to `most`. stated: in the words of the
+    statement."""
 
     words: str
     weights: Mapping[int, float]
@@ -90,12 +81,9 @@ def keep(
     lower_bound: float,
     resolution: float,
 ) -> Kept:
-    """Return the values nearest to an estimate that keep all facts, which must not `clash`.
-
-    estimate: its least squares, in whose metric values are near, and the rule of its bound. free: without the
-    lower bound; bounded: with it, which is the answer where it keeps the facts. "held" takes two steps: the
-    facts alone, in the metric of the noise; then the bound, paid for below held parents as without facts.
-    """
+    """Return the values nearest to an estimate that keep all facts, which must not `clash`. estimate: its
+    least squares and the rule of its bound. free: without the lower bound; bounded: with it. "held" takes two
+    steps (docs/decisions/0030-constraints.md)."""
     from optstream.estimation.rounding import BITS  # loads what settings alone do not need
 
     (problem, rule), start, found = estimate, free, Kept(bounded, tuple(facts))
@@ -133,10 +121,8 @@ def _nearest(
     start: Floats,
     lower_bound: float | None,
 ) -> Kept:
-    """Return the values nearest to `start` that keep all facts; `start` where the solver has no answer.
-
-    Where facts clash by less than `CLASHES`, the values nearest to `start` and to all facts.
-    """
+    """Return the values nearest to `start` that keep all facts, or nearest to both where they clash by less
+    than `CLASHES`; `start` where the solver has no answer."""
     import cvxpy  # over a second, which nothing else needs
     from scipy.sparse import diags_array, kron, vstack
 
@@ -215,14 +201,10 @@ def clash(
 ) -> tuple[tuple[Fact, ...], bool]:
     """Return facts that no values keep together, () where all can be kept, and whether the bound is one.
 
-    Lemma: values that keep all facts exist if and only if constant ones do. The mean over the steps of values
-    that keep them keeps each bound and total, for these are convex and the same at each step, and a constant
-    neither changes nor falls. So one step decides, changes and rises never clash, and leaves of the same sums
-    are one variable.
-
-    A linear program finds the least miss of the facts; where that is above 0, the facts with
-    multipliers clash (Farkas). Of these, if they are at most `MOST_TRIED`, each is left out without which the
-    others still do.
+    Lemma: values that keep all facts exist if and only if constant ones do: the mean over the steps of values
+    that keep them keeps each bound and total, which are convex, and neither changes nor falls. So one step
+    decides. A linear program finds the least miss; where that is above 0, the facts with multipliers clash
+    (Farkas). Of at most `MOST_TRIED` each is left out without which the others still do.
     """
     asked = [fact for fact in facts if fact.kind in ("at_most", "totals")]
     if not asked:

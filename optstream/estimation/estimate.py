@@ -15,15 +15,10 @@ from optstream.stream.features import fourier_basis
 
 @dataclass(frozen=True)
 class Optimality:
-    """The certificate of a quadratic program that was solved numerically.
-
-    Attributes:
-        gap: Primal less dual objective, at least 0, in the unit of sum(weights * misfit^2) / 2.
-        residual: The largest term of the gap: by how many standard deviations of a measurement the optimality
-            conditions are missed there.
-        rounds: Newton steps.
-        converged: Whether `distance` is below the tolerance.
-    """
+    """The certificate of a quadratic program that was solved numerically. gap: primal less dual objective, at
+    least 0, in the unit of sum(weights * misfit^2) / 2. residual: the largest term of the gap, in standard
+    deviations of a measurement. rounds: Newton steps. converged: whether `distance` is below the
+    tolerance."""
 
     gap: float
     residual: float
@@ -32,11 +27,8 @@ class Optimality:
 
     @property
     def distance(self) -> float:
-        """Bound on any linear function's distance from the optimum, in its standard errors without bound.
-
-        The objective is strongly convex in the metric of its own Hessian H, so |z - z*|_H^2 <= 2 gap, and
-        |c'(z - z*)| <= sqrt(c' H^-1 c) |z - z*|_H.
-        """
+        """Bound on any linear function's distance from the optimum, in its standard errors without bound: the
+        objective is strongly convex in its Hessian H, so |c'(z - z*)| <= sqrt(c' H^-1 c) sqrt(2 gap)."""
         return math.sqrt(2.0 * self.gap)
 
 
@@ -49,8 +41,7 @@ def worst(found: Iterable[Optimality]) -> Optimality | None:
     return Optimality(max(gaps), max(residuals), max(rounds), all(converged))
 
 
-BAND = 1.96
-"""Standard errors on each side of a value in a band of 95 %."""
+BAND = 1.96  # standard errors on each side of a value in a band of 95 %
 
 
 @dataclass(frozen=True)
@@ -80,14 +71,10 @@ class SumOfValues:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A series, (n_series, n_steps) in the unit of the readings, with its variances, squared.
-
-    variances: the known noise in each value; how far a held or smoothed value misses the truth is not in it,
-    unless a mechanism says so. noise_variances: the exact effect of the noise of all measurements, given
-    which were made; 0 where none enters, nan where it is not known; None if it never is. optimality, bands:
-    as in `Release`. unbounded: the values before their lower bound; None where that changed nothing.
-    for_sums: as in `Release`.
-    """
+    """A series, (n_series, n_steps) in the unit of the readings, with its variances, squared. variances: the
+    known noise in each value. noise_variances: the exact effect of all measurements' noise, given which were
+    made; nan where it is not known; None if it never is. optimality, bands, for_sums: as in `Release`.
+    unbounded: the values before their lower bound; None where that changed nothing."""
 
     values: NDArray[np.float64]
     variances: NDArray[np.float64]
@@ -105,11 +92,9 @@ UNKNOWN = 2.0**100
 
 
 def hold(measured: Measured) -> Estimate:
-    """Return the series that keeps each measured value until the next one.
-
-    The period begins with the last value before it (`before["held"]`, units for each series, and
-    `before["held_variance"]`), else with its own first value, else with 0.
-    """
+    """Return the series that keeps each measured value until the next one; it begins with `before["held"]`,
+    units for each series, of variance `before["held_variance"]`, else with its own first value, else with
+    0."""
     assert measured.point_variances is not None
     before, shape, starts = measured.before or {}, measured.points.shape, list(measured.positions)
     values, variances = measured.points, np.broadcast_to(measured.point_variances, shape)
@@ -133,11 +118,8 @@ def hold(measured: Measured) -> Estimate:
 
 
 def invert_coordinates(measured: Measured) -> Estimate:
-    """Return the series that has the measured coordinates, and 0 for those that were not measured.
-
-    values = C B, (n_series, n_steps), for noisy coordinates C and the orthonormal rows B. The variances are
-    of the noise alone, sum_j B[j, t]^2 var_j, without the frequencies left out.
-    """
+    """Return the series that has the measured coordinates, and 0 for those not measured: C B, (n_series,
+    n_steps), for noisy C and orthonormal rows B. Variances are of the noise alone."""
     answers = measured.answers_of(FourierCoordinates)
     assert answers.variances is not None
     (coordinates,), (variances,) = answers.values, answers.variances

@@ -17,9 +17,7 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class StateEstimate:
     """The estimate of all series at one step: mean (n_series,) in units, one variance in units squared.
-
-    `noise` is the measurements' part of the variance; nan where an earlier version did not keep it.
-    """
+    noise: the measurements' part of it; nan where an earlier version did not keep it."""
 
     step: int
     mean: Floats
@@ -28,13 +26,8 @@ class StateEstimate:
 
 
 class ConstantState:
-    """The process x[k] = x[k-1] + N(0, Q), seen at some steps as z[k] = x[k] + N(0, R).
-
-    Its conditional mean and variance, where both noises are Gaussian; Laplace noise enters with its variance.
-    The first measurement is taken as it is.
-
-    Source: Fan and Xiong, FAST, the algorithms of prediction and correction; R known instead of tuned.
-    """
+    """The process x[k] = x[k-1] + N(0, Q), seen at some steps as z[k] = x[k] + N(0, R); the first measurement
+    is taken as it is. Source: Fan and Xiong, FAST; R is known here, not tuned."""
 
     def __init__(self, process_variance: float, noise_variance: float, memory: Mapping[str, Any]) -> None:
         self._process_variance, self._noise_variance = process_variance, noise_variance
@@ -80,13 +73,10 @@ class ConstantState:
 
 
 class StraightLine:
-    """Measured values stand; later steps lie on the line through the last two.
-
-    The line is followed for as many steps as lie between the two, then its end is held; one measured value
-    alone is held. Variances are of the noise alone: at t times the distance of the last two beyond the second
-    R (t² + (1 + t)²), at most 5 R. Source: FAST's technical report, section 6.1, where every step is
-    measured; to hold the line's end is ours.
-    """
+    """Measured values stand; later steps lie on the line through the last two, for as many steps as lie
+    between these, then its end is held. Variances are of the noise alone: R (t² + (1 + t)²), t times the
+    distance of the last two beyond the second. Source: FAST's technical report, section 6.1; to hold the end
+    is ours."""
 
     def __init__(self, noise_variance: float, memory: Mapping[str, Any]) -> None:
         self._noise_variance = noise_variance
@@ -181,12 +171,10 @@ IntervalLaw = AdaptiveInterval | FixedInterval
 
 
 class SamplingController:
-    """Decides whether a step is due, from the noisy values of each measured step.
-
-    The first step is due, and after a measured step k with interval I the step k + I, rounded down; a due
-    step that could not be measured stays due. One error steers all series, the mean over them of
-    |posterior - prior| / max(|posterior|, error_floor): a function of recorded outputs (Lemma 1).
-    """
+    """Decides whether a step is due, from the noisy values of each measured step. Due are the first step, and
+    after a measured step k with interval I the step k + I, rounded down; a due step that could not be
+    measured stays due. One error steers all series: the mean of |posterior - prior| / max(|posterior|,
+    error_floor)."""
 
     def __init__(
         self, predictor: Predictor, law: IntervalLaw, error_floor: float, memory: Mapping[str, Any]
@@ -227,11 +215,8 @@ class SamplingController:
 
 
 def follow(controller: SamplingController, measured: Measured) -> Estimate:
-    """Return the controller's posterior where measured, its prior in between.
-
-    Before the first measured value of all, that value with the predictor's variance; without any, 0 and
-    `UNKNOWN`.
-    """
+    """Return the controller's posterior where measured, its prior in between; before the first value that
+    value with the predictor's variance; without any, 0 and `UNKNOWN`."""
     places = {step: place for place, step in enumerate(measured.positions)}
     values = np.zeros((measured.points.shape[-2], measured.n_steps))
     variances, noise = np.full(values.shape, UNKNOWN), np.zeros(values.shape)

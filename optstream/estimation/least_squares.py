@@ -52,9 +52,7 @@ BoundRule = Literal["held", "joint"]
 @dataclass(frozen=True, eq=False)
 class Consistent:
     """Series that add up, (…, n_nodes, n_steps), and the worst certificate of their programs, or None.
-
-    unbounded: the series before their bound, None where they have none.
-    """
+    unbounded: the series before their bound, None where they have none."""
 
     values: Floats
     optimality: Optimality | None

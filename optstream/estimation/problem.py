@@ -15,21 +15,16 @@ from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 Weights = Literal["variance", "paper"]
 
 INTERPOLATION_WEIGHT = 0.2
-"""Weight of an interpolated step relative to a measured one, mu of weights="variance".
-
-Not zero, because the sums alone do not determine the steps between the points. 0.2 had (nearly) the least
-error of 0.005, 0.05, 0.2, 1 and 5 over epsilon 0.1 and 1 and alpha 1, 10 and 50 on every ninth day of the
-French load of 2014.
-"""
+"""Weight of an interpolated step relative to a measured one, mu of weights="variance". Not zero, because the
+sums alone do not determine the steps between the points. 0.2 had (nearly) the least error of 0.005, 0.05,
+0.2, 1 and 5 over epsilon 0.1 and 1 and alpha 1, 10 and 50 on every ninth day of the French load of 2014."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """Minimise sum_(n,q) weights[n, q] * (rows[q] . x_n - targets[…, n, q])^2 over consistent x.
-
-    rows: (n_queries, n_steps). targets: (…, n_nodes, n_queries). weights: (n_nodes, n_queries), at least 0;
-    0 where a node was not measured.
-    """
+    """Minimise sum_(n,q) weights[n, q] * (rows[q] . x_n - targets[…, n, q])^2 over consistent x. rows:
+    (n_queries, n_steps). targets: (…, n_nodes, n_queries). weights: (n_nodes, n_queries), 0 where not
+    measured."""
 
     rows: NDArray[np.float64]
     targets: NDArray[np.float64]
@@ -47,12 +42,10 @@ class LeastSquares:
 def least_squares(
     measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: str
 ) -> LeastSquares:
-    """State the weighted least-squares problem for these measurements.
-
-    weights="variance": measured points and sums by 1/variance, and the interpolated steps in between by
-    `INTERPOLATION_WEIGHT` of a point's. weights="paper": the whole interpolated series by 1/n_steps, a
-    feature's sums by 1/n_parts (OptStream, Algorithm 4). Leaves that are not determined raise ParameterError.
-    """
+    """State the weighted least-squares problem for these measurements. weights="variance": by 1/variance,
+    interpolated steps by `INTERPOLATION_WEIGHT` of a point's. weights="paper": the whole interpolated series
+    by 1/n_steps, a feature's sums by 1/n_parts (OptStream, Algorithm 4). Leaves not determined raise
+    ParameterError."""
     if weights not in get_args(Weights):
         raise ParameterError(f'weights must be "variance" or "paper"; got {weights!r}')
     _check_shapes(measured, tree, features)
@@ -132,11 +125,9 @@ def _check_shapes(measured: Measured, tree: AggregationTree, features: Sequence[
 def reconstruct(measured: Measured) -> NDArray[np.float64]:
     """Return the series through each node's measured points, (…, n_nodes, n_steps), in the readings' unit.
 
-    Linear between neighbouring points, held before the first and after the last. A node without any point
-    spreads its finest feature evenly, and is 0 without features too; answers that are no feature sums raise
-    ParameterError. Reconstructions among public measurements are returned as they are.
-
-    Source: OptStream, section 3.3.
+    Linear between points, held before the first and after the last. A node without points spreads its finest
+    feature evenly, and is 0 without features; other answers raise ParameterError. Given reconstructions are
+    returned as they are. Source: OptStream, section 3.3.
     """
     if measured.interpolation is not None:
         return measured.interpolation

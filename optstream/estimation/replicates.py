@@ -1,8 +1,6 @@
 """Replicates: versions of an estimate that err as it does, from which the error of any figure follows.
-
 Source: replicate methods of survey statistics (Wolter 2007, "Introduction to Variance Estimation"). Privacy:
-none; replicates are made of noisy numbers and public facts.
-"""
+none; replicates are made of noisy numbers and public facts."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -17,10 +15,8 @@ from optstream.stream import Measured
 Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 
-MOST_ENTRIES = 2**21
-"""Of a period's replicates: 8 MiB. Of many nodes there are fewer."""
-FEWEST = 4
-"""The fewest replicates from which an error is computed."""
+MOST_ENTRIES = 2**21  # of a period's replicates: 8 MiB. Of many nodes there are fewer.
+FEWEST = 4  # the fewest replicates from which an error is computed
 
 
 def n_replicates(wanted: int, n_nodes: int, n_steps: int) -> int:
@@ -36,11 +32,9 @@ def keys_of(names: Iterable[str]) -> Keys:
 
 
 def uniforms(*keys: ArrayLike) -> Floats:
-    """Return numbers between 0 and 1 that depend on their keys alone; integer arrays, broadcast.
-
-    So errors of days agree without a memory. Not for privacy: anyone can compute them. Source: Steele, Lea
-    and Flood 2014, "Fast splittable pseudorandom number generators" (SplitMix64), mixed once for each key.
-    """
+    """Return numbers between 0 and 1 that depend on their keys alone; integer arrays, broadcast. Not for
+    privacy: anyone can compute them. Source: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
+    generators"."""
     found: Keys = np.zeros((), dtype=np.uint64)
     with np.errstate(over="ignore"):
         for key in keys:

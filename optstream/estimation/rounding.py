@@ -23,15 +23,11 @@ Ends = tuple[list[int], list[int]]
 BITS = 20
 """Of a unit's fraction: finer ones are a float's rounding, and leaves that share evenly are to be equal."""
 ONE = 1 << BITS
-MOST_UNITS = 2.0**62
-"""Of all leaves at a step: as many as are added up exactly."""
-RISE = 4.0
-"""How much more the change of a node counts than that of a node one level below."""
+MOST_UNITS = 2.0**62  # of all leaves at a step: as many as are added up exactly
+RISE = 4.0  # how much more the change of a node counts than that of a node one level below
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
-WHOLE = 1e-6
-"""How far an answer may lie from a whole number, by the solver's tolerance."""
-APART = 2.0**-10
-"""How far apart cells of equal rests are weighed, so that one answer is the best."""
+WHOLE = 1e-6  # how far an answer may lie from a whole number, by the solver's tolerance
+APART = 2.0**-10  # how far apart cells of equal rests are weighed, so that one answer is the best
 
 
 def rounded_units(
@@ -46,22 +42,18 @@ def rounded_units(
     """Round every node to whole units of the resolution, such that each is the sum of its children.
 
     "nearest": the root to the nearest; then, family by family, as many children are rounded up as the parent
-    needs, those with the largest remainders, of equal ones the first: given its parent, each family's sum of
-    squared (and of absolute) changes is the least there is.
+    needs, those with the largest remainders, of equal ones the first. "unbiased": leaf j becomes floor(c_j +
+    h) - floor(c_(j-1) + h), c the running sums of the leaves, every node's leaves in a row, and h an offset
+    in [0, 1) of the step: multiples of the golden section, so a node's mean over steps stays.
 
-    "unbiased": leaf j becomes floor(c_j + h) - floor(c_(j-1) + h), c the running sums of the leaves, every
-    node's leaves in a row, and h an offset in [0, 1) of the step: multiples of the golden section, which fill
-    [0, 1) evenly, so a node's mean over steps stays.
+    Lemma: every node becomes its value rounded up or down. "nearest": sum floor(x_c) <= floor(p) <= ceil(p)
+    <= sum ceil(x_c) for p = sum x_c, so of the children that are not whole as many can be rounded up as the
+    parent needs. "unbiased": floor(a + x) - floor(a) is floor(x) or ceil(x), and the sum over a node's leaves
+    telescopes to that form.
 
-    Lemma: every node becomes its value rounded up or down. "nearest": a family's whole numbers lie between
-    the sums of their floors and of their ceilings, and sum floor(x_c) <= floor(p) <= ceil(p) <= sum ceil(x_c)
-    for p = sum x_c; so of the children that are not whole as many can be rounded up as the parent needs.
-    "unbiased": floor(a + x) - floor(a) is floor(x) or ceil(x), and every node's leaves are a run, whose sum
-    telescopes to that form. Leaf values count to 2^-20 of a unit and are integers from then on.
-
-    A leaf below `least` units is raised to it before. A lattice is rounded by `_nearest_lattice` and
-    `_unbiased_lattice`. Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", for
-    the problem; the rules are those of largest remainders and of systematic sampling.
+    A leaf below `least` units is raised to it before. Leaf values count to 2^-20 of a unit. Source: Cox 1987,
+    "A constructive procedure for unbiased controlled rounding", for the problem; the rules are those of
+    largest remainders and of systematic sampling.
     """
     if rule not in get_args(Rule):
         raise ParameterError(f"rule of rounding must be one of {get_args(Rule)}; got {rule!r}")
@@ -122,15 +114,13 @@ def _unbiased(whole: Integers, rests: Integers, tree: AggregationTree, first_ste
 def _nearest_lattice(whole: Integers, rests: Integers, lattice: Lattice) -> Integers:
     """Return every node's units, each rounded up or down, such that tree and margin both add up.
 
-    Lemma: the tree's nodes are one laminar family of sets of cells, the margin's nodes and the root another;
-    the matrix of two laminar families is totally unimodular (Edmonds 1970), so the polytope of all roundings
-    in which each cell goes up by 0 to 1, and each node's sum lies between floor and ceiling of its own, has
-    whole corners. The cells' own remainders lie in it and are a mean of corners, so some corner has the
-    root's floor and some its ceiling (unless it is whole): the root goes to the nearest. Of the corners left,
-    one costs least: a cost is each node's absolute change, nodes above more.
+    Lemma: the matrix of two laminar families (the tree's nodes; the margin's and the root) is totally
+    unimodular (Edmonds 1970), so the polytope of all roundings has whole corners. The cells' own remainders
+    are a mean of corners, so some corner has the root's floor and some its ceiling: the root goes to the
+    nearest. Of the corners left, one costs least: a cost is each node's absolute change, nodes above more.
 
-    One linear program a step, by HiGHS; equal remainders are ordered by the cells' places. whole, rests:
-    (n_leaves, n_steps), units rounded down, and remainders in parts of 2^BITS.
+    One linear program a step, by HiGHS. whole, rests: (n_leaves, n_steps), units rounded down, and remainders
+    in parts of 2^BITS.
     """
     left = lattice.add_up(rests)
     down, fractions = left >> BITS, (left & (ONE - 1)) / ONE
@@ -163,16 +153,14 @@ def _corner(costs: Floats, sums: LinearConstraint) -> Integers:
 def _unbiased_lattice(whole: Integers, rests: Integers, lattice: Lattice, first_step: int) -> Integers:
     """Return every node's units, each rounded up as often as its remainder says, tree and margin adding up.
 
-    Lemma: values are a flow. From one vertex it goes to the root, down the tree to the regions, along each
-    cell to its node of the margin and back to the first; each node of the lattice is one edge. As much flows
-    into a vertex as out of it, so where one edge at a vertex is not whole another is not, and edges that are
-    not whole hold a circle. Along it as much can be added (taken from edges that are passed backwards) until
-    one is whole, or taken; each is done with the odds that change none of the values on average. So every
-    step leaves fewer edges that are not whole, none leaves its floor and ceiling, and all sums stay. The odds
-    are hashes of the step's running index.
+    Lemma: values are a flow: from one vertex to the root, down the tree to the regions, along each cell to
+    its node of the margin and back. Where one edge at a vertex is not whole another is not, so these edges
+    hold a circle. Along it as much is added or taken until one is whole, with the odds that change none of
+    the values on average. So every step leaves fewer edges that are not whole, and all sums stay. The odds
+    are hashes of the step.
 
     Source: Gandhi, Khuller, Parthasarathy and Srinivasan 2006, "Dependent rounding and its applications to
-    approximation algorithms", for paths and circles of a bipartite graph; Cox 1987 for tables.
+    approximation algorithms"; Cox 1987 for tables.
     """
     found, left = whole.copy(), lattice.add_up(rests) & (ONE - 1)
     outside = len(lattice.nodes)

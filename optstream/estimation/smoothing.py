@@ -22,10 +22,8 @@ def smooth(measured: Measured, smoother: str) -> Estimate:
     """Return each step's estimate from the noisy values of its group up to that step; it is never revised.
 
     measured: points at every step, and in choices["groups"] the running index of the first step of each
-    step's group. A group that began before the period continues before["noisy"], for each series the noisy
-    values of its open group. smoother: a key of `SMOOTHERS`; another raises ParameterError. Variances are of
-    the noise alone (`NOISE_LEFT`); nan for that of a median of three or more, which is not linear.
-
+    step's group; before["noisy"] has the noisy values of each open group. smoother: a key of `SMOOTHERS`,
+    else ParameterError. Variances are of the noise alone (`NOISE_LEFT`); nan for a median of three or more.
     Source: Chen, Machanavajjhala, Hay and Miklau 2017, section 3.
     """
     if smoother not in SMOOTHERS:
@@ -68,11 +66,8 @@ def _running_james_stein(noisy: Floats) -> Floats:
 
 
 def _median_left(sizes: Integers) -> Floats:
-    """Return a median's variance, of Laplace noise of variance 2 b^2: b^2 / n (1 + 2 sqrt(2 / pi) / sqrt(n)).
-
-    The expansion of the order statistic's variance to its second term; never above the mean's, 2 b^2 / n.
-    Within 9 % of simulated groups of 1 to 30.
-    """
+    """Return a median's variance, of Laplace noise of variance 2 b^2: b^2 / n (1 + 2 sqrt(2 / pi) / sqrt(n)),
+    an expansion, never above the mean's."""
     return np.asarray(np.minimum(1.0 + MEDIAN_EXCESS / np.sqrt(sizes), 2.0) / (2.0 * sizes))
 
 

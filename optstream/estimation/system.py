@@ -15,27 +15,23 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-REFINED = 2
-"""Rounds of iterative refinement with a margin, for nodes that are known far better than cells."""
+REFINED = 2  # rounds of iterative refinement with a margin, for nodes that are known far better than cells
 MOST_APART = 2.0**36
 """With a margin, how much larger a cell's variance may be than the least of a node above it."""
 MOST_RATIO = 2.0**20
 """With a margin: most ratio of a cell's variance to the least above it; subtraction errs with its square."""
-SAME = 1e-9
-"""Relative: weights and variances that differ by less are the same."""
+SAME = 1e-9  # relative: weights and variances that differ by less are the same
 SMALL = 2.0**-80
 """Imaginary part of a precision, relative to the real one, for a derivative by a complex step."""
 
 
 @dataclass(frozen=True, eq=False)
 class Holders:
-    """The nodes above each leaf.
-
-    leaves: places in `tree.nodes`, those with the same holders in a row. family, member: of each leaf, the
-    number of its parent among the inner nodes and of its node of the margin; 0 without one. above: places of
-    the inner nodes of the tree, then of the `n_margin` nodes of the margin. up: the number of each inner
-    node's parent, -1 for the root's. levels: numbers of inner nodes, level by level, root first.
-    """
+    """The nodes above each leaf. leaves: places in `tree.nodes`, those with the same holders in a row.
+    family, member: of each leaf, the number of its parent among the inner nodes and of its node of the
+    margin; 0 without one. above: places of the inner nodes, then of the `n_margin` nodes of the margin. up:
+    the number of each inner node's parent, -1 for the root's. levels: numbers of inner nodes, level by level,
+    root first."""
 
     leaves: Integers
     family: Integers
@@ -126,8 +122,7 @@ class System:
     Upwards a node's sum over its leaves, of covariance B, and C with the margin's sums, meets its own
     measurement: G = (V + B)^-1, T = G V, and T' B and T' C remain. The margin's nodes, last, are one dense
     block. Downwards the pull from above becomes G (right - mean) + T pull - G C f, with f the margin's
-    multipliers. It is the factorisation of the sparse quasi-definite system with leaves first, level by level
-    in numpy: time linear in leaves. Source: Bryson and Frazier 1963 for the downward pass.
+    multipliers. Time linear in leaves. Source: Bryson and Frazier 1963 for the downward pass.
     """
 
     def __init__(self, holders: Holders, precision: Floats, free: Floats) -> None:
@@ -243,9 +238,7 @@ class System:
 
 def fit(values: Floats, precision: Floats, tree: AggregationTree) -> Floats:
     """Return the leaves, (n_leaves, b, k, c), that minimise sum_n (S z - values)_n' P_n (S z - values)_n.
-
-    values: (n_nodes, b, k, c). P, `precision`: (n_nodes, b, k, k), 0 where a node was not measured.
-    """
+    values: (n_nodes, b, k, c). P, `precision`: (n_nodes, b, k, k), 0 where a node was not measured."""
     holders = holders_of(tree)
     own, free = values[holders.leaves], inverses(precision[holders.leaves])
     system = System(holders, precision[holders.above], free)

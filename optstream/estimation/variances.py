@@ -22,16 +22,14 @@ from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 Floats = NDArray[np.float64]
 Found = TypeVar("Found")
 Weights = TypeVar("Weights", bound=str | None)
-MOST_KEPT = 2**17
-"""Values of a period whose results are kept: those of many nodes would fill the memory."""
+MOST_KEPT = 2**17  # values of a period whose results are kept: those of many nodes would fill the memory
 
 
 def of_design(
     work: Callable[[Measured, AggregationTree, Sequence[Feature], Weights], Found],
 ) -> Callable[[Measured, AggregationTree, Sequence[Feature], Weights], Found]:
     """Return the function, which depends on what was measured how well and not on the numbers, with its last
-    result kept: a night asks for it several times, and most days are measured as the day before.
-    """
+    result kept: a night asks for it several times, and most days are measured as the day before."""
     kept = dict[tuple[object, ...], Found]()
 
     @wraps(work)
@@ -86,11 +84,9 @@ def noise_variances(
 
 
 def reconciled_variances(weights: Floats, own: Floats, tree: AggregationTree) -> Floats:
-    """Return the variance of each value once the nodes add up, step by step, (n_nodes, n_steps).
-
-    `own` is each node's noise variance before, `weights` its weight in the least squares. nan where one of a
-    step is not known; for a lattice also where a weight is not that of the noise.
-    """
+    """Return the variance of each value once the nodes add up, step by step, (n_nodes, n_steps). `own` is
+    each node's noise variance before, `weights` its weight in the least squares. nan where one of a step is
+    not known; for a lattice also where a weight is not that of the noise."""
     weights = known_enough(weights, tree)
     entering = weights**2 * np.where(weights > 0, own, 0.0)
     same = all(np.allclose(part, part[:, :1], rtol=SAME, atol=0.0) for part in (weights, entering))

@@ -1,12 +1,10 @@
 """The error of an estimate from points and sums between them, judged by these points and sums themselves.
 
-The estimate of a node's series x is T y, with y = H x + noise. So its error is T noise, which is known, and
-(T H - 1) x, which the lines between points miss. A priori x moves within a day by the medians of
-`history.prior`, relative to the size of a node: a covariance K; and each step varies by itself, as sums of
-many customers do, with a variance that grows as the size. The strengths, a factor c of K and a variance u for
-each unit of size, show in the noisy numbers: in the distance of each point from the line through the others,
-and of each sum from that line's, beyond the noise.
-"""
+The estimate of a node's series x is T y, with y = H x + noise, so its error is T noise, which is known, and
+(T H - 1) x. A priori x moves within a day with the covariance K of `history.prior`'s medians, relative to the
+size of a node; and each step varies by itself, with a variance that grows as the size. A factor c of K and a
+variance u for each unit of size show in the distances of points, and of sums, from the line through the
+others, beyond the noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,23 +21,18 @@ from optstream.stream import AggregationTree, Feature, Measured
 
 Floats = NDArray[np.float64]
 
-EXPECTED, DEVIATION = 0.6, 0.5
-"""Prior mean and standard deviation of c: by the medians alone it would be 1."""
+EXPECTED, DEVIATION = 0.6, 0.5  # prior of c; by the medians alone it would be 1
 CLEAR = 3.0
 """Least squared size over the variance of its noise: noise that makes a node look large makes it look
 restless, too."""
-ALIKE = 2.0
-"""Surprises of neighbouring points are correlated: so many of them count for one."""
+ALIKE = 2.0  # surprises of neighbouring points are correlated: so many of them count for one
 
 
 @dataclass(frozen=True, eq=False)
 class _Alike:
-    """Nodes that were measured at the same steps.
-
-    missed: (3, n_steps), variances of the missed part by the shared part of K, its own part and a variance of
-    1 at each step. contrasts: (n, n_measurements), about 0 for a smooth series. moved: (3, n), their
-    variances likewise.
-    """
+    """Nodes that were measured at the same steps. missed: (3, n_steps), variances of the missed part by the
+    shared part of K, its own part and a variance of 1 at each step. contrasts: (n, n_measurements), about 0
+    for a smooth series. moved: (3, n), their variances likewise."""
 
     nodes: NDArray[np.intp]
     missed: Floats
@@ -56,12 +49,8 @@ def missed_variances(
     noise: Floats,
 ) -> Floats:
     """Return the variance of the estimate's error apart from noise, (n_nodes, n_steps); nan for unmeasured
-    leaves.
-
-    A judgement, not a bound: right on average if the series moves within a period, which is taken for a day,
-    as loads and counts of people do. The tree is taken to miss as much as a node's own estimate: where all
-    levels are measured at the same steps that is so. The node's size is that of `values` less their noise.
-    """
+    leaves. A judgement, not a bound: right on average if the series moves within a day as loads and counts of
+    people do. The tree is taken to miss as much as a node's own estimate. `values` give the nodes' sizes."""
     # not by sizes of leaves, added up: of many leaves the noise would make most of that
     squares = (values**2 - np.nan_to_num(noise)).mean(axis=1)
     of_leaves = tree.add_up(squares[tree.leaf_indices, None])[:, 0]
@@ -140,9 +129,7 @@ def _strength(
     is_clear: NDArray[np.bool_],
 ) -> Floats:
     """Return (c, c, u): the least squares fit of the contrasts beyond noise, joined with the prior of c.
-
-    Nodes of a group move alike, so the series' part counts once, the noise for each.
-    """
+    Nodes of a group move alike, so the series' part counts once, the noise for each."""
     unit = float(measured.resolution)
     taken = np.concatenate([measured.point_values, *measured.feature_sums], axis=-1)
     noise = np.where(spread < UNKNOWN, spread, 0.0) * unit**2  # no contrast without a measurement

@@ -21,10 +21,7 @@ Gate = Literal["always", "kind", "event"]
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """Linear functions of a series: `weight` times the sum over `lengths` steps from `clock` on, (n,) each.
-
-    kinds: of the day that a block lies in. events: a number for each stretch of event days, 0 outside of
-    them. Blocks that differ in the gate of a component do not share it.
-    """
+    kinds: of day. events: a number for each stretch of event days, else 0."""
 
     clock: Integers
     lengths: Integers
@@ -61,10 +58,9 @@ class Blocks:
 class LagTables:
     """The position of each pair of blocks in a table of lags: a kernel is computed once for each lag.
 
-    Blocks of `a` and of `b` steps at lag k have covariance sum_(i<a, j<b) kernel(k + i - j), a convolution of
-    the table. overlaps: for each pair of lengths how many pairs of their steps stand at each lag. places:
-    (n_rows, n_columns), of pairs of blocks in the convolved tables, one after the other. pair_weights: 0
-    where a gate is shut.
+    Blocks of `a` and `b` steps at lag k have covariance sum_(i<a, j<b) kernel(k + i - j), a convolution of
+    the table. overlaps: pairs of steps at each lag, by lengths. places: (n_rows, n_columns), in the convolved
+    tables. pair_weights: 0 where a gate is shut.
     """
 
     days: Floats
@@ -121,13 +117,10 @@ NOTHING = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class BlockHistory:
-    """Noisy sums of several series over the same blocks, rising in time.
-
-    starts, lengths: (n,), running steps. scales: (n,), of Laplace noise of each block's variance, in units.
-    sums: (n_series, n), whole numbers in units. groups: (n,), the start of the first block with which a block
-    shares joint noise, group_sizes: (n,), its blocks, or those of a group like whose noise that of a whole
-    stream is; left out where all noise is Laplace noise.
-    """
+    """Noisy sums of several series over the same blocks, rising in time. starts, lengths: (n,), running
+    steps. scales: (n,), of Laplace noise of each block's variance, in units. sums: (n_series, n), in units.
+    groups: (n,), the start of the first block that shares its joint noise; group_sizes: (n,), its blocks, or
+    those of a group like noise of a whole stream. Both are left out where all noise is Laplace noise."""
 
     starts: Integers
     lengths: Integers
@@ -143,7 +136,6 @@ class BlockHistory:
 
     @classmethod
     def empty(cls, n_series: int) -> "BlockHistory":
-        """Return the history of a stream that begins."""
         return cls(NOTHING, NOTHING, np.zeros(0), np.zeros((n_series, 0), dtype=np.int32))
 
     @classmethod
@@ -218,7 +210,6 @@ class BlockHistory:
         return self.joined(others.chosen(~np.isin(others.starts, self.starts)))
 
     def between(self, first: int, stop: int) -> "BlockHistory":
-        """Return the blocks that begin at these running steps, `stop` not included."""
         return self.chosen((self.starts >= first) & (self.starts < stop))
 
     def chosen(self, which: NDArray[np.bool_] | Integers) -> "BlockHistory":

@@ -1,13 +1,6 @@
-"""Blocks measured on a tree, carried over a change of it: a public, linear map of noisy sums.
-
-Blocks of earlier days were measured at the old nodes. A current node that is the same unit has its row; what
-was merged is added up; a part of what was split has its public share of it; units that came into a node or
-left it are added to its row or taken from it. A unit that had no readings is, for the days before, as large
-as a share of its siblings. Shares that were guessed are learned again from the blocks since.
-
-Privacy: none; all of it is computed from noisy sums and the public list of changes (docs/privacy.md, Lemma
-18). Source: none; it is our own.
-"""
+"""Blocks measured on a tree, carried over a change of it by a public, linear map of noisy sums. Shares that
+were guessed, of a part or a new unit, are learned again from the blocks since. Privacy: none
+(docs/privacy.md, Lemma 18)."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -29,11 +22,8 @@ SPLIT_DEVIATION, ADDED_DEVIATION = 0.5, 1.0
 
 
 def carried_levels(levels: Mapping[str, Any], between: TreeMap) -> dict[str, Any]:
-    """Return the levels' states for the tree that follows.
-
-    A history is in the order of the new tree's nodes; it is left out where it does not exist for all of them:
-    a level that was not measured before, or at other blocks than the parts of its nodes.
-    """
+    """Return the levels' states for the tree that follows, in the order of its nodes; a history is left out
+    where it does not exist for all of them."""
     histories = {
         int(level): BlockHistory.from_document(own["history"])
         for level, own in levels.items()
@@ -55,11 +45,8 @@ def carried_levels(levels: Mapping[str, Any], between: TreeMap) -> dict[str, Any
 
 
 def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
-    """Return the leaves whose size on earlier days was not measured, JSON-ready for a state.
-
-    Of each its level and row, and of those that it has a share of, together with the share, its uncertainty,
-    and the rows above that lack it.
-    """
+    """Return the leaves whose size on earlier days was not measured, JSON-ready: level and row, those that
+    each has a share of, the share, its uncertainty, and the rows above that lack it."""
     tree, found = between.after, []
     level_of, row_of = _places(tree)
     made_of = dict(zip(tree.leaves, between.leaves, strict=True))
@@ -108,10 +95,7 @@ def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
 
 
 def refined(guessed: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int, BlockHistory]:
-    """Return the blocks with the guessed rows of earlier days corrected by the later blocks.
-
-    `guessed` is of `guesses`; only rows of guessed leaves, and those above new ones, change.
-    """
+    """Return the blocks with the rows of `guessed` leaves on earlier days corrected by the later blocks."""
     if not guessed:
         return dict(histories)
     found = {level: replace(one, sums=one.sums.astype(np.float64)) for level, one in histories.items()}

@@ -39,17 +39,12 @@ Integers = NDArray[np.int64]
 GRID_POINTS = 80
 LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
 """Ratios of a node's size to the mean of its siblings in the mixture, in addition to 0."""
-WIDTH = 0.1
-"""Standard deviation of an atom's sizes, relative to it: half the way to its neighbours."""
+WIDTH = 0.1  # standard deviation of an atom's sizes, relative to it: half the way to its neighbours
 ROUNDS = 300
-BELIEF = 2.0
-"""Weight, in nodes, of the prior that all ratios of the grid are equally likely."""
-FINE = 20.0
-"""Cells for each standard error, and each factor e of a typical size: nodes in one cell are one."""
-NOT_MEASURED = 1e12
-"""Times the variance by all else: that of a node that was not measured."""
-SURE = 1e-9
-"""Of the noise's variance: the least variance of a size."""
+BELIEF = 2.0  # weight, in nodes, of the prior that all ratios of the grid are equally likely
+FINE = 20.0  # cells for each standard error, and each factor e of a typical size: nodes in one cell are one
+NOT_MEASURED = 1e12  # times the variance by all else: that of a node that was not measured
+SURE = 1e-9  # of the noise's variance: the least variance of a size
 LEAST_SIZE, LEAST_SHARE = 1e-6, 1e-4
 """Of a leaf, in counts, and of all leaves together: a size of 0 would be known to stay 0."""
 
@@ -57,11 +52,9 @@ LEAST_SIZE, LEAST_SHARE = 1e-6, 1e-4
 def sizes_by_mixture(observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
     """Return posterior means, at least 0, and variances of sizes under the ratios that make them most likely.
 
-    Maximum likelihood without a form, on a grid, by EM, joined with a few nodes' weight of an even
-    distribution, so that a level of few nodes does not fit its own noise. observed, variances: (n,), noisy
-    sizes, and of their noise. typical: (n,), the mean of each node's siblings, itself included, by its
-    parent. Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical
-    Bayes estimation of normal means".
+    Maximum likelihood on a grid, by EM, joined with a few nodes' weight of an even distribution. observed,
+    variances: (n,), noisy sizes, and of their noise. typical: (n,), the mean of each node's siblings, itself
+    included. Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009.
     """
     atoms = np.concatenate([[0.0], np.geomspace(LEAST_RATIO, LARGEST_RATIO, GRID_POINTS)])
     deviation = np.sqrt(variances)
@@ -93,10 +86,8 @@ def _likelihood(observed: Floats, centres: Floats) -> Floats:
 def _joined_upwards(
     tree: AggregationTree, means: Floats, variances: Floats, total: Floats, spread: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Join each node with the sum of its children: its mean and variance, and those of the sum.
-
-    total, spread: (n_nodes,), sums of children that are not in the tree, and their variances.
-    """
+    """Join each node with the sum of its children: its mean and variance, and those of the sum. total,
+    spread: (n_nodes,), sums of children that are not in the tree, and their variances."""
     above, total, spread = np.array(tree.parents), total.copy(), spread.copy()
     joined, left = means.copy(), variances.copy()
     for level in reversed(tree.levels):
@@ -118,12 +109,9 @@ def joined_sizes(
     means: Floats,
     mean_variances: Floats,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return leaves' sizes joined with those of the nodes above: sizes, variances and u, (n_leaves,) each.
-
-    By least squares: with D the sum of siblings' variances d, and v that of their parent's mean by all else,
-    their sum takes D / (D + v) of its deficit, each leaf in proportion to d. Their covariance is then diag(d)
-    - u u', u = d / sqrt(D + v). All else: downwards a node is joined with its parent less its siblings.
-    """
+    """Return leaves' sizes joined with those of the nodes above: sizes, variances and u, (n_leaves,) each. By
+    least squares: with D the sum of siblings' variances d, and v that of their parent's mean by all else,
+    their covariance is diag(d) - u u', u = d / sqrt(D + v)."""
     of_leaves, of_spread = (
         np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, size_variances)
     )
@@ -143,11 +131,8 @@ def node_sizes(
     tree: AggregationTree, observed: Floats, variances: Floats, scale: float | None
 ) -> tuple[Floats, Floats]:
     """Return the leaves' sizes, above 0, and the variances of all nodes' sizes, from noisy means of nodes.
-
-    Each leaf's size relative to the mean of its siblings comes from one mixture for its level; then leaves
-    and inner nodes are joined by least squares. variances: (n_nodes,), of the noise; inf where a node was not
-    measured.
-    """
+    Relative sizes come from one mixture for each level; leaves and inner nodes are joined by least squares.
+    variances: (n_nodes,), of the noise; inf where a node was not measured."""
     leaves = tree.leaf_indices
     if len(tree.nodes) == 1:
         return np.maximum(observed, np.maximum(0.1 * np.sqrt(variances), LEAST_SIZE)), variances
@@ -189,12 +174,8 @@ def seen_counts(
     scale: float | None,
     events: Iterable[int] = (),
 ) -> tuple[Seen, Floats, Floats, Floats] | None:
-    """Return `seen_tree` of a tree of counts, the leaves' sizes, and variances of all nodes' sizes, or None.
-
-    A leaf's prior mean is its size, and the noise of a block includes the variation of counts, taken as
-    independent at each node: a variance that grows with the mean. The last variances are of each node by
-    itself, without the nodes below it.
-    """
+    """Return `seen_tree` of a tree of counts, the leaves' sizes, and variances of each node's size by itself,
+    or None. The noise of a block includes the variation of counts."""
     known = seen_tree(histories, tree, days, scale, events)
     if known is None:
         return None
@@ -216,19 +197,14 @@ def seen_counts(
 
 STRENGTHS = np.geomspace(0.25, 16.0, 13)
 """Of leaves' own parts, relative to those of their parents, that are tried."""
-STRENGTH_DEVIATION = 1.0
-"""Of the logarithm of that, around 0."""
-LEAST_SHAPE = 0.05
-"""Least part of a parent's mean at a step, so that no step's leaves are all known to be 0."""
+STRENGTH_DEVIATION = 1.0  # of the logarithm of that, around 0
+LEAST_SHAPE = 0.05  # least part of a parent's mean at a step, so that no step's leaves are all known to be 0
 
 
 @dataclass(frozen=True, eq=False)
 class LeafBlocks:
-    """Noisy sums of the leaves over the same blocks, (n_leaves, n_blocks), each of variance `noise`.
-
-    parents: (n_leaves,), rows of the parents' series. above: the tree of these series, with the variances of
-    their mean values.
-    """
+    """Noisy sums of the leaves over the same blocks, (n_leaves, n_blocks), of variance `noise`. parents:
+    (n_leaves,), rows of the parents' series. above: the tree of these, with the variances of their means."""
 
     starts: Integers
     lengths: Integers
@@ -241,11 +217,8 @@ class LeafBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Leaves of one parent, in the eigenbasis of their blocks' own parts.
-
-    spectrum: (n_blocks,), variances of the modes. residuals: (m, n_blocks), the sums less the sizes' part.
-    across: (n_steps, n_blocks), covariance of the target steps with each mode.
-    """
+    """Leaves of one parent, in the eigenbasis of their own parts. spectrum: (n_blocks,), variances of the
+    modes. residuals: (m, n_blocks). across: (n_steps, n_blocks), covariance of target steps and modes."""
 
     leaves: Integers
     blocks: Blocks
@@ -257,14 +230,11 @@ class Family:
 
 @dataclass(frozen=True, eq=False)
 class LeafEstimate:
-    """The leaves, estimated from blocks and parents.
-
-    means, variances: (n_leaves, n_steps), of the leaves' expected values. sizes: (n_leaves,), mean values.
-    joined: u of `joined_sizes`. measured: variances of sizes by each leaf's own blocks alone. noise: of each
-    block, variation of counts included. factor: by how much the model's variances fall short. strength: of
-    the leaves' own parts. shape: (n_parents, n_steps), the parents' series over their means. rest: as in
-    `CountsFit`.
-    """
+    """The leaves, estimated from blocks and parents. means, variances: (n_leaves, n_steps), of expected
+    values. sizes: (n_leaves,). joined: u of `joined_sizes`. measured: variances of sizes by each leaf's own
+    blocks alone. noise: of each block, variation of counts included. factor: by how much the model's
+    variances fall short. strength: of the own parts. shape: (n_parents, n_steps), the parents' series over
+    their means. rest: as in `CountsFit`."""
 
     blocks: LeafBlocks
     means: Floats
@@ -292,11 +262,10 @@ def estimate_leaves(
 ) -> LeafEstimate:
     """Estimate the leaves at the target steps from their blocks and their parents' posterior means.
 
-    A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
-    of its blocks on q_p, `sizes_by_mixture` and `joined_sizes`; g_i its own part, with the prior's own
-    components but for the size, and a their strength, the most likely one for all leaves. But for sizes
-    parents are taken as known: they are measured far better than leaves. Time n_blocks^3 for each parent and
-    leaves times n_blocks^2. parents: (n_parents, n_all), posterior means from running step `first` on.
+    A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by
+    `sizes_by_mixture` and `joined_sizes`; g_i its own part, and a the likeliest strength for all leaves. But
+    for sizes parents are taken as known. Time n_blocks^3 for each parent and leaves times n_blocks^2.
+    parents: (n_parents, n_all), posterior means from running step `first` on.
     """
     means = np.maximum(parents.mean(axis=1), 1e-12)
     shape, own = np.maximum(parents / means[:, None], LEAST_SHAPE), blocks.parents
@@ -338,13 +307,9 @@ def estimate_leaves(
 
 
 def unshrunk_sizes(unexplained: Floats, cover: Floats, noise: Floats, variances: Floats) -> Floats:
-    """Return what sizes lack to be unbiased, the variance that it adds, and the whole variance, (3, n).
-
-    A size that is drawn to others errs less, and is biased, that of a small node by a multiple of itself. The
-    mean of what the fit leaves unexplained makes up for it, whatever the fit: blocks drift through the day.
-    unexplained: (n, n_blocks). cover: the blocks' sums where the size is 1. noise: (n,), of a block.
-    variances: of the sizes.
-    """
+    """Return what sizes lack to be unbiased, the variance that it adds, and the whole variance, (3, n): the
+    mean of what the fit leaves unexplained. unexplained: (n, n_blocks). cover: the blocks' sums where the
+    size is 1. noise: (n,), of a block. variances: of the sizes."""
     cover_of_all = cover.sum(axis=-1)
     whole = np.maximum(noise * unexplained.shape[1] / cover_of_all**2, variances)
     return np.stack([unexplained.sum(axis=1) / cover_of_all, whole - variances, whole])
@@ -369,22 +334,17 @@ def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
 
 # The variation of counts around their expectations, by their own measurements.
 
-LEAST_EXPECTED = 1e-9
-"""Counts: least expectation of a leaf."""
-MOST_KNOWN = 1.0 - 1e-12
-"""Nothing is known to the last digit: errors are divided by the residual variance."""
+LEAST_EXPECTED = 1e-9  # counts: least expectation of a leaf
+MOST_KNOWN = 1.0 - 1e-12  # nothing is known to the last digit: errors are divided by the residual variance
 
 
 @dataclass(frozen=True, eq=False)
 class Variation:
-    """The variation of counts, by the blocks that hold them.
-
-    moved: (n_nodes, n_steps), estimated counts less their expectation; it adds up. known: the known part of a
-    count's variation, below 1. known_expected: the relative decrease of an expectation's uncertainty; 0
-    in blocks of some steps. noise: (n_nodes,), inf where not measured. counted: (n_leaves, n_blocks),
-    variances of leaves' counts. cover: (n_steps, n_blocks), whether a step lies in a block. parts: (n_leaves,
-    n_steps), a step's expected part of its block.
-    """
+    """The variation of counts, by the blocks that hold them. moved: (n_nodes, n_steps), estimated counts less
+    their expectation. known: the known part of a count's variation, below 1. known_expected: the relative
+    decrease of an expectation's uncertainty. noise: (n_nodes,), inf where not measured. counted: (n_leaves,
+    n_blocks), variances of leaves' counts. cover: (n_steps, n_blocks). parts: (n_leaves, n_steps), a step's
+    expected part of its block."""
 
     moved: Floats
     known: Floats
@@ -398,13 +358,10 @@ class Variation:
 def count_variation(tree: AggregationTree, expected: Floats, histories: Histories, steps: range) -> Variation:
     """Return the variation of counts, given their expectations, (n_nodes, n_steps), and all levels' blocks.
 
-    A count is its expectation x plus p, of variance x and mean 0, independent from step to step and from leaf
-    to leaf; measured is x + p plus noise. The estimate of x takes p for noise (`seen_counts`), so the
-    residual e of a measurement is the estimate of p plus noise, and E[p | e] follows from leaves of these
-    variances and noisy sums of them (`pass_over_tree`). Of a single series with noise of variance n that is r
-    e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x: exact
-    for blocks of one step that are all expected alike. Of others x errs less alike, and (1 - r) v is closer.
-    Within a block of some steps each leaf's p is divided by its expectation.
+    A count is its expectation x plus p, of variance x and mean 0, independent between steps and leaves;
+    measured is x + p plus noise of variance n. So E[p | residual] follows by `pass_over_tree`: of a single
+    series r e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x;
+    where expectations differ (1 - r) v is closer. Within a block each leaf's p is divided by its expectation.
     """
     within = {level: one.between(steps.start, steps.stop) for level, one in histories.items()}
     blocks, below = next(iter(within.values())), tree.leaf_indices
@@ -437,11 +394,9 @@ def count_variation(tree: AggregationTree, expected: Floats, histories: Historie
 
 # How far a posterior of counts can be trusted at each level: from the coverage of its bands.
 
-SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])
-"""Of the bands that are looked at."""
+SHARES = np.array([0.5, 0.68, 0.8, 0.9, 0.95])  # of the bands that are looked at
 LEAST_FACTOR = 0.4
-BELIEVED, HELD_BELIEF = 1.1, 10.0
-"""The prior factor, and its weight in surprises."""
+BELIEVED, HELD_BELIEF = 1.1, 10.0  # the prior factor, and its weight in surprises
 HELD_GRID_POINTS = 60
 NORMAL_PARTS = np.linspace(0.005, 0.995, 34)
 """Of a variance, the rest that of Laplace noise: where bands of the sum of both are computed."""
@@ -497,11 +452,9 @@ def band_edges(normal: Floats) -> Floats:
 
 @lru_cache(maxsize=1)
 def _edges() -> Floats:
-    """Return the edges at `NORMAL_PARTS`, (n_shares, n_parts), by halving.
-
-    A normal plus a Laplace value, of total variance 1, lies within an edge e with probability
-    2 Phi(e / s) - 1 - near + far, s the normal's standard deviation.
-    """
+    """Return the edges at `NORMAL_PARTS`, (n_shares, n_parts), by halving. A normal plus a Laplace value, of
+    total variance 1, lies within an edge e with probability 2 Phi(e / s) - 1 - near + far, s the normal's
+    standard deviation."""
     deviation, scale = np.sqrt(NORMAL_PARTS), np.sqrt((1.0 - NORMAL_PARTS) / 2.0)
     ratio, low = deviation / scale, np.zeros((SHARES.size, NORMAL_PARTS.size))
     high = np.full_like(low, 8.0)
@@ -517,8 +470,7 @@ def _edges() -> Floats:
 
 # Every node's counts at the steps of a period, and draws of their errors.
 
-SHARED_VARIANCE = 0.02
-"""Of a small leaf's variance as a count: its least variance in the fit with its parent."""
+SHARED_VARIANCE = 0.02  # of a small leaf's variance as a count: its least variance in the fit with its parent
 LEAST_VARIANCE = 1e-9
 
 
@@ -574,12 +526,10 @@ def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | 
 
 @dataclass(frozen=True, eq=False)
 class SharedFit:
-    """The posterior of the levels that share blocks.
-
-    of_nodes: (n_nodes, 1), sizes. factors: (n_nodes,), of the posterior's variances, after its own factor.
-    excess_variances: (n_nodes, 1), of sizes beyond the posterior. own_size_variances: (n_nodes,), of each
-    node's size without the nodes below it. rest: as in `CountsFit`.
-    """
+    """The posterior of the levels that share blocks. of_nodes: (n_nodes, 1), sizes. factors: (n_nodes,), of
+    the posterior's variances. excess_variances: (n_nodes, 1), of sizes beyond the posterior.
+    own_size_variances: (n_nodes,), of each node's size without the nodes below it. rest: as in
+    `CountsFit`."""
 
     tree: AggregationTree
     measured: Histories
@@ -668,10 +618,9 @@ def fit_counts(
 ) -> CountsFit:
     """Estimate every node's counts at these running steps from the blocks of all measured levels.
 
-    Levels that share their blocks have one posterior (`shared_fit`), widened level by level
-    (`level_factors`). The level `small`, the deepest where its blocks are its own, is `estimate_leaves` of
-    it. `count_variation` adds a count's own measurement. Where nothing was measured, `scale`, or 0, with
-    `UNKNOWN` variance.
+    Levels that share their blocks have one posterior, widened level by level; the level `small` has
+    `estimate_leaves`; `count_variation` adds a count's own measurement. Where nothing was measured, `scale`,
+    or 0, with `UNKNOWN` variance.
     """
     shared = shared_fit(belief, histories, tree, small, steps, scale)
     if shared is None:
@@ -731,11 +680,7 @@ def _draws(
     leaves: LeafEstimate | None,
     n: int,
 ) -> Floats:
-    """Return draws of the errors of `fit_counts`, (n, n_nodes, n_steps).
-
-    Each node by its own fit: a level has a factor of its own, so errors of nodes are not quite their leaves'
-    sums.
-    """
+    """Return draws of the errors of `fit_counts`, (n, n_nodes, n_steps), each node by its own fit."""
     of_prior, of_rest = shared.found.draws(n, step_blocks(steps, shared.days, shared.events))
     of_nodes = np.stack([shared.tree.add_up(one) for one in of_prior + of_rest])
     expectations = np.sqrt(shared.found.factor * shared.factors)[:, None] * of_nodes
@@ -780,10 +725,7 @@ def _variation_draws(
 def _leaf_draws(
     leaves: LeafEstimate, prior: TemporalPrior, asked: Blocks, names: tuple[str, ...], n: int
 ) -> Floats:
-    """Return draws of the errors of small leaves, given their parents, (n, n_leaves, n_steps).
-
-    Sizes are drawn as known by themselves, then joined with the sum of siblings, by Matheron's rule.
-    """
+    """Return draws of small leaves' errors, given their parents, (n, n_leaves, n_steps): Matheron's rule."""
     keys, replicates, own_prior = keys_of(names), np.arange(n)[:, None], own_parts(prior)
     alone = leaves.size_variances + leaves.joined**2
     sizes = np.sqrt(alone) * normals(LEAF_SIZES, replicates, keys)
@@ -809,12 +751,9 @@ def _leaf_draws(
 
 # Published counts: series that add up, errors, bands of whole numbers.
 
-SHARE = 0.95
-"""What a band is to hold."""
-SMALLEST = 1e-6
-"""An expected count below it is taken for this."""
-FAR_BELOW = 1e4
-"""Standard deviations below 0 that floats distinguish."""
+SHARE = 0.95  # what a band is to hold
+SMALLEST = 1e-6  # an expected count below it is taken for this
+FAR_BELOW = 1e4  # standard deviations below 0 that floats distinguish
 LARGE, KNOWN = 30.0, 0.8
 """A count that is nearly normal; the part of its variance below which its measurement makes it so."""
 LEAST_GAMMA_SHAPE = 0.2
@@ -826,10 +765,9 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
     """Return the lowest and the highest counts of a band of 95 %, both included; shapes are broadcast.
 
     The expectation, with mean m and variance v, is taken as gamma distributed, so a count is negative
-    binomial, of mean m and variance v + c m, v being at most m^2 / `LEAST_GAMMA_SHAPE` and c the variance of
-    a count whose expectation is 1. Where 0 alone has more than `SHARE`, the band is 0 and holds more. Where
-    the variance is hardly above m, or below it because the count itself was measured, it is normal if m is
-    above `LARGE` or the variance far below it.
+    binomial, of variance v + c m, v at most m^2 / `LEAST_GAMMA_SHAPE`, c the variance of a count of
+    expectation 1. Where 0 alone has more than `SHARE`, the band is 0. Where the variance is hardly above m,
+    or far below it, and m is large or known, it is normal.
     """
     mean = np.maximum(means, SMALLEST)
     whole = np.minimum(variances, mean**2 / LEAST_GAMMA_SHAPE) + count_variance * mean
@@ -845,10 +783,7 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
 
 
 def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
-    """Return the least counts k with P(count <= k) >= tail, negative binomial.
-
-    As scipy.stats.nbinom.ppf, whose import takes longer than all others of a command together.
-    """
+    """Return the least counts k with P(count <= k) >= tail, negative binomial, without a slow import."""
     count = np.ceil(nbdtrik(tail, size, success))
     less = np.maximum(count - 1.0, 0.0)
     count = np.where(betainc(size, less + 1.0, success) >= tail, less, count)
@@ -858,11 +793,8 @@ def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
 def published_counts(
     fit: CountsFit, measured: Measured, tree: AggregationTree, lower_bound: float | None
 ) -> Estimate:
-    """Return the counts that add up and respect the bound, nearest to each node's estimate, with bands.
-
-    The plain bounded program ("joint" in `make_consistent`). Standard errors and bands are of the counts
-    themselves: the error of their expectation, and their variation around it.
-    """
+    """Return the counts that add up and respect the bound, nearest to each node's estimate, with bands and
+    standard errors of the counts themselves. By the plain bounded program ("joint" in `make_consistent`)."""
     merged = measured.seen_as(fit.means, fit.given)
     found = consistent(merged, tree, [], "variance", lower_bound, "joint")
     bounded = lower_bound is not None

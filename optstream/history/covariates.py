@@ -1,9 +1,6 @@
-"""The effect of public covariates on a series: smooth functions of each, times a shape of the day.
-
-A leaf i of size s_i is moved by s_i sum_k b_k u_k(i, t), b_k standard normal: u_k is a function of the
-covariate on that day, times a harmonic of the day, times its prior scale. Thresholds of heating and cooling
-need no parameters of their own: a line that bends at a few places bends where the measurements say.
-"""
+"""The effect of public covariates on a series: smooth functions of each, times a shape of the day. A leaf i
+of size s_i is moved by s_i sum_k b_k u_k(i, t), b_k standard normal: u_k is a function of the covariate on
+that day, bent at a few places, times a harmonic of the day, times its prior scale."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,30 +21,21 @@ Floats = NDArray[np.float64]
 LINEAR, BENT, OWN = 0.04, 0.03, 0.015
 """Prior standard deviations of a slope, of its change at a bend, and of how a group's slope differs: relative
 to a series' size, for a standard deviation of the covariate over the weeks that are looked at."""
-INERTIA = (2.0, 6.0)
-"""Days over which buildings and habits forget: of exponential smoothing."""
+INERTIA = (2.0, 6.0)  # days over which buildings and habits forget: of exponential smoothing
 N_LINES = 1 + len(INERTIA)
-BENDS = (-0.7, 0.7)
-"""Where a line may bend, in standard deviations of the covariate."""
-FARTHEST = 4.0
-"""A value farther from the mean, in standard deviations, counts as this far."""
-CONSTANT = 1e-9
-"""Of the mean: what deviates less is rounding."""
+BENDS = (-0.7, 0.7)  # where a line may bend, in standard deviations of the covariate
+FARTHEST = 4.0  # a value farther from the mean, in standard deviations, counts as this far
+CONSTANT = 1e-9  # of the mean: what deviates less is rounding
 HARMONICS = (1.0, 0.4, 0.4, 0.2, 0.2)
 """Of the day: the mean, then sine and cosine once and twice a day, by how much each may matter."""
-MOST_GROUPS = 40
-"""Nodes with a response of their own: the deepest level that has so few."""
+MOST_GROUPS = 40  # nodes with a response of their own: the deepest level that has so few
 
 
 def columns_of(
     covariates: Sequence[Covariate], tree: AggregationTree, sizes: Floats, blocks: Blocks, steps_per_day: int
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return the effect of one unit of each coefficient on every node, (n_columns, n_nodes, n_blocks), and
-    groups.
-
-    Columns of one group, (n_columns,), rising, are of one strength. A day before or after all values counts
-    as their mean.
-    """
+    groups, (n_columns,), rising: columns of one group are of one strength."""
     found, groups = [np.zeros((0, len(sizes), blocks.clock.size))], [-1]
     for one in covariates:
         values = one.values
@@ -127,8 +115,7 @@ STRENGTHS = (0.0, 0.3, 1.0, 3.0)
 """Factors of a covariate's prior effect; the likeliest is taken, 0 first, so that a covariate
 without information changes nothing."""
 ROUNDS = 2
-MOST_STEPS = 512
-"""Steps whose columns are in memory at once: counts need all weeks of the estimate."""
+MOST_STEPS = 512  # steps whose columns are in memory at once: counts need all weeks of the estimate
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,9 +168,9 @@ class CovariateEffect:
 def effect_of(posterior: TreePosterior, covariates: Sequence[Covariate]) -> CovariateEffect | None:
     """Return the effect of the covariates, given the measurements; None where they can have none.
 
-    With y = x + H b + noise, x of the prior of `posterior` and b standard normal: given y, b has covariance
-    (1 + H' S^-1 H)^-1 = C and mean C H' S^-1 y, S the covariance without the covariates. A covariate's
-    columns are multiplied with the strength that makes y most likely, the others given.
+    With y = x + H b + noise, x of the prior of `posterior` and b standard normal: b has covariance (1 + H'
+    S^-1 H)^-1 = C and mean C H' S^-1 y, S the covariance without the covariates. Each covariate has the
+    likeliest strength.
     """
     seen, a_day = posterior.seen, posterior.prior.steps_per_day
     found, groups = columns_of(covariates, seen.tree, seen.sizes, seen.blocks, a_day)

@@ -1,9 +1,7 @@
 """Draws of the posterior's error, consistent across days: replicates of what learns from history.
 
 By Matheron's rule: with f drawn from the prior and noise n, f less its posterior mean given f + n at the
-blocks has the posterior's covariance. Both are functions of replicate, leaf and time alone (`uniforms`), so
-the errors of estimates of different days, from different blocks, have their covariance too, without a memory.
-
+blocks has the posterior's covariance. Both are functions of replicate, leaf and time alone (`uniforms`).
 Source: Wilson et al. 2021, "Pathwise conditioning of Gaussian processes"; random features: Rahimi and Recht
 2007. Privacy: none.
 """
@@ -33,21 +31,16 @@ from optstream.stream.public_days import DAYS_OF_A_WEEK
 
 Floats = NDArray[np.float64]
 
-N_FREQUENCIES = 24
-"""Of each component and replicate; of any number the covariance is right on average."""
+N_FREQUENCIES = 24  # of each component and replicate; of any number the covariance is right on average
 MOST_HARMONICS = 64
-SHARED, OWN, NOISE, FREQUENCY, COEFFICIENTS = range(5)
-"""First keys: different ones give independent numbers."""
+SHARED, OWN, NOISE, FREQUENCY, COEFFICIENTS = range(5)  # first keys: different ones give independent numbers
 PERIODS: dict[Kernel, float] = {daily: 1.0, weekly: float(DAYS_OF_A_WEEK)}
 
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
     """Random frequencies of a component, (n_replicates, n) each: harmonic times of its period, plus the rest.
-
-    They are drawn from the spectrum at the prior medians, and weighted for another one: parameters that are
-    learned again move a draw a little, where other frequencies would make another one of it.
-    """
+    Drawn at the prior medians and weighted for learned parameters, so that these move a draw a little."""
 
     component: Component
     harmonics: NDArray[np.int64]
@@ -135,10 +128,8 @@ class ErrorDraws:
     n_replicates: int
 
     def at(self, steps: Blocks) -> tuple[Floats, Floats]:
-        """Return the leaves' errors, (n_replicates, n_leaves, n_steps) each: of the prior, and of the noise.
-
-        The first is what an estimate without noise would miss; they are independent, and their sum is a draw.
-        """
+        """Return the leaves' errors, (n_replicates, n_leaves, n_steps) each: what an estimate without noise
+        would miss, and the noise's part. Their sum is a draw."""
         posterior, seen, n = self.posterior, self.posterior.seen, self.n_replicates
         moved = posterior.means_of_pulled(*self._pulled, steps)[:, seen.tree.leaf_indices]
         return self._prior(steps) - moved[:n], -moved[n:]

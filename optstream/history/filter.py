@@ -26,17 +26,13 @@ Floats = NDArray[np.float64]
 HEAVY = 2.5
 """Residual variance of a value given the others, over its noise's: below it the noise's shape is used.
 From 3 on a surprise is the series' own as often, and nothing is gained."""
-MORE_NOISE = 0.1
-"""Relative increase of the noise that shows its part of a variance."""
+MORE_NOISE = 0.1  # relative increase of the noise that shows its part of a variance
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The posterior of some blocks, shared by all days that have these blocks.
-
-    posterior: without the effect of public covariates. factor, by_level: of its variances
-    (`variance_factors`). unlike: whether the day in question is unlike all others, and called an event.
-    """
+    """The posterior of some blocks, shared by all days that have these. posterior: without the effect of
+    covariates. factor, by_level: of its variances. unlike: whether the day in question is an event."""
 
     posterior: TreePosterior
     factor: float
@@ -86,10 +82,7 @@ class Fitted:
 
 
 def last_fit(function: Callable[..., Fitted]) -> Callable[..., Fitted]:
-    """Return the function with its last result cached, which is dropped before another is computed.
-
-    `functools.lru_cache` drops it after: of 10,000 nodes one takes most of a gigabyte.
-    """
+    """Return the function with its last result cached, dropped before another is computed, for memory."""
     kept: dict[bytes, Fitted] = {}
 
     @wraps(function)
@@ -114,12 +107,8 @@ def fit(
     today: tuple[int, ...] = (),
     watch: bool = False,
 ) -> Fitted:
-    """Condition the prior, and test whether the days `today` are unlike all others.
-
-    A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
-    then it has a part that it shares with no other day: wider priors, for that day alone. watch: whether to
-    test; a prior that has learned nothing knows no ordinary day.
-    """
+    """Condition the prior, and test whether the days `today` are unlike all others, if asked to `watch`. An
+    event is a day whose blocks alarm (`is_unlike`) and become more likely by it; it then has wider priors."""
     known, a_day = conditioned(prior, seen, covariates), prior.steps_per_day
     posterior, seen = known.posterior, known.posterior.seen
     clock, events = seen.blocks.clock, seen.blocks.events
@@ -158,10 +147,9 @@ def explained(
 ) -> tuple[TreePosterior, CovariateEffect | None]:
     """Return the posterior of the part that covariates leave unexplained, and their effect, if any.
 
-    The effect is learned with normal noise, then again around that with the exact noise distribution: a
-    cut-off value would hide an effect that no covariate is known to have. Where the prior is no covariance,
-    the broad one, and where the covariates cannot be separated, there is no effect: whether a day appears
-    must not depend on it.
+    The effect is learned with normal noise, then around that with the exact noise distribution. Where the
+    prior is no covariance, the broad one, and where covariates cannot be separated, there is no effect: no
+    day may fail for it.
     """
     try:
         posterior = TreePosterior(prior, seen)
@@ -184,10 +172,7 @@ def explained(
 
 
 def event_numbers(clock: NDArray[np.int64], events: Iterable[int], steps_per_day: int) -> NDArray[np.int64]:
-    """Return for each clock place the event that its day belongs to, 1 + its first day; 0 for none.
-
-    Days that follow each other are one event. Its number, and so its draws, do not depend on other events.
-    """
+    """Return for each clock place its event, 1 + its first day; 0 for none. Days in a row are one event."""
     named = np.array(sorted(events), dtype=np.int64)
     numbers = np.zeros(clock.size, dtype=np.int64)
     if named.size:
@@ -199,34 +184,24 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], steps_per_day
     return numbers
 
 
-FIRST_LEARNED_DAYS = 7
-"""Days of blocks before anything is learned from them."""
+FIRST_LEARNED_DAYS = 7  # days of blocks before anything is learned from them
 MOST_LEARNED = 252
-MOST_FITTED = 336
-"""Blocks that one posterior looks at: its time grows with the third power."""
+MOST_FITTED = 336  # blocks that one posterior looks at: its time grows with the third power
 MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
-NEAR_DAYS = 14
-"""Days for which a new estimate reads the newest day's state alone; later, its own state too."""
+NEAR_DAYS = 14  # days for which a new estimate reads the newest day's state alone; later, its own state too
 
-Histories = Mapping[int, BlockHistory]
-"""The blocks of each measured level."""
+Histories = Mapping[int, BlockHistory]  # the blocks of each measured level
 Look = Callable[[Histories, Iterable[int]], Seen | None]
 """Returns the measurements of levels at their common blocks, given event days."""
 
 
 @dataclass(frozen=True, eq=False)
 class FilterState:
-    """What a stream has learned from its measurements so far.
-
-    Attributes:
-        prior: Learned or broad.
-        days: The public clock.
-        began: The first day of the stream; None before it.
-        learned: The day on which the prior was learned; None before.
-        events: Days that were unlike all others.
-        covariates: Public covariates as known in the night that measures or estimates; not passed on.
-    """
+    """What a stream has learned from its measurements so far. prior: learned or broad. days: the public
+    clock. began: the first day of the stream; None before it. learned: the day on which the prior was
+    learned; None before. events: days that were unlike all others. covariates: as known in the night that
+    measures or estimates; not passed on."""
 
     prior: TemporalPrior
     days: PublicDays
@@ -242,11 +217,7 @@ class FilterState:
         days: PublicDays,
         components: tuple[Component, ...] = COMPONENTS,
     ) -> "FilterState":
-        """Return the state that `to_document` wrote; that of a new stream where there is none.
-
-        A prior of other components, which another version learned, is forgotten: the next night learns its
-        own, and until then no day is judged.
-        """
+        """Return the state that `to_document` wrote, or a new one; another prior's is forgotten."""
         given = document or {}
         prior, logs = TemporalPrior.broad(days.steps_per_day, components), given.get("prior")
         is_same = logs is not None and len(logs) == prior.logs.size
@@ -273,12 +244,9 @@ class FilterState:
     def refreshed(
         self, look: Look, histories: Histories, first_step: int, relearn_days: int
     ) -> "FilterState":
-        """Return the belief with which a period that begins at this step is measured.
-
-        The last complete day is called an event if it was one; the prior is learned again when due: first
-        after `FIRST_LEARNED_DAYS`, then each time after as many days as were known, at most `relearn_days`;
-        never if that is 0. It is learned from the measurements less the covariates' effect.
-        """
+        """Return the belief with which a period that begins at this step is measured. The last complete day
+        is judged; the prior is learned again when due: first after `FIRST_LEARNED_DAYS`, then each time after
+        as many days as were known, at most `relearn_days`; never if that is 0."""
         judged, today = self._judged(look, histories, first_step), self.days.day_of(first_step)
         if self.began is None or not relearn_days:
             return judged
@@ -327,10 +295,7 @@ def with_new_blocks(
 
 
 def around(history: BlockHistory, steps: range) -> BlockHistory:
-    """Return the `MOST_FITTED` blocks in a row, of a few such windows, in whose middle the steps lie best.
-
-    So a night conditions two or three times for its own day and a fortnight of new estimates.
-    """
+    """Return the `MOST_FITTED` blocks in a row, of a few such windows, in whose middle the steps lie best."""
     behind = max(history.n_blocks - MOST_FITTED, 0)
     middle = int(np.searchsorted(history.starts, (steps.start + steps.stop) // 2))
     moved = MOVED * max(round((behind + MOST_FITTED // 2 - middle) / MOVED), 0)
@@ -345,7 +310,6 @@ def in_sight(history: BlockHistory, steps_per_day: int) -> BlockHistory:
 
 
 def latest(history: BlockHistory, most: int) -> BlockHistory:
-    """Return the last so many blocks."""
     return history.chosen(np.arange(max(history.n_blocks - most, 0), history.n_blocks))
 
 
@@ -355,12 +319,9 @@ def _latest_of(histories: Histories, most: int) -> dict[int, BlockHistory]:
 
 # From the blocks of the last weeks to the measurements of each series, relative to its size.
 
-SCALE_DEVIATION = 0.5
-"""How far, relative, a series may lie from its public scale."""
-LEAST_NOISE = 1e-10
-"""Least variance of the noise, relative to a size squared, for the numerics."""
-SAME = 1e-9
-"""Relative: noise scales that differ by less are one."""
+SCALE_DEVIATION = 0.5  # how far, relative, a series may lie from its public scale
+LEAST_NOISE = 1e-10  # least variance of the noise, relative to a size squared, for the numerics
+SAME = 1e-9  # relative: noise scales that differ by less are one
 OTHER_PLAN = 1.7
 """Factor between levels' scales that shows another plan; groups of joint noise make less of a difference."""
 
@@ -385,10 +346,9 @@ def seen_tree(
 ) -> tuple[Seen, Floats] | None:
     """Return the measurements of a tree, and the leaves' prior means a step, (n_leaves,), in units, or None.
 
-    Blocks are weighted so that all have the noise of the latest one: by its scale over the block's, over the
-    longest block's steps. One weight of a block serves all levels; where these differ, each is taken to have
-    the mean of its noise. A node's prior mean is that of its blocks, joined with the public scale where there
-    is one; its size the root of their mean square, less the noise.
+    Blocks are weighted so that all have the noise of the latest one; one weight serves all levels, each taken
+    to have the mean of its noise. A node's prior mean is that of its blocks, joined with the public scale;
+    its size the root of their mean square, less the noise.
     """
     common = common_blocks(histories)
     first = next(iter(common.values()))
@@ -433,10 +393,8 @@ def seen_tree(
 
 
 def common_blocks(histories: Histories) -> dict[int, BlockHistory]:
-    """Return each level's part of the blocks that all have, of the plan of the latest common one.
-
-    Blocks of a plan have noise about in the same proportions at all levels.
-    """
+    """Return each level's part of the blocks that all have, of the plan of the latest common one. Blocks of a
+    plan have noise about in the same proportions at all levels."""
     keys = {level: history.starts * 2**32 + history.lengths for level, history in histories.items()}
     shared = reduce(np.intersect1d, keys.values())
     kept = {level: history.chosen(np.isin(keys[level], shared)) for level, history in histories.items()}
@@ -456,15 +414,11 @@ MORE_OF_DAYS = 0.9
 class PeriodErrors:
     """The errors of a posterior at the steps of a period, corrected for means over a day.
 
-    The factor of a posterior comes from single blocks. It does not hold for a day's mean, whose error is
-    mostly known noise: so an error w of a value becomes w - (1 - 1 / sqrt(factor)) u m, m the mean of w over
-    its day, which then has the posterior's own variance. u (`uncertainty`) is the share of the uncertainty at
-    the step, of mean 1. And neighbours have the same weather, where the prior takes the leaves' own parts for
-    independent: the prior's residual variance of a leaf's day, apart from its share of the sum of all, counts
-    `MORE_OF_DAYS` times more, as an error of its own that goes with u over the day
-    (docs/decisions/0029-replicates.md). The prior's part of a variance V, which is homogeneous in prior
-    and noise together, is V less its derivative by the logarithm of the noise. For a day of one step
-    (`is_day` is False) none of this applies.
+    An error w of a value becomes w - (1 - 1 / sqrt(factor)) u m, m the mean of w over its day, which then has
+    the posterior's own variance; u (`uncertainty`) is the share of the uncertainty at the step, of mean 1.
+    The prior's residual variance of a leaf's day, apart from its share of the sum of all, counts
+    `MORE_OF_DAYS` times more (docs/decisions/0029-replicates.md). For a day of one step (`is_day` is False)
+    neither applies.
     """
 
     fitted: Fitted

@@ -16,10 +16,8 @@ Floats = NDArray[np.float64]
 STRENGTH_DEVIATION, LENGTH_DEVIATION = 0.7, 0.4
 """Standard deviations of the logarithms of strengths and lengths around their prior medians."""
 MOST_ITERATIONS = 30
-ENOUGH = 0.02
-"""Of the log likelihood: an iteration that gains less is the last."""
-STEP = 1e-4
-"""Of a logarithm, for the derivative of a kernel by a length."""
+ENOUGH = 0.02  # of the log likelihood: an iteration that gains less is the last
+STEP = 1e-4  # of a logarithm, for the derivative of a kernel by a length
 
 
 PARTS_OF_DAY, FEWEST_PARTS = 24, 4
@@ -32,11 +30,8 @@ FIRST_ITERATIONS, PROMISING = 4, 0.3
 
 
 def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIONS) -> TemporalPrior:
-    """Return the prior whose parameters make the measurements, and themselves, most likely.
-
-    Hours differ in strength only where that gains more than its parameters' information criterion
-    (Schwarz 1978). Post-processing of noisy measurements. Where nothing better is found, `start` is returned.
-    """
+    """Return the prior whose parameters make the measurements, and themselves, most likely, or `start`. Hours
+    differ in strength only where that gains more than its information criterion (Schwarz 1978)."""
     n_hours = min(PARTS_OF_DAY, start.steps_per_day)
     alike, value = _most_likely(replace(start, hours=np.ones(0)), seen, most_iterations)
     if n_hours < FEWEST_PARTS:
@@ -50,11 +45,9 @@ def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIO
 
 
 def _most_likely(start: TemporalPrior, seen: Seen, most_iterations: int) -> tuple[TemporalPrior, float]:
-    """Return the parameters that minimise -log p(measured | parameters) - log p(parameters), and that.
-
-    The latter is normal around the medians of the components and hours that are alike. By L-BFGS from
-    `start`, in parameters that are independent under it. The likelihood is that of Gaussian noise.
-    """
+    """Return the parameters that minimise -log p(measured | parameters) - log p(parameters), and that, by
+    L-BFGS from `start`. The latter is normal around the medians and alike hours; the likelihood is that of
+    Gaussian noise."""
     medians = TemporalPrior.broad(start.steps_per_day, start.components).logs
     deviations = np.concatenate(
         [[STRENGTH_DEVIATION] * 2 + [LENGTH_DEVIATION] * len(one.lengths) for one in start.components]
@@ -86,11 +79,9 @@ def _most_likely(start: TemporalPrior, seen: Seen, most_iterations: int) -> tupl
 
 
 def likelihood_gradient(posterior: TreePosterior, tables: LagTables) -> Floats:
-    """Return the derivative of the log likelihood by each of the prior's `logs`, then by those of `hours`.
-
-    With covariance Sigma and a = Sigma^-1 y it is (a' dSigma a - tr(Sigma^-1 dSigma)) / 2, and every part
-    of Sigma^-1 that is needed is known in the eigenbasis. tables: of the posterior's own blocks.
-    """
+    """Return the derivative of the log likelihood by each of the prior's `logs`, then by those of `hours`:
+    with covariance Sigma and a = Sigma^-1 y, (a' dSigma a - tr(Sigma^-1 dSigma)) / 2. tables: of the
+    posterior's own blocks."""
     seen, basis, joint = posterior.seen, posterior.basis, posterior.shared_pull
     leaves, sizes = seen.tree.leaf_indices, seen.sizes[:, None]
     pulls, loads = posterior.own_pull[leaves] / sizes, posterior.own_loads[leaves] / sizes

@@ -13,16 +13,13 @@ from optstream.history.robust import joint_information
 from optstream.stream import AggregationTree
 
 MOST_LOOKED_AT = 4
-ROUNDS = 2
-"""Blocks for measuring how much heavy noise the estimate removes (`robust_noise`)."""
+ROUNDS = 2  # blocks for measuring how much heavy noise the estimate removes (`robust_noise`)
 
 
 @dataclass(frozen=True)
 class PlannedNoise:
-    """The noise of a block's mean, relative to a series' size: the scale of Laplace noise of its variance.
-
-    like_group: of how many blocks a group of joint noise has shares like it; 1 for Laplace noise.
-    """
+    """The noise of a block's mean, relative to a series' size, as Laplace noise of its variance. like_group:
+    of how many blocks a group of joint noise has shares like it; 1 for Laplace noise."""
 
     scale: float
     like_group: int = 1
@@ -62,10 +59,8 @@ def expected_level_errors(
     plan: PlannedBlocks, tree: AggregationTree, noise: Sequence[PlannedNoise | None]
 ) -> NDArray[np.float64]:
     """Return for each level the root mean square error of a node's step, relative to the node, (n_levels,).
-
-    Leaves are of size 1; noise is relative to that, None for a level that is not measured. At most
-    `MOST_LOOKED_AT` nodes of a level are used, spread over it.
-    """
+    Leaves are of size 1; noise is None for a level that is not measured. At most `MOST_LOOKED_AT` nodes a
+    level are used."""
     variances = [np.inf if one is None else one.variance for one in noise]
     errors = level_errors(plan, tree, variances)
     leaves = [float(tree.leaves_below[level.start : level.stop].mean()) for level in tree.levels]

@@ -16,19 +16,15 @@ from optstream.stream import AggregationTree, Lattice
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-AT_ONCE = 2**18
-"""Entries, of nodes and modes, of one pass, for the memory of its intermediate results."""
-MOST_ENTRIES = 2**24
-"""Of the systems of modes of a lattice that are solved side by side: 128 MiB."""
+AT_ONCE = 2**18  # entries, of nodes and modes, of one pass, for the memory of its intermediate results
+MOST_ENTRIES = 2**24  # of the systems of modes of a lattice that are solved side by side: 128 MiB
 
 
 @dataclass(eq=False)
 class Passed:
-    """The result of a pass for each right-hand side y.
-
-    means: E[x | y] of every node, and pulls, Sigma^-1 y, (n_sides, n_nodes, n_modes). variances: Var[x | y];
-    prior: Var[x]. log_density: of the first y, constants left out.
-    """
+    """The result of a pass for each right-hand side y. means: E[x | y] of every node, and pulls, Sigma^-1 y,
+    (n_sides, n_nodes, n_modes). variances: Var[x | y]; prior: Var[x]. log_density: of the first y, constants
+    left out."""
 
     means: Floats
     pulls: Floats
@@ -44,10 +40,9 @@ def pass_over_tree(tree: AggregationTree, leaf_variances: Floats, noise: Floats,
     mode (column) by itself. leaf_variances: (n_leaves, n_modes), above 0. noise: (n_nodes,), inf where a node
     was not measured. seen: right-hand sides y, (n_sides, n_nodes, n_modes), 0 where a node was not measured.
 
-    A leaf with its own measurement is N(u, D): D = d r / (d + r) and u = d y / (d + r), with d its prior
-    variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): their
-    multipliers are mu = K^-1 (y - A u), and a leaf is u + D A' mu. No differences of nearly equal numbers, so
-    it holds for noise far below the leaves. Time linear in leaves, modes and sides.
+    A leaf's own measurement makes it N(u, D), D = d r / (d + r), u = d y / (d + r), of prior variance d and
+    noise r. The nodes above have multipliers mu = (V + A D A')^-1 (y - A u) (`System`), and a leaf is u + D
+    A' mu. Time linear in leaves, modes and sides.
     """
     prior, holders, measured = tree.add_up(leaf_variances), holders_of(tree), np.isfinite(noise)
     found = Passed(np.empty(seen.shape), np.empty(seen.shape), np.empty(prior.shape), prior)
@@ -84,19 +79,14 @@ def pass_over_tree(tree: AggregationTree, leaf_variances: Floats, noise: Floats,
     return found
 
 
-EXACT = 1e-10
-"""Of a row's length: the largest residual of the span."""
-NEGLIGIBLE = 1e-13
-"""Of a row's length, squared: pairs of the span that count for less are left out."""
+EXACT = 1e-10  # of a row's length: the largest residual of the span
+NEGLIGIBLE = 1e-13  # of a row's length, squared: pairs of the span that count for less are left out
 
 
 @dataclass(frozen=True, eq=False)
 class SpannedRows:
-    """Rows as `weights` (n_rows, r) times `span` (r, n).
-
-    A node's motion with a mode is a smooth function of the mode's variance: a dozen rows span those of 10,000
-    nodes, and quadratic work in n is done for these alone.
-    """
+    """Rows as `weights` (n_rows, r) times `span` (r, n): a dozen rows span those of 10,000 nodes, and
+    quadratic work in n is done for these alone."""
 
     weights: Floats
     span: Floats
@@ -166,12 +156,9 @@ class NoiseGroups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Measurements, relative to prior means, of n blocks that are the same at every node.
-
-    residuals: (n_nodes, n), measured minus prior mean; anything where a node was not measured. noise:
-    (n_nodes,), variance of each entry of a row; inf where it was not. sizes: (n_leaves,), s_i. groups: of the
-    noise; None where all of it is Laplace noise.
-    """
+    """Measurements, relative to prior means, of n blocks that are the same at every node. residuals:
+    (n_nodes, n). noise: (n_nodes,), variance of each entry of a row; inf where it was not measured. sizes:
+    (n_leaves,), s_i. groups: of the noise; None where all of it is Laplace noise."""
 
     tree: AggregationTree
     blocks: Blocks
@@ -212,10 +199,9 @@ class TreePosterior:
     """The prior conditioned on measurements.
 
     With x_i = s_i (f + g_i) at the blocks, f ~ N(0, F), g_i ~ N(0, G) and measurements of leaves and of sums
-    of leaves: in the eigenbasis of G the g_i of different modes are independent, and so is the noise, for all
-    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`); f
-    itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes n), memory O(n^2 + nodes n).
-    Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
+    of leaves: in the eigenbasis of G each mode, given f, is a tree of scalars (`pass_over_tree`); f itself
+    takes one n x n solve. Exact. Time O(n^3 + nodes n), memory O(n^2 + nodes n). Raises
+    numpy.linalg.LinAlgError only for a prior that is no covariance.
     """
 
     def __init__(self, prior: TemporalPrior, seen: Seen, rotation: "Rotation | None" = None) -> None:
@@ -303,12 +289,9 @@ class TreePosterior:
         return SpannedRows.of(self.own_loads)  # all days of an estimate need them
 
     def left_out(self, exact_for: int) -> tuple[Floats, Floats]:
-        """Return each measured value less its prediction by all others, and the variance, (n_nodes, n) each.
-
-        Value less prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance, noise
-        included, 1 / d. The diagonal is exact for the last `exact_for` blocks; for those before it is the
-        mean of them all, which takes no n x n product.
-        """
+        """Return each measured value less its prediction by all others, and the variance, (n_nodes, n) each:
+        (Sigma^-1 r) / d and 1 / d, d the diagonal of Sigma^-1, exact for the last `exact_for` blocks, else
+        their mean."""
         if exact_for not in self.predictions:
             n, alone = self.spectrum.size, self.alone
             rows = self.basis[max(n - exact_for, 0) :]
@@ -336,11 +319,9 @@ class TreePosterior:
         return np.asarray(before - self.means_of_pulled(*self.pulled(column[None]), steps)[0] @ times)
 
     def pulled(self, columns: Floats) -> tuple[Floats, Floats]:
-        """Return the factors of the shared and the own covariances in means of other residuals.
-
-        columns: (n_columns, n_nodes, n). The first, in the eigenbasis, is Sigma^-1 times these residuals, 0
-        where a node was not measured.
-        """
+        """Return the factors of the shared and the own covariances in means of other residuals. columns:
+        (n_columns, n_nodes, n): Sigma^-1 times these residuals in the eigenbasis, 0 where a node was not
+        measured."""
         passed = self._passed(np.where(self.known, columns, 0.0) @ self.basis)
         factor_means = ((self.weights * passed.pulls).sum(axis=1) @ self.kept)[:, None]
         own_means = passed.means - self.passed.means[1] * factor_means

@@ -1,8 +1,6 @@
-"""The prior of a series: sums of kernels over time, relative to its size.
-
-A leaf i is m_i + s_i (f(t) + g_i(t)): f shared by all leaves, g_i its own, both Gaussian processes with the
-same components in other strengths. Time is in days, on the public clock.
-"""
+"""The prior of a series: sums of kernels over time, relative to its size. A leaf i is m_i + s_i (f(t) +
+g_i(t)): f shared by all leaves, g_i its own, both Gaussian processes with the same components in other
+strengths. Time is in days, on the public clock."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,13 +19,10 @@ Kernel = Callable[[Floats, Lengths], Floats]
 
 @dataclass(frozen=True)
 class Component:
-    """One kernel of the prior: `kernel(lags in days, lengths)`, 1 at lag 0.
-
-    gate: between which days it acts. shared, own: prior medians of the standard deviation of the part that
-    all series share, and of a series' own, relative to its size. lengths: prior medians in days, but the
-    first of a periodic kernel, which is of the sine. by_hour: whether it is stronger at some hours of a day
-    (`TemporalPrior.hours`).
-    """
+    """One kernel of the prior: `kernel(lags in days, lengths)`, 1 at lag 0. gate: between which days it acts.
+    shared, own: prior medians of the parts' standard deviations, relative to a series' size. lengths: prior
+    medians in days, but the first of a periodic kernel, which is of the sine. by_hour: whether it is stronger
+    at some hours of a day."""
 
     name: str
     kernel: Kernel
@@ -39,12 +34,10 @@ class Component:
 
     @property
     def n_parameters(self) -> int:
-        """Two strengths and the lengths."""
         return 2 + len(self.lengths)
 
 
 def constant(lags: Floats, lengths: Lengths) -> Floats:
-    """Return the kernel of what never changes."""
     return np.ones_like(lags)
 
 
@@ -97,17 +90,14 @@ load. Set by hand, looking at taxi trips of New York in 2024."""
 DAY_OF_THE_WEEK = Component("day of the week", weekly, "kind", 0.06, 0.03, (0.25, 100.0))
 """Of counts whose days have a week, in addition: people go out on Friday nights and rest on Mondays."""
 
-NUGGET = 1e-9
-"""Variance, relative, of a part that no two blocks share: keeps matrices well conditioned."""
+NUGGET = 1e-9  # variance, relative, of a part that no two blocks share: keeps matrices well conditioned
 
 
 @dataclass(frozen=True, eq=False)
 class TemporalPrior:
-    """Covariances of blocks.
-
-    logs: logarithms of all components' shared, own and lengths in a row. hours: strengths of the parts that
-    are stronger at some hours, for parts of a day in a row; nothing before they were learned.
-    """
+    """Covariances of blocks. logs: logarithms of all components' shared, own and lengths in a row. hours:
+    strengths of the parts that are stronger at some hours, for parts of a day in a row; nothing before they
+    were learned."""
 
     logs: Floats
     steps_per_day: int

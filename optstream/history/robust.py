@@ -15,41 +15,32 @@ Floats = NDArray[np.float64]
 
 ROUNDS = 2
 DAMPING = 0.8
-GRID = np.linspace(0.0, 12.0, 1201)
-"""Of standard deviations, for expectations."""
+GRID = np.linspace(0.0, 12.0, 1201)  # of standard deviations, for expectations
 IN_TABLE, TABLE = 16, (1e-14, 1e5)
 """Entries of the table of Laplace noise's information for each unit of log(variance / scale^2); its ends."""
-LEAST_DEVIATION = 0.15
-"""Least standard deviation of the model, in scales of joint noise, for the grid."""
-FARTHEST = 12.0
-"""Standard deviations of the radius, above its mean."""
-BEYOND = 4.0
-"""Standard deviations of the model up to which a score is computed, where that is farther."""
+LEAST_DEVIATION = 0.15  # least standard deviation of the model, in scales of joint noise, for the grid
+FARTHEST = 12.0  # standard deviations of the radius, above its mean
+BEYOND = 4.0  # standard deviations of the model up to which a score is computed, where that is farther
 STEPS = 0.25, 0.75
 """Of the grid of radii, in scales: scores are known to 3e-4, or 0.003 for a deviation below half a scale."""
 LEAST_INSIDE = 1e-250
-REACH = 8.5
-"""Standard deviations beyond which a normal's tail is nothing next to 1."""
+REACH = 8.5  # standard deviations beyond which a normal's tail is nothing next to 1
 NEARLY_NORMAL = 100.0
 """Variances of joint noise, above which the model's makes their sum normal within a percent."""
 MOST_DRAWN, LEAST_DRAWN = 2048, 256
 """Values of joint noise for the integral of their information; groups, at least."""
-LOG_STEP = 0.5
-"""Between the logarithms of variances where that is done; it changes slowly with them."""
+LOG_STEP = 0.5  # between the logarithms of variances where that is done; it changes slowly with them
 
 
 def with_known_noise(posterior: TreePosterior) -> TreePosterior:
     """Return the posterior of pseudo-values that carry each measured value's information, given its noise.
 
     Given all others a value is N(mu, v) plus noise of a known scale b; p is the density of the two together.
-    Its posterior mean is mu + v psi, psi = -(log p)' at the surprise, and its variance v - v^2 I on average,
-    I = E[psi^2] (Masreliez 1975). The same follow from Gaussian noise of variance 1/I - v on the pseudo-value
-    mu + psi / I: a surprise is taken in full where it is small and cut off where only noise could have made
-    it. For Laplace noise 1/I - v lies between b^2 and 2 b^2; for blocks in a group of g with joint noise, one
-    radius of which bounds them all, between g b^2 and (g + 1)(g + 2) b^2 / 3. Noise of a whole stream is
-    taken as that of one block of a group of its own. One variance serves all values
-    of a node, so that all stays exact and linear in nodes; the values are found by a few rounds, each of one
-    posterior.
+    Its posterior mean is mu + v psi, psi = -(log p)', and its variance v - v^2 I on average, I = E[psi^2]
+    (Masreliez 1975): those of Gaussian noise of variance 1/I - v on the pseudo-value mu + psi / I. For
+    Laplace noise 1/I - v lies between b^2 and 2 b^2; for groups of g with joint noise between g b^2 and (g +
+    1)(g + 2) b^2 / 3. Noise of a whole stream is taken as that of one block of a group of its own. One
+    variance serves all values of a node; the values are found by a few rounds.
     """
     seen = posterior.seen
     prior, rotation = posterior.prior, posterior.rotation
@@ -76,10 +67,8 @@ def with_known_noise(posterior: TreePosterior) -> TreePosterior:
 def score_and_information(
     seen: Seen, known: NDArray[np.int64], surprise: Floats, normal_variance: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return psi of these nodes' values, (n_known, n), its mean square and the least 1/I - v, (n_known, 1).
-
-    `normal_variance` is v, (n_known, 1).
-    """
+    """Return psi of these nodes' values, (n_known, n), its mean square and the least 1/I - v, (n_known,
+    1)."""
     scales = np.sqrt(seen.noise[known] / 2.0)[:, None]
     slope, fisher = score(surprise, normal_variance, scales), information(normal_variance, scales)
     least = scales**2
@@ -157,11 +146,8 @@ def laplace_information(normal_variance: float, scale: float) -> float:
 
 def joint_score(surprise: Floats, normal_variance: float, scale: float, size: int) -> Floats:
     """Return -d log p / ds_i of independent normals plus joint noise, for each group's values, (n_groups, k).
-
-    Given the radius r, which is Gamma(size + 1), joint noise is uniform on [-r, r] in each coordinate, so a
-    normal of standard deviation d and it have density (N((s + r) / d) - N((s - r) / d)) / 2r: one integral
-    over r.
-    """
+    Given the radius r, Gamma(size + 1), joint noise is uniform on [-r, r] in each coordinate: one integral
+    over r."""
     variance = (size + 1) * (size + 2) / 3.0 * scale**2
     if (
         normal_variance > NEARLY_NORMAL * variance
@@ -190,10 +176,8 @@ def joint_score(surprise: Floats, normal_variance: float, scale: float, size: in
 
 
 def joint_information(normal_variance: float, scale: float, size: int, together: int) -> float:
-    """Return E[joint_score^2] by a fixed sequence of points that fill the cube; to some percent.
-
-    together: values of a group that are known, all or 1. That of Laplace noise for a size of 1.
-    """
+    """Return E[joint_score^2] by a fixed sequence of points that fill the cube; to some percent. together:
+    known values of a group, all or 1."""
     if size == 1:
         return laplace_information(normal_variance, scale)
     place = np.log(max(normal_variance / scale**2, LEAST_DEVIATION**2)) / LOG_STEP

@@ -7,17 +7,13 @@ from optstream.history.posterior import SpannedRows, TreePosterior
 
 Floats = NDArray[np.float64]
 
-AT_ONCE = 2**22
-"""Entries of the matrices of several nodes that are in memory together."""
+AT_ONCE = 2**22  # entries of the matrices of several nodes that are in memory together
 
 
 def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
     """Return C^(-1/2) a of these blocks at each node, then for the leaves' shared part, (n_nodes + 1, n).
-
-    Score tests of a shift of these values alone, free at each of them: a = Sigma^-1 r at the shifted values
-    and C the same part of Sigma^-1, so that the squares add up to a chi-squared statistic. By the symmetric
-    root, so that each entry belongs to its block; 0 for a node that was not measured.
-    """
+    Score tests of a shift of these values alone: a = Sigma^-1 r there and C the same part of Sigma^-1, so the
+    squares add up to a chi-squared statistic; 0 for a node that was not measured."""
     basis, count = posterior.basis[chosen], int(chosen.sum())
     alone, loads = posterior.spanned_alone, posterior.spanned_loads
     of_alone = alone.weighed(basis).reshape(-1, count * count)
@@ -45,29 +41,22 @@ def _whitened(pulls: Floats, precisions: Floats) -> Floats:
 EXPECTED_FACTOR, FACTOR_DEVIATION = 1.2, 0.3
 """Prior mean and standard deviation of the factor; above 1, for the prior was fitted to the same
 measurements."""
-EXACT_LATEST = 96
-"""Blocks, the latest ones, that are looked at one by one."""
-ALIKE = 3.0
-"""Left-out surprises are correlated: so many of them count for one."""
+EXACT_LATEST = 96  # blocks, the latest ones, that are looked at one by one
+ALIKE = 3.0  # left-out surprises are correlated: so many of them count for one
 LARGEST_FACTOR = 9.0
-OFF = 4.0
-"""A level's factor that is an alarm: measurements miss twice as far as predicted."""
+OFF = 4.0  # a level's factor that is an alarm: measurements miss twice as far as predicted
 LAPLACE_TAIL, SHARED_TAIL, EACH_BLOCK = 95.0, 40.0, 3.0
 """Chi-squared that alarms: for a node what Laplace noise alone exceeds in 1 of 10^6 blocks, (ln 10^6)^2 / 2;
 less for what all share, whose noise is a mean; and so much more for each block of the day."""
 CUT_OFF, CUT_OFF_TAIL, EACH_CUT_OFF = 4.0, 30.0, 1.5
 """The same where no block counts for more than 4 deviations: three wild blocks of one day are no noise."""
-LEAST_GAIN = 10.0
-"""By how much calling a day an event must raise the log likelihood."""
+LEAST_GAIN = 10.0  # by how much calling a day an event must raise the log likelihood
 
 
 def variance_factors(posterior: TreePosterior) -> tuple[float, Floats]:
-    """Return the factors from the prior's variances to those of the measurements: a prior predictive check.
-
-    Of all nodes, at least 1; and of each level, as found, nan where it was not measured. A factor c is the
-    least-squares fit of surprise^2 - noise to c v, v the prior's residual variance, joined with its prior,
-    which of a level is the factor of all.
-    """
+    """Return the factors from the prior's variances to those of the measurements: of all nodes, at least 1;
+    and of each level, nan where it was not measured. A factor c is the least-squares fit of surprise^2 -
+    noise to c v, v the prior's residual variance, joined with its prior."""
     seen = posterior.seen
     known = np.flatnonzero(np.isfinite(seen.noise))
     surprise, spread = (part[known] for part in posterior.left_out(EXACT_LATEST))

@@ -26,13 +26,9 @@ def measure_blocks(
     noise: NoiseSource,
     ordered: Ordered | None = None,
 ) -> Measured:
-    """Measure the sum of each part, disjoint and rising, at every series, with the spend's own noise.
-
-    Privacy: Lemma 3 (linear queries): a changed step that a part covers loses at most the spend's charge;
-    Lemma 16b (noise of a whole stream) for an order spend; Lemma 20 (Gaussian noise) for a Gaussian one, in
-    rho. The parts are public choices. A spend that prices another query raises ParameterError before any
-    draw.
-    """
+    """Measure the sum of each part, disjoint and rising, at every series, with the spend's own noise. A spend
+    that prices another query raises ParameterError before any draw. Privacy: Lemma 3 (linear queries); Lemma
+    16b (noise of a whole stream) for an order spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho."""
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     units = open_private_period(period)
     exact = np.zeros((len(units), len(parts)), dtype=np.int64)
@@ -48,18 +44,14 @@ def measure_blocks(
 
 # Which blocks of steps are summed and measured: a public rule that drifts over the times of day.
 
-PASSING_WINDOWS = 8
-"""Periods in which blocks drift to the start of the next ones."""
+PASSING_WINDOWS = 8  # periods in which blocks drift to the start of the next ones
 
 
 @dataclass(frozen=True)
 class DriftingBlocks:
     """`n_blocks` blocks of `length` consecutive steps in any window, at other times of day from day to day.
-
-    Block j, any integer, begins at running step floor(j * (w + drift) / n_blocks). So block j + n_blocks
-    begins exactly w + drift steps after block j, and no window of w steps covers more than
-    n_blocks * length steps of blocks, wherever periods begin (docs/privacy.md, Lemma 13).
-    """
+    Block j, any integer, begins at running step floor(j * (w + drift) / n_blocks): no window of w steps
+    covers more than n_blocks * length steps of blocks (docs/privacy.md, Lemma 13)."""
 
     window_length: int
     n_blocks: int
@@ -78,11 +70,9 @@ class DriftingBlocks:
         return self.window_length + self.drift
 
     def parts(self, first_step: int, n_steps: int) -> tuple[range, ...]:
-        """Return the parts of blocks in a period, rising, counted from its first step.
-
-        Privacy: none; a public rule, and any window meets n_blocks * length of its steps (Lemma 13). A block
-        cut by a border is two parts, each a query of its own.
-        """
+        """Return the parts of blocks in a period, rising, counted from its first step; a block that a border
+        cuts is two parts. Privacy: none; a public rule, and any window meets n_blocks * length of its steps
+        (Lemma 13)."""
         number = -(-(first_step - self.length) * self.n_blocks // self.cycle)
         found = []
         while (start := number * self.cycle // self.n_blocks - first_step) < n_steps:
@@ -94,12 +84,9 @@ class DriftingBlocks:
 
 
 def drifting_blocks(window_length: int, n_blocks: int, length: int, steps_per_day: int) -> DriftingBlocks:
-    """Return the blocks with the least drift, up to w, that soon reaches every time of a day or week.
-
-    They pass over the gaps between blocks in about `PASSING_WINDOWS` windows, for blocks that drift slowly
-    cannot tell a day's shape from changes over weeks. The week counts where a day is one step. The drift is 0
-    where none does, and where every step is a block. Privacy: none; a public rule.
-    """
+    """Return the blocks with the least drift, up to w, that reaches every time of a day or week in about
+    `PASSING_WINDOWS` windows. The week counts where a day is one step. The drift is 0 where none does, and
+    where every step is a block. Privacy: none; a public rule."""
     least = round(min(window_length // n_blocks, steps_per_day) / PASSING_WINDOWS)
     times = steps_per_day if steps_per_day > 1 else DAYS_OF_A_WEEK
     # blocks that begin at each gcd-th time alone must overlap, or lie at each

@@ -19,10 +19,8 @@ def customers_spend(
     level: int, first_step: int, n_steps: int, epsilon: Fraction, n_periods: int
 ) -> PeriodSpend:
     """Return the price of a period's counts, at which no window loses more than `epsilon` by all counts.
-
-    n_periods: the most of which one window has steps, over windows with a step of this one: each is charged
-    the period whole. Privacy: none; all is public.
-    """
+    n_periods: the most of which one window has steps, over windows with a step of this one. Privacy: none;
+    all is public."""
     scale = Fraction(round_up_to_float(MOVED * n_periods / epsilon))
     return PeriodSpend(level, CUSTOMERS, first_step, (Fraction(0), *[MOVED / scale] * n_steps))
 
@@ -34,10 +32,7 @@ def scale_of(spend: Spend) -> Fraction:
 
 def with_customers(measured: Measured, period: PrivatePeriod, spend: Spend, noise: NoiseSource) -> Measured:
     """Return the measurements with the noisy number of customers of each leaf, and its spend.
-
-    Privacy: Lemma 24: counts that one customer moves by at most `MOVED` together, with discrete Laplace noise
-    of scale b, cost every window with a step of the period MOVED / b, which is its charge.
-    """
+    Privacy: Lemma 24: every window with a step of the period loses MOVED / b, which is the spend's charge."""
     if (spend.stage, spend.first_step, spend.n_steps) != (CUSTOMERS, period.first_step, period.n_steps):
         raise ParameterError(f"the spend of stage {spend.stage!r} does not price this period's customers")
     exact = open_customers(period)

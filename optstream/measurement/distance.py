@@ -29,11 +29,8 @@ def measure_by_distance(
     """Measure the steps that a noisy distance finds far from the last release, for all series at once.
 
     Noise is drawn in the order of time; a step to which the rule offers nothing is not charged.
-
-    Privacy: Lemma 11 (publications by distance): each publication has noise of the scale of its price,
-    rounded up. The distance to noisy numbers is one answer, which a changed step moves by at most alpha in
-    each leaf that changes: it loses alpha / scale as a linear query does. Decisions, and offers, are
-    functions of noisy outputs, so no window pays more than its distances and the rule's budget.
+    Privacy: Lemma 11 (publications by distance): a distance is one answer, which loses alpha / scale as a
+    linear query does; no window pays more than its distances and the rule's budget.
     """
     if len(last_release) != period.n_leaves:
         raise ParameterError(
@@ -73,9 +70,6 @@ def is_far(
     exact: Integers, last: Integers, publication_scale: float, distance_scale: float, noise: NoiseSource
 ) -> bool:
     """Return whether the noisy distance of a step exceeds a publication's error: a noise scale a series.
-
-    Arrays are (n_series,), in units. Privacy: Lemma 11, a single answer: the sum of |exact - last| over the
-    series moves by at most as much as the series do, and `last` is noisy.
-    """
+    Arrays are (n_series,), in units. Privacy: Lemma 11, a single answer; `last` is noisy."""
     away = sum(np.abs(exact - last).tolist()) + int(noise.discrete_laplace(distance_scale, (1,))[0])
     return bool(away > last.size * Fraction(publication_scale))

@@ -19,10 +19,8 @@ def measure_coordinates(
     period: PrivatePeriod, change: CoordinatesChange, scale: Fraction, noise: NoiseSource
 ) -> Measured:
     """Measure the first `change.n_coordinates` coordinates of every series, (n_series, n_coordinates).
-
-    Privacy: Lemma 8 (Fourier coordinates): the move of n steps by `change`, over the scale of both
-    spend and draw.
-    """
+    Privacy: Lemma 8 (Fourier coordinates): the move of n steps by `change`, over the scale of both spend and
+    draw."""
     coordinates = exact_coordinates(open_private_period(period), change.n_coordinates)
     spend = change.spend(COORDINATES, period.n_steps, period.first_step, scale)
     noisy = coordinates + noise.discrete_laplace(float(scale), coordinates.shape)
@@ -31,12 +29,9 @@ def measure_coordinates(
 
 
 def exact_coordinates(exact: NDArray[np.int64], n_coordinates: int) -> NDArray[np.int64]:
-    """Return the coordinates, (n_series, n_coordinates), of series (n_series, n_steps), in whole units.
-
-    Privacy: Lemma 8 bounds how far they move; they leave this file with noise only. The readings are taken in
-    three parts, low bits first, whose sums never overflow: time and memory depend on their shape alone,
-    for a reading must not decide whether a draw comes to its end.
-    """
+    """Return the coordinates, (n_series, n_coordinates), of series (n_series, n_steps), in whole units. The
+    readings are taken in three parts, low bits first, so that no reading decides whether a sum overflows.
+    Privacy: Lemma 8 bounds how far they move; they leave this file with noise only."""
     kind = np.int64 if exact.shape[1] <= LONGEST_IN_INT64 else object
     columns, rest = integer_basis(exact.shape[1], n_coordinates).T.astype(kind), exact.astype(kind)
     bits = integer_bits(exact.shape[1])

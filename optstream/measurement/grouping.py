@@ -19,17 +19,14 @@ from optstream.stream.state import open_raw_state, public_part
 
 PERTURBER = "perturber"
 GROUPER = "grouper"
-ON_THRESHOLD, ON_DEVIATION = 4, 8
-"""Scales of the grouper's noise, in units of alpha over its epsilon."""
+ON_THRESHOLD, ON_DEVIATION = 4, 8  # scales of the grouper's noise, in units of alpha over its epsilon
 
 
 @dataclass(frozen=True)
 class GroupingTerms:
-    """Scales of values and groups; a group that began under other terms is not continued.
-
-    perturber: scale of each value's noise. grouper: the series' move at a changed step, over the grouper's
-    epsilon; its noises have 4 and 8 times that scale. threshold_units: of a group's deviation.
-    """
+    """Scales of values and groups; a group that began under other terms is not continued. perturber: scale of
+    each value's noise. grouper: the series' move at a changed step, over the grouper's epsilon; its noises
+    have 4 and 8 times that scale. threshold_units: of a group's deviation."""
 
     perturber: Fraction
     grouper: Fraction
@@ -58,13 +55,10 @@ def measure_groups(
 ) -> Measured:
     """Measure every step of every series, and which steps are alike.
 
-    Privacy: Lemma 9 (PeGaSus' groups) and, for the noisy values, Lemma 3: one sparse vector instance with one
-    positive answer a group. A step enters the instance of one group only, so it loses the grouper's epsilon,
-    wherever the group began and ends. The raw entry of `state`, the open groups of the period before, is used
-    once, for a second draw from it would ask the same noisy threshold again; without it new groups open.
-
     choices["groups"] has, for each series and step, the running index of its group's first step; the new
-    state has next_step, the noisy values of each open group, and `raw`.
+    state has next_step, the noisy values of each open group, and `raw`. Privacy: Lemma 9 (PeGaSus' groups)
+    and, for the noisy values, Lemma 3. The raw entry of `state`, the open groups of the period before, is
+    used once; without it new groups open.
     """
     for spend in spends:
         if (spend.first_step, spend.weights) != (period.first_step, (1,) * period.n_steps):
@@ -95,10 +89,7 @@ def measure_groups(
 
 
 def open_since(measured: Measured) -> list[int]:
-    """Return the first step, a running index, of each group that these measurements left open.
-
-    Privacy: none; groups are released, and whether one is open shows in the state of the next period.
-    """
+    """Return each open group's first step, a running index. Privacy: none; groups are released."""
     parts: tuple[Any, ...] = measured.parts or (measured,)
     return [
         int(starts[-1])
@@ -119,10 +110,8 @@ def draw_groups(
     """Return noisy values and each step's group, both (n_series, n_steps), and the groups left open.
 
     At each step noise is drawn for the values, then for the thresholds of series that open a group, then for
-    the comparisons of the others: all public, for groups are. `groups` are used up.
-
-    Privacy: Lemma 3, and Lemma 5 with one positive answer: a group's threshold is drawn when it opens and
-    serves until one comparison fails; each comparison has noise of its own.
+    the comparisons of the others. `groups` are used up. Privacy: Lemma 3, and Lemma 5 with one positive
+    answer.
     """
     current = list(groups)
     begins = [first_step - len(group.exact) if group else first_step for group in current]
@@ -148,9 +137,7 @@ def draw_groups(
 
 def _takes(group: OpenGroup | None, exact: int, drawn: int) -> bool:
     """Put the value in if dev(G with it) + noise < noisy threshold, in exact integers; return whether it is.
-
-    Privacy: Lemma 5; one comparison of a sparse vector, whose query moves by at most twice its values.
-    """
+    Privacy: Lemma 5; one comparison of a sparse vector, whose query moves by at most twice its values."""
     assert group is not None
     insort(group.exact, exact)
     group.total += exact
@@ -158,10 +145,8 @@ def _takes(group: OpenGroup | None, exact: int, drawn: int) -> bool:
 
 
 def scaled_deviation(exact: Sequence[int], total: int) -> int:
-    """Return n times dev(G) = n sum |c_i - mean(G)| of n sorted values, exact.
-
-    Privacy: Lemma 5 prices the comparisons with it, at 2 alpha for dev (Lemma 9, (2)).
-    """
+    """Return n times dev(G) = n sum |c_i - mean(G)| of n sorted values, exact. Privacy: Lemma 5 prices the
+    comparisons with it, at 2 alpha for dev (Lemma 9, (2))."""
     n = len(exact)
     # Distances above the mean and below it add up to the same; n c > total just where c > floor(total / n).
     first_above = bisect_right(exact, total // n)
@@ -170,10 +155,7 @@ def scaled_deviation(exact: Sequence[int], total: int) -> int:
 
 def _continued(state: State | None, terms: GroupingTerms, period: PrivatePeriod) -> list[OpenGroup | None]:
     """Return the open groups of a state that ends where the period begins and has these terms.
-
-    Privacy: Lemma 5; the threshold of an open group is not drawn again. A group closes for reasons that no
-    reading decides: a state that is lost, a gap, other terms.
-    """
+    Privacy: Lemma 5; a group closes for reasons that no reading decides."""
     closed: list[OpenGroup | None] = [None] * period.n_leaves
     known: Mapping[str, Any] = state or {}
     if not isinstance(known.get("raw"), RawState) or known.get("next_step") != period.first_step:

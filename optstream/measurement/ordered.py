@@ -17,26 +17,19 @@ from optstream.stream.state import ORDER, open_raw_state
 
 LONGEST_GAP = 64
 """Windows without a release, after which new orders begin; up to it the blocks between are drawn, too."""
-OF_OTHERS = 2**12
-"""Characters of a raw state but for its numbers, at most."""
-LARGEST_NUMBER = 40
-"""Characters of a raw number and its place, generously."""
+OF_OTHERS = 2**12  # characters of a raw state but for its numbers, at most
+LARGEST_NUMBER = 40  # characters of a raw number and its place, generously
 BEGIN = 4
 """Windows of blocks that orders draw before their first one, for their first blocks are not like others."""
 
 Rule = Callable[[int, int], Sequence[range]]
-"""Blocks that lie whole in a period, from its first running step and its length; counted from that step.
-
-Its text, of where blocks lie, names it: orders of one rule are not gone on with by another.
-"""
+"""Blocks that lie whole in a period, from its first running step and its length; counted from that step. Its
+text names it: orders of one rule are not continued by another."""
 
 
 @dataclass(frozen=True)
 class OrderTerms:
-    """Blocks of a window, at most, and steps of a block: public, and what orders of noise follow from.
-
-    Orders hold at most `LARGEST_WINDOW` blocks of a window: more blocks are dealt to several in turn.
-    """
+    """Blocks of a window, at most, and steps of a block; more than `LARGEST_WINDOW` take several orders."""
 
     n_blocks: int
     length: int
@@ -53,18 +46,12 @@ class OrderTerms:
 
     @property
     def like_group(self) -> int:
-        """Blocks of a group of joint noise whose shares have nearly the distribution of this noise.
-
-        The mean size over the standard deviation agrees within 1 %. Privacy: none; a public figure.
-        """
+        """Blocks of a group of joint noise with nearly this distribution. Privacy: none; public."""
         return round(1.3 + 0.6 * self.window)
 
     @property
     def deviation(self) -> float:
-        """The noise of a block relative to what it would be if a window's only block had Laplace noise.
-
-        Privacy: none; a public figure.
-        """
+        """A block's noise relative to Laplace noise on a window's only block. Privacy: none; public."""
         return self.orders * sqrt(VARIANCES[self.window - 1] / 2.0)
 
 
@@ -76,12 +63,8 @@ def _texts(spend: OrderSpend, rule: str) -> list[str]:
 
 def next_spend(template: OrderSpend, rule: str, state: State | None, others: Sequence[Spend]) -> OrderSpend:
     """Return the spend of a period, its parts still to be chosen: which orders it continues, or begins.
-
     template: of the period, without parts, with its first step as `order`. rule: names where blocks lie.
-    others: spends of other periods.
-
-    Privacy: none; a function of public facts (Lemma 16b).
-    """
+    others: spends of other periods. Privacy: none; a function of public facts (Lemma 16b)."""
     known, first = (state or {}).get(ORDER) or {}, template.first_step
     if known.get("terms") != _texts(template, rule):
         return template
@@ -110,12 +93,10 @@ def ordered_variance(spend: OrderSpend) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Ordered:
-    """Noise for the parts of a period that are measured.
-
-    spend: what is measured, which charges no window more than the plan. noise: (n_series, n_parts), for one
-    use. after: the state for the next period, public but for its raw entry; empty where no orders have begun.
-    left: raw, the noise of blocks that were passed over before this period, for a late period there.
-    """
+    """Noise for the parts of a period that are measured. spend: charges no window more than the plan. noise:
+    (n_series, n_parts), for one use. after: the state for the next period, public but for its raw entry;
+    empty where no orders have begun. left: raw, the noise of blocks that were passed over, for a late period
+    there."""
 
     spend: OrderSpend
     noise: NDArray[np.int64]
@@ -128,12 +109,9 @@ def draw_ordered(
 ) -> Ordered:
     """Draw the noise of a period's parts, of each series, from the orders that the spend names.
 
-    Where the raw entry of `state` does not go on with them, because it is lost or a death has used it, new
-    orders begin, and of the spend's parts those stay that share no window with blocks of the others; then the
-    spend of what is measured says so.
-
-    Privacy: Lemma 15a, charged as Lemma 16b says. A raw entry must serve once. Faults decide whether there is
-    one, and so which parts are measured; readings do not.
+    Where the raw entry of `state` does not go on with them, new orders begin, and those of the spend's parts
+    stay that share no window with blocks of the others. Privacy: Lemma 15a, charged as Lemma 16b says. A raw
+    entry must serve once; faults, not readings, decide whether there is one.
     """
     first, stop = spend.first_step, spend.first_step + spend.n_steps
     known, texts = (state or {}).get(ORDER) or {}, _texts(spend, named)
@@ -181,10 +159,7 @@ def draw_ordered(
 
 
 def _is_apart(spend: OrderSpend, part: range) -> bool:
-    """Return whether no window holds a step of a part and one of the blocks that the spend does not pay for.
-
-    Privacy: none; public.
-    """
+    """Return whether no window holds steps of a part and of blocks not paid for. Privacy: none; public."""
     window = spend.window_length
     after = spend.n_steps + spend.later - part.stop
     return not ((spend.earlier and part.start + spend.earlier < window) or (spend.later and after < window))
@@ -193,10 +168,8 @@ def _is_apart(spend: OrderSpend, part: range) -> bool:
 def _draw(
     noise: NoiseSource, series: Sequence[tuple[Order, ...]], drawn: int, count: int
 ) -> tuple[NDArray[np.int64], list[tuple[Order, ...]]]:
-    """Return the noise of the next blocks, (n_series, count), dealt to the orders in turn, and their states.
-
-    Privacy: Lemma 15a, for each order.
-    """
+    """Return the noise of the next blocks, (n_series, count), and the states of the orders.
+    Privacy: Lemma 15a, for each order."""
     values, after = np.empty((len(series[0]), count), dtype=np.int64), list[tuple[Order, ...]]()
     for number, orders in enumerate(series):
         own = values[:, (number - drawn) % len(series) :: len(series)]
@@ -219,10 +192,7 @@ def _plain(series: Sequence[tuple[Order, ...]]) -> list[Any]:
 
 
 def _raw(content: dict[str, Any], spend: OrderSpend) -> RawState:
-    """Return raw entries, padded: the length of an order's state depends on its noise.
-
-    Privacy: none; nothing is shown.
-    """
+    """Return raw entries, padded, for their length depends on noise. Privacy: none; nothing is shown."""
     of_series = 2 * OrderTerms(spend.n_blocks, spend.longest).window * spend.orders
     places = (of_series + len(content["passed"])) * spend.n_nodes
     missing = LARGEST_NUMBER * places + OF_OTHERS - len(json.dumps(content))

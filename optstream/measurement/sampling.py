@@ -21,9 +21,8 @@ from optstream.stream.private_period import LONGEST_IN_INT64, open_private_perio
 class EquallySpaced:
     """`n_samples` steps at fixed residues of the running step index modulo the window.
 
-    A public rule: choosing costs no privacy. Every window of w consecutive steps, wherever periods begin
-    and however long days are, holds exactly `n_samples` of them. A period that starts at residue 0 and is w
-    steps long has a point at both its ends.
+    A public rule: choosing costs no privacy. Every window of w steps holds exactly `n_samples` of them. A
+    period that starts at residue 0 and is w steps long has a point at both its ends.
 
     Source: OptStream, section 4.1; the fixed residues are ours (docs/privacy.md, Lemma 4).
 
@@ -44,10 +43,8 @@ class EquallySpaced:
         return tuple((2 * i * (window_length - 1) + gaps) // (2 * gaps) for i in range(self.n_samples))
 
     def positions(self, n_steps: int, first_step: int, window_length: int) -> tuple[int, ...]:
-        """Return the sampled steps of a period, rising, counted from its start; a short one may have none.
-
-        Privacy: none; a public rule, and any window meets n_samples of its steps (Lemma 4).
-        """
+        """Return the sampled steps of a period, rising, counted from its start. Privacy: none; any window
+        meets n_samples of its steps (Lemma 4)."""
         chosen = set(self.residues(window_length))
         return tuple(step for step in range(n_steps) if (first_step + step) % window_length in chosen)
 
@@ -59,20 +56,15 @@ class L1Sampling:
     From the last point on, the first step at which the line back to it misses the series in between by more
     than `threshold` (unit of the readings times steps, a node of the level on average) becomes a point. The
     first step is always one; after the last point the reconstruction holds its value. At most `n_samples`
-    points lie in any window, counting those of other periods: a step that would be one more is passed over,
-    by a public rule. The paper's forced last points are left out: with the window rule they would move to the
-    end of the day permanently.
+    points lie in any window: a step that would be one more is passed over.
 
-    Source: OptStream, Algorithm 3; the window rule and the level's common decision are ours
-    (docs/privacy.md, Lemmas 5 to 7).
+    Source: OptStream, Algorithm 3; the window rule and the level's common decision are ours (docs/privacy.md,
+    Lemmas 5 to 7). Raises ParameterError for a threshold below 0 or another allocation.
 
     Args:
         n_samples: The most points of any window.
         threshold: Of the score, at least 0.
         allocation: Of the sparse vector's epsilon between threshold and queries, "even" or "optimal".
-
-    Raises:
-        ParameterError: A threshold below 0 or another allocation.
     """
 
     n_samples: int
@@ -122,10 +114,7 @@ class Choice:
 def choose_level_points(
     period: PrivatePeriod, tree: AggregationTree, choices: Sequence[Choice], noise: NoiseSource
 ) -> dict[int, tuple[int, ...]]:
-    """Return each level's chosen steps of the period, rising, by level.
-
-    Privacy: Lemma 5 for each level, whose price is the period spend of the same scales; levels add up.
-    """
+    """Return each level's chosen steps, rising, by level. Privacy: Lemma 5 for each level; levels add up."""
     check_leaves(period, tree)
     totals = tree.add_up(open_private_period(period))
     levels = ((choice, tree.levels[choice.level]) for choice in choices)
@@ -136,12 +125,9 @@ def choose_level_points(
 
 
 def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) -> tuple[int, ...]:
-    """Return the chosen steps of a period, rising, decided for all nodes of a level at once.
-
-    Privacy: Lemma 5 (sparse vector) over queries whose change Lemma 6 bounds (L1 scores, summed over the
-    level's nodes); it stops after n_points - 1 positive answers. Forced and forbidden steps depend on earlier
-    answers and public facts alone (Lemma 7).
-    """
+    """Return the chosen steps of a period, rising, decided for all nodes of a level at once. Privacy: Lemma 5
+    (sparse vector) over queries whose change Lemma 6 bounds; it stops after n_points - 1 positive answers.
+    Forced and forbidden steps are free (Lemma 7)."""
     n_nodes, n_steps = exact.shape
     n_points, rule, scales = choice.n_points, choice.rule, choice.scales
     free = np.flatnonzero(rule.allowed())
@@ -174,12 +160,8 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
 
 
 def _scores(exact: NDArray[np.int64], first: int, ends: Sequence[int]) -> Iterator[int]:
-    """Yield (b - a) times the L1 score of [a, b], summed over nodes, for a = first and each b of ends.
-
-    Exact: at a step values add up to 2^50 units at most, their distances from the lines to (b - a) * 2^51.
-    Memory is a function of the period's shape alone: a reading must not decide whether a draw comes to its
-    end. Privacy: Lemma 6 bounds how far a score moves; the scores themselves never leave this file.
-    """
+    """Yield (b - a) times the L1 score of [a, b], summed over nodes, for a = first and each b of ends; exact,
+    in memory that depends on the period's shape alone. Privacy: Lemma 6; the scores never leave this file."""
     kind = np.int64 if exact.shape[1] <= LONGEST_IN_INT64 else object
     for end in ends:
         length, score = end - first, 0

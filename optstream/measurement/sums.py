@@ -1,7 +1,5 @@
 """Measurements of linear queries: sums of consecutive steps, at every node of a tree or of plain series.
-
-Noise is drawn by its price: a step or a Gaussian spend; or is that of a whole stream, drawn before.
-"""
+Noise is drawn by its price: a step or a Gaussian spend; or is that of a whole stream, drawn before."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -35,9 +33,7 @@ def check_price(
     spend: LinearSpend, parts: Sequence[range], n_series: int, first_step: int, n_steps: int
 ) -> None:
     """Refuse a spend or scale that prices another query than the sums of these parts, at n_series nodes.
-
-    Privacy: none; choices and lengths are public.
-    """
+    Privacy: none; choices and lengths are public."""
     weights = query_weights(parts, n_steps)
     if isinstance(spend, OrderSpend):
         priced = spend.parts == tuple(parts) and (spend.first_step, spend.n_steps) == (first_step, n_steps)
@@ -53,11 +49,9 @@ def check_price(
 def linear_noise(
     spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource, ordered: Ordered | None = None
 ) -> NDArray[np.int64]:
-    """Return noise, (n_series, n_answers), of the spend's own scale; series are independent.
-
-    Privacy: none; the answers are charged by Lemma 3, by Lemmas 20 and 20a for a Gaussian spend, by Lemmas
-    15a and 16b for noise of a whole stream, which must be drawn already.
-    """
+    """Return noise, (n_series, n_answers), of the spend's own scale; series are independent; noise of a whole
+    stream must be drawn already. Privacy: none; the answers are charged by Lemmas 3, 20 and 20a, or 15a and
+    16b."""
     if isinstance(spend, OrderSpend):
         if ordered is None or ordered.noise.shape != shape:
             raise ParameterError("noise of a whole stream is drawn before the measurement, for its parts")
@@ -69,9 +63,7 @@ def linear_noise(
 
 def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
     """Return the noise's variance in each answer of a series, in units squared; for Gaussian noise a bound.
-
-    Privacy: none; scales are public.
-    """
+    Privacy: none; scales are public."""
     if isinstance(spend, OrderSpend):
         return np.full(n_answers, ordered_variance(spend))
     scale = float(spend.scale)
@@ -128,13 +120,10 @@ def measure_points_and_sums(
     """Measure single steps and the features' sums at every node of each level that has a spend.
 
     points: for each level its sampled steps of the period, rising. spends: of each measured level and stage
-    (`SAMPLES`, `feature_stage`) one step spend, or order spend of samples, whose noise is that of `ordered`
-    for the level. A level without one is not measured: zeros with infinite variance. A shape, first step or
-    spend that does not fit raises ParameterError before the draw.
-
-    Privacy: Lemma 3 (linear queries) for each step spend: one changed step moves the level by at most
-    leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale. Lemma
-    16b for each order spend.
+    (`SAMPLES`, `feature_stage`) one step spend, or order spend of samples, whose noise is that of `ordered`.
+    A level without one: zeros with infinite variance. A shape, first step or spend that does not fit raises
+    ParameterError before the draw. Privacy: Lemma 3 (linear queries) for each step spend, Lemma 16b for each
+    order spend.
     """
     check_leaves(period, tree)
     positions = tuple(sorted({step for chosen in points.values() for step in chosen}))
@@ -187,12 +176,9 @@ def measure_steps(
     noise: NoiseSource,
     ordered: Ordered | None = None,
 ) -> Measured:
-    """Measure these steps of every series, (n_series, n_positions), with the spend's own noise.
-
-    Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the spend's charge; Lemma
-    16b (noise of a whole stream) for an order spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho. A
-    spend that prices other steps raises ParameterError before any draw.
-    """
+    """Measure these steps of every series, (n_series, n_positions), with the spend's own noise. A spend that
+    prices other steps raises ParameterError before any draw. Privacy: Lemma 3 (linear queries); Lemma 16b for
+    an order spend; Lemma 20 for a Gaussian one, in rho."""
     parts = [range(step, step + 1) for step in positions]
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     exact = open_private_period(period)[:, list(positions)]
@@ -227,13 +213,10 @@ class Controller(Protocol):
 def measure_in_turn(
     period: PrivatePeriod, plan: CappedSpend, window_length: int, controller: Controller, noise: NoiseSource
 ) -> Measured:
-    """Measure, at every series, each step that is due and that the plan has headroom for, step by step.
-
-    Privacy: Lemma 10 (samples chosen in turn): a changed step that is measured loses at most the plan's unit
-    charge. At most `cap` of them lie in any window, and which ones is decided by a controller and a rule that
-    know noisy numbers and public facts only, so they compose adaptively. The plan is settled to a step spend
-    of the chosen steps.
-    """
+    """Measure, at every series, each step that is due and that the plan has headroom for, step by step. The
+    plan is settled to a step spend of the chosen steps. Privacy: Lemma 10 (samples chosen in turn): a changed
+    step that is measured loses at most the plan's unit charge, and at most `cap` of them lie in any
+    window."""
     exact, window = open_private_period(period), (window_length, period.first_step, period.n_steps)
     rule = WindowBudget(int(plan.cap), *window, [(step, 1) for step in plan.taken])
     scale, found = float(plan.scale), dict[int, NDArray[np.int64]]()
@@ -253,10 +236,7 @@ def measure_in_turn(
 
 def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> PrivatePeriod:
     """Return the nodes of one level, (n_nodes of the level, n_steps), private as the leaves are.
-
-    Privacy: Lemma 2 (sums of integers are exact): one customer's change moves the level's nodes by as much as
-    the leaves, in all.
-    """
+    Privacy: Lemma 2: one customer's change moves the level's nodes by as much as the leaves, in all."""
     check_leaves(period, tree)
     nodes = tree.levels[level]
     totals = tree.add_up(open_private_period(period))[nodes.start : nodes.stop]
@@ -264,10 +244,8 @@ def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> Pr
 
 
 def combined(parts: Mapping[int, Measured], state: State | None, before: State | None) -> Measured:
-    """Return the measurements of several levels, kept as `parts`, as those of one period.
-
-    Privacy: none; the measurements are noisy. `before` is the mechanism's old state without raw entries.
-    """
+    """Return the measurements of several levels, kept as `parts`, as those of one period. `before` is the
+    mechanism's old state without raw entries. Privacy: none; the measurements are noisy."""
     levels = [
         replace(part, spends=tuple(replace(spend, level=level) for spend in part.spends))
         for level, part in parts.items()

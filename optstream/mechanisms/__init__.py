@@ -1,7 +1,5 @@
-"""One file for each mechanism, loaded when its name is first used.
-
-Overriding methods without Args are documented in `optstream.mechanisms.base`.
-"""
+"""One file for each mechanism, loaded when its name is first used. Overriding methods without Args are
+documented in `optstream.mechanisms.base`."""
 
 from typing import Any
 

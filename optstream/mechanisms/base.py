@@ -97,7 +97,8 @@ class Mechanism(ABC):
 
     @abstractmethod
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """Return the most that a period will cost, known before the draw.
+        """Return the most that a period will cost, known before the draw. Raises ParameterError for a state
+        of another mechanism, or a length for which this one was not made.
 
         Args:
             n_steps: Steps of the period.
@@ -106,16 +107,11 @@ class Mechanism(ABC):
 
         Returns:
             The spends that the ledger reserves; the draw costs at most these.
-
-        Raises:
-            ParameterError: For a state of another mechanism, or a length for which this one was not made.
         """
 
     def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
-        """Return the public state for a period, from first_step on, with another tree.
-
-        `between` maps the nodes of the tree before to this one's; None where nodes came or went: start again.
-        """
+        """Return the public state for a period, from first_step on, with another tree. `between` maps the
+        nodes of the tree before to this one's; None where nodes came or went: start again."""
         return state if between.is_renaming else None
 
     @property
@@ -140,10 +136,8 @@ class Mechanism(ABC):
         return False
 
     def noise_replicates(self, measured: Measured, n: int) -> NDArray[np.float64] | None:
-        """Return n draws of the noise's effect on all values before the bound, (n, n_nodes, n_steps).
-
-        None where `noise_variances` does not know all, or noise of other periods is in the values.
-        """
+        """Return n draws of the noise's effect on all values before the bound, (n, n_nodes, n_steps). None
+        where `noise_variances` does not know all, or noise of other periods is in the values."""
         variances = self.noise_variances(measured) if self.days_independent else None
         if variances is None or not np.isfinite(variances).all():
             return None
@@ -170,10 +164,8 @@ class Mechanism(ABC):
         return None
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Return the state for a period's draw, with all that can be computed before it, as `measure` does.
-
-        A failure in it has drawn nothing. A state of another mechanism raises ParameterError.
-        """
+        """Return the state for a period's draw, with all that can be computed before it, as `measure` does. A
+        failure in it has drawn nothing. A state of another mechanism raises ParameterError."""
         return state
 
     def measure(
@@ -224,13 +216,11 @@ class Mechanism(ABC):
         return _in_order(values, None if self.own_tree is None else self.own_tree.leaves)
 
     def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements; repeatable.
+        """Compute the release from its measurements; repeatable. Raises ParameterError for measurements of
+        another kind than this mechanism draws, or of other levels.
 
         Args:
             measured: Of `measure` or `Measured.from_bytes`.
-
-        Raises:
-            ParameterError: For measurements of another kind than this mechanism draws, or of other levels.
         """
         found = self.fitted(measured)
         free = found.unbounded if isinstance(found, Consistent) else None
@@ -251,7 +241,7 @@ class Mechanism(ABC):
         return False
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return a period estimated again, with later measurements too.
+        """Return a period estimated again, with later measurements too. Raises ParameterError as `estimate`.
 
         Args:
             measured: Of the period; must be `measured` by this mechanism where it revises.
@@ -259,9 +249,6 @@ class Mechanism(ABC):
 
         Returns:
             The new estimate, with the spends of `measured`; `estimate`'s where later periods teach nothing.
-
-        Raises:
-            ParameterError: As `estimate`.
         """
         return self.estimate(measured)
 
@@ -306,11 +293,9 @@ def checked_scale(scale: Fraction) -> Fraction:
 
 
 class SeriesMechanism(Mechanism):
-    """A mechanism over series; one customer changes `model.leaves_per_step` of them at a step.
-
-    Its series are the nodes of one level: spends name level 0, which `Hierarchical` replaces. By default the
-    steps of its only spend are measured, and their values held until the next.
-    """
+    """A mechanism over series; one customer changes `model.leaves_per_step` of them at a step. Its series are
+    the nodes of one level. By default the steps of its only spend are measured, and their values held until
+    the next."""
 
     tree_class: ClassVar[str | None] = "Hierarchical"
     takes_margin: ClassVar[bool] = True
@@ -332,7 +317,6 @@ class SeriesMechanism(Mechanism):
         return measure_steps(period, np.flatnonzero(spend.weights).tolist(), spend, noise)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
-        """Return the noise variances of `fitted`."""
         return self.fitted(measured).noise_variances
 
     def period_scales(self, n_steps: int) -> dict[str, Fraction]:
@@ -480,10 +464,8 @@ def check_positive(value: object, name: str) -> None:
 
 
 def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
-    """Return the state of this mechanism, empty at the start of a stream.
-
-    Another's raises ParameterError: read as "nothing spent" it would void the privacy guarantee.
-    """
+    """Return the state of this mechanism, empty at the start of a stream. Another's raises ParameterError:
+    read as "nothing spent" it would void the guarantee."""
     if state is None:
         return {}
     if not hasattr(state, "get") or state.get("mechanism") != mechanism:

@@ -32,34 +32,26 @@ def left_out(blocks: DriftingBlocks, n_steps: int) -> float:
     return blocks.n_blocks * n_steps / whole if whole else math.inf
 
 
-Layout = tuple[int, int]
-"""How many blocks a window has, and their steps."""
+Layout = tuple[int, int]  # how many blocks a window has, and their steps
 Shares = tuple[Fraction, ...]
 SINGLE = AggregationTree(("series",), (-1,))
-MOST_SERIES = 16
-"""Of plain series that a choice looks at; more change no order."""
+MOST_SERIES = 16  # of plain series that a choice looks at; more change no order
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 96)
 LENGTHS = (1, 2, 4)
-MOST_BLOCKS = 168
-"""Of a candidate's past, so that a choice takes a second; more past changes no order."""
+MOST_BLOCKS = 168  # of a candidate's past, so that a choice takes a second; more past changes no order
 MOST_PAST_WINDOWS = 42
-AS_GOOD = 0.01
-"""Relative: expected errors that differ by less are one."""
-COARSE = Fraction(10**9)
-"""A scale of noise, in units, that no grid is too coarse for."""
-BLIND_SHARE = 6
-"""Where no public scale is known: a window over this many blocks."""
+AS_GOOD = 0.01  # relative: expected errors that differ by less are one
+COARSE = Fraction(10**9)  # a scale of noise, in units, that no grid is too coarse for
+BLIND_SHARE = 6  # where no public scale is known: a window over this many blocks
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Public figures that choose blocks and shares.
-
-    relative_noise: alpha * leaves / (epsilon * scale), of the only block of a window; None without a scale.
-    count: a series' size, where readings are counts. joint, wanted: for each level, root first, whether its
-    noise may or must be joint. ordinary: steps of a period. epsilon, horizon: for comparing it.
-    """
+    """Public figures that choose blocks and shares. relative_noise: alpha * leaves / (epsilon * scale), of
+    the only block of a window; None without a scale. count: a series' size, where readings are counts. joint,
+    wanted: for each level, root first, whether its noise may or must be joint. ordinary: steps of a period.
+    epsilon, horizon: for comparing it."""
 
     window_length: int
     steps_per_day: int
@@ -101,10 +93,8 @@ class Figures:
 
 @lru_cache(maxsize=256)
 def choose_blocks(public: Figures, n_series: int = 1) -> Layout:
-    """Return (m, L) of so many plain series, which show their shared part together; given ones stay.
-
-    Of equally good ones the most blocks, which trust the prior least, and of these the longest.
-    """
+    """Return (m, L) of so many plain series, which show their shared part together; given ones stay. Of
+    equally good ones the most blocks, and of these the longest."""
     if public.relative_noise is None:
         count = public.n_blocks or max(1, round(public.window_length / BLIND_SHARE))
         return count, public.length or max(1, min(2, public.window_length // count))
@@ -166,19 +156,14 @@ SMALL = 0.25
 """A leaf is small above this relative noise, in one block a window (docs/methods/history-informed.md)."""
 SMALL_BLOCKS, SMALL_LENGTH = 1, 4
 """Of a window: the mean of fewer blocks is the less noisy, whatever their length."""
-SIZES_APART = 1.5
-"""Standard deviation of the logarithm of leaves' sizes, where a choice expects errors."""
-SEEN_DAYS = 56
-"""Of blocks that are known of a leaf, likewise."""
+SIZES_APART = 1.5  # standard deviation of the logarithm of leaves' sizes, where a choice expects errors
+SEEN_DAYS = 56  # of blocks that are known of a leaf, likewise
 NODES_OF_SIZES = 40
 
 
 def small_leaf_level(tree: AggregationTree, public: Figures, level_shares: Sequence[Fraction]) -> int | None:
-    """Return the deepest level where its leaves are small counts; else None.
-
-    A leaf of the public `scale` is small if its noise, in one block a window, is more than `SMALL` of it.
-    The level above must be measured, and every leaf above, for small leaves are shares of those.
-    """
+    """Return the deepest level where its leaves are small counts: their noise, in one block a window, is more
+    than `SMALL` of the public `scale`; else None. The level above must be measured, and every leaf above."""
     deepest = tree.n_levels - 1
     noise = public.relative_noise
     if public.count is None or noise is None or not deepest or not level_shares[deepest - 1]:
@@ -196,11 +181,8 @@ def figures_above(public: Figures, tree: AggregationTree, above: AggregationTree
 
 
 def expected_small_error(public: Figures, share: Fraction) -> float:
-    """Return the expected error of small leaves, relative to the size of a typical one.
-
-    The mean over log-normal sizes of the root of a count's variance and that of its size after `SEEN_DAYS` of
-    blocks.
-    """
+    """Return the expected error of small leaves, relative to the size of a typical one: the mean over
+    log-normal sizes of the root of a count's variance and that of its size after `SEEN_DAYS` of blocks."""
     assert public.count is not None
     assert public.relative_noise is not None
     at, weights = np.polynomial.hermite_e.hermegauss(NODES_OF_SIZES)
@@ -213,8 +195,7 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
 
 MOVES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32))
 """Parts of epsilon that are tried in other hands, largest first."""
-LEAST = Fraction(1, 32)
-"""Of a level that holds leaves, which nothing else measures."""
+LEAST = Fraction(1, 32)  # of a level that holds leaves, which nothing else measures
 BETTER, WORTH_IT = 0.01, 0.03
 """Relative gains: the least that counts, and the least for which unequal shares are chosen."""
 
@@ -311,10 +292,7 @@ def _posterior_errors(tree: AggregationTree, public: Figures, shares: Shares, bl
 def _count_error(
     errors: Floats, counted: Floats, noise: Floats, blocks: Layout, window_length: int
 ) -> Floats:
-    """Return the expected relative errors of counts, given those of expectations.
-
-    A measured step shows its count's variation. counted: variance of a count; noise: of a block's mean.
-    """
+    """Return the expected relative errors of counts of variance `counted`, given those of expectations."""
     n_blocks, length = blocks
     explained = counted / (length * (counted + length * noise))
     measured = n_blocks * length / window_length

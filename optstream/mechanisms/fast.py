@@ -36,23 +36,20 @@ from optstream.stream.state import public_part
 NAME = "Fast"
 ERRORS_LOOKED_AT = 5
 SHARE_SAMPLED = Fraction(15, 100)
-ROUNDING = 1e-9
-"""By how much gains that were meant to add up to 1 may miss it."""
+ROUNDING = 1e-9  # by how much gains that were meant to add up to 1 may miss it
 
 
 @dataclass(frozen=True)
 class Fast(OnlineMechanism):
     """FAST: at most M steps of any window are measured, sooner when the prediction failed, and filtered.
 
-    A measured step has Laplace noise of scale M * alpha / epsilon. Between two of them the filter's
-    prediction is published, at one the corrected value. The size of the correction sets the interval to the
-    next (`estimation.fast.AdaptiveInterval`), once for all series, from noisy numbers.
+    A measured step has Laplace noise of scale M * alpha / epsilon (Lemma 10). Between two of them the
+    filter's prediction is published, at one the corrected value. The size of the correction sets the interval
+    to the next (`estimation.fast.AdaptiveInterval`), once for all series. A step that is due waits until no
+    window holds more than M samples.
 
-    As published it protects a user's whole finite series: here, a window as long as the series. With a
-    shorter window a step that is due waits until no window holds more than M samples: a public rule, over
-    earlier and later periods.
-
-    Source: Fan and Xiong, FAST (technical report 2011; 2012, 2014); defaults of a re-implementation.
+    Source: Fan and Xiong, FAST (technical report 2011; 2012, 2014); defaults of a re-implementation. Raises
+    ParameterError for a parameter outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
@@ -71,9 +68,6 @@ class Fast(OnlineMechanism):
             public knowledge: the square root of the paper's Q. None for 316 alpha (for counts Q = 100,000).
         error_floor: Relative errors are taken of no smaller value than this, > 0, in the unit of the
             readings; None for alpha.
-
-    Raises:
-        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel

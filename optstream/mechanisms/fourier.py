@@ -15,22 +15,19 @@ from optstream.privacy.coordinates import CoordinatesChange
 from optstream.privacy.exact import make_plain, round_up_to_float, whole
 from optstream.stream import Measured, PrivatePeriod, State
 
-LONGEST_WINDOW = 2**14
-"""Steps of a window: the time to find the noise grows with their square."""
+LONGEST_WINDOW = 2**14  # steps of a window: the time to find the noise grows with their square
 
 
 @dataclass(frozen=True)
 class Fourier(SeriesMechanism):
     """A period's first frequencies with Laplace noise, the others left out, transformed back.
 
-    It is for whole periods of smooth series: not online, not adaptive, biased by the frequencies left out.
-    All coordinates are those of an orthonormal transform (2 k - 1 real numbers, sqrt(2) Re and sqrt(2) Im,
-    the Nyquist frequency one number), computed in integers and rounded to the resolution. For n changed steps
-    they move by at most sqrt((2 k - 1) n) alpha in L1 and one unit each for rounding: a resolution far below
-    alpha makes that small. A period is charged by how many of its steps n lie in the window, about as sqrt(n)
-    (a `PeriodSpend`).
+    For whole periods of smooth series: not online, biased by the frequencies left out. The 2 k - 1 real
+    coordinates are computed in integers and rounded to the resolution, which should be far below alpha. A
+    period is charged by how many of its steps n lie in the window, about as sqrt(n) (Lemma 8).
 
     Source: Rastogi and Nath 2010, section 4 (FPA_k); k = 10 as in Fioretto and Van Hentenryck, OptStream.
+    Raises ParameterError for a parameter outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
@@ -40,9 +37,6 @@ class Fourier(SeriesMechanism):
         leaves_per_period: Of unit "customer", the most leaves in which one customer's readings of a period
             lie: 1 where they stay in one leaf, all of the tree's where only steps are kept apart. Unit
             "roaming" has any number and takes no such limit, for up to sqrt(2 k - 1) times the noise.
-
-    Raises:
-        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel

@@ -18,20 +18,15 @@ from optstream.stream import Measured, State
 class Gaussian(OnlineMechanism):
     """Every step is measured, with independent discrete Gaussian noise, and published as it is.
 
-    The counterpart of Laplace for (epsilon, delta). A window of w steps is charged
-    w (m alpha)^2 / (2 sigma^2) in rho (Lemma 20), wherever periods begin, so sigma = m alpha
-    sqrt(w / (2 rho)): the noise grows with the root of the window, of the levels and of products that share
-    the budget. At epsilon 1 and delta 1e-6 a step's mean absolute error is less than Laplace noise's from
-    windows of 14 steps on.
+    A window of w steps is charged w (m alpha)^2 / (2 sigma^2) in rho (Lemma 20), so sigma = m alpha sqrt(w /
+    (2 rho)): the noise grows with the root of what shares the budget.
 
-    Source: Canonne, Kamath and Steinke 2020, Theorem 14, composed over the steps of a window (Bun and
-    Steinke 2016, Lemma 1.7).
+    Source: Canonne, Kamath and Steinke 2020, Theorem 14, composed over the steps of a window (Bun and Steinke
+    2016, Lemma 1.7). Raises ParameterError for a model without a delta, or noise that would outgrow the
+    integers.
 
     Args:
         model: The privacy guarantee, with a delta.
-
-    Raises:
-        ParameterError: The model has no delta, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel

@@ -35,12 +35,11 @@ NAME = "Hierarchical"
 class Hierarchical(OnlineMechanism):
     """A mechanism at every level of a tree, and one consistent, bounded series for every node.
 
-    Each level has a mechanism like the given one: its nodes are the series, its share the model's budget. A
-    mechanism decides once for all nodes of a level (BD and BA whether to publish, FAST when to sample), so
-    that a customer who changes leaf meets one set of decisions; PeGaSus decides for each node, as its lemma
-    allows: a step costs the same at every node. Levels add up. The levels' estimates go through OptStream's
-    least squares, weighted by their noise, so that nodes add up and no leaf lies below `lower_bound`; where
-    that is met, parents keep their estimates (`make_consistent`'s "held").
+    Each level has a mechanism like the given one: its nodes are the series, its share the model's budget.
+    Levels add up ("Composition over levels", docs/privacy.md). Their estimates go through OptStream's least
+    squares, weighted by their noise, so that nodes add up and no leaf lies below `lower_bound`; where that is
+    met, parents keep their estimates (`make_consistent`'s "held"). Raises ParameterError for shares that do
+    not fit the tree, or a share that the pattern refuses.
 
     Args:
         mechanism: The pattern, made with the whole stream's model.
@@ -48,9 +47,6 @@ class Hierarchical(OnlineMechanism):
         level_shares: Of its epsilon, or rho, exact, one for each level, root first, adding up to at most 1; 0
             above the leaves means derived from below.
         lower_bound: Of every leaf, in the unit of the readings; None for no bound.
-
-    Raises:
-        ParameterError: For shares that do not fit the tree, or a share that the pattern refuses.
     """
 
     mechanism: SeriesMechanism

@@ -69,22 +69,17 @@ from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part, with_raw_of
 
 NAME = "HistoryInformed"
-PARTS = "parts"
-"""Key of a state on its way to a draw: the parts that a tree chose for all levels."""
-READY = "ready"
-"""Likewise: the first step that it was prepared for."""
-ELSEWHERE = "elsewhere"
-"""Key of a state: spends that lie on no level that is measured now."""
+PARTS = "parts"  # key of a state on its way to a draw: the parts that a tree chose for all levels
+READY = "ready"  # likewise: the first step that it was prepared for
+ELSEWHERE = "elsewhere"  # key of a state: spends that lie on no level that is measured now
 COVARIATES, LATE = "covariates", "late covariates"
 """Public covariates in a state and in `Measured.before`: those of the draw, and those for later estimates."""
-MOST_LATE = 3
-"""Periods, the last ones, from which a new estimate takes a covariate's values."""
+MOST_LATE = 3  # periods, the last ones, from which a new estimate takes a covariate's values
 LEARNED = ("prior", "hours", "began", "learned", "events", GUESSED, COVARIATES)
 """Keys of a state: the learned parameters; covariates only on the way to a draw."""
 
 
-Errors = Callable[[int], NDArray[np.float64]]
-"""Makes draws of the errors of an estimate."""
+Errors = Callable[[int], NDArray[np.float64]]  # makes draws of the errors of an estimate
 
 
 def _guessed(state: Mapping[str, Any] | None) -> list[dict[str, Any]]:
@@ -98,8 +93,7 @@ class InformedMechanism(Mechanism):
     revises: ClassVar[bool] = True
     has_self_check: ClassVar[bool] = True
     days_independent: ClassVar[bool] = False
-    new_state: ClassVar[Mapping[str, Any]]
-    """Of a stream that begins."""
+    new_state: ClassVar[Mapping[str, Any]]  # of a stream that begins
 
     @property
     def pattern(self) -> "HistoryInformed":
@@ -131,19 +125,14 @@ class InformedMechanism(Mechanism):
         return self._with_errors(measured, *self._known(measured))
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others, this period's included.
-
-        The self-check: the blocks of such a day miss their predictions by more than known noise can. It is
-        estimated with wider priors.
-        """
+        """Return the days that were found unlike all others, this period's included: their blocks miss their
+        predictions by more than known noise can."""
         belief, found = self._answer(measured)
         return belief.events if found is None else found[1]
 
     def levels_off(self, measured: Measured) -> tuple[int, ...]:
-        """Return the levels whose measurements miss their predictions twice as far as the prior expects.
-
-        The prior predictive check of noisy numbers, once the prior has learned; errors are wider there.
-        """
+        """Return the levels whose measurements miss their predictions twice as far as the prior expects, once
+        it has learned; errors are wider there."""
         belief, found = self._answer(measured)
         if found is None or belief.learned is None:
             return ()
@@ -156,10 +145,8 @@ class InformedMechanism(Mechanism):
         return belief, None if seen is None else belief.answer(seen, steps)
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return the same period estimated again, with later measurements; without them, from its state.
-
-        The last period's state reaches `NEAR_DAYS` back; after more, this period's state is read too.
-        """
+        """Return the same period estimated again, with later measurements; without them, from its state. The
+        last period's state reaches `NEAR_DAYS` back; after more, this period's state is read too."""
         periods = (measured, *later)
         last, day_of = periods[-1], self.pattern.public_days.day_of
         day = day_of(measured.first_step)
@@ -292,8 +279,7 @@ class InformedMechanism(Mechanism):
         )
 
 
-CUSTOMERS = 24
-"""First key, as those of `draws`."""
+CUSTOMERS = 24  # first key, as those of `draws`
 
 
 def _with_variation(
@@ -331,16 +317,14 @@ def period_and_nearby_blocks(
 class HistoryInformed(InformedMechanism, JointMechanism):
     """Sums of short blocks with Laplace or joint noise; every step estimated from those of the last weeks.
 
-    Measured are `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose, at
-    times that drift through the day (`DriftingBlocks`, Lemma 13). Joint noise goes on from period to period,
-    and is for the blocks that lie in a period whole (Lemma 16b). Published is the mean of a Gaussian process
-    over all series together, given all blocks of the last `history_days`, with its variance. Learning,
-    estimates and later revisions read noisy sums and public facts alone.
+    Measured are `n_blocks` blocks of `block_length` steps in any window, at times that drift through the day
+    (`DriftingBlocks`, Lemma 13); joint noise is for the blocks that lie in a period whole (Lemma 16b).
+    Published is the mean of a Gaussian process over all series together, given all blocks of the last
+    `history_days`, with its variance. Step by step a block is cut into as many queries as it has steps:
+    choose `block_length=1` there.
 
-    Period by period it smooths: a block at the end of a day informs its beginning. Step by step it filters,
-    and a block of several steps is cut into as many queries: choose `block_length=1` there.
-
-    Source: our own. The OptStream paper names learned temporal patterns as future work.
+    Source: our own. The OptStream paper names learned temporal patterns as future work. Raises ParameterError
+    as `Laplace`; and for counts of another resolution.
 
     Args:
         model: The privacy guarantee.
@@ -367,9 +351,6 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         variation: Of sums of customers' readings: the variance of a leaf's single step around what history
             expects of it, for each unit of that, in the unit of the readings. It widens bands of leaves of
             few customers, on trees; None for none.
-
-    Raises:
-        ParameterError: As `Laplace`; and for counts of another resolution.
     """
 
     stage: ClassVar[str] = BLOCKS
@@ -450,10 +431,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
     def figures(self, n_nodes: Sequence[int | None]) -> Figures:
         """Return the figures for blocks, shares and expected errors, of levels with these numbers of nodes.
-
         Without a public scale there is no relative noise. Joint noise required at a level that may not have
-        it raises ParameterError.
-        """
+        it raises ParameterError."""
         model, noise, joint = self.model, None, list[bool]()
         lengths = self.period_lengths or (model.window_length,)
         if self.scale is not None:
@@ -541,8 +520,7 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
 # What the levels of a tree measure: common blocks, for which all levels together have headroom.
 
-Levels = tuple[tuple[int, HistoryInformed], ...]
-"""Measured levels and their mechanisms, root first."""
+Levels = tuple[tuple[int, HistoryInformed], ...]  # measured levels and their mechanisms, root first
 
 
 def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
@@ -554,13 +532,11 @@ def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
 class HistoryInformedTree(InformedMechanism, Hierarchical):
     """`Hierarchical` `HistoryInformed`, but all levels are measured at the same blocks and estimated at once.
 
-    A leaf is the sum of a shared and an own part; a node is the sum of its leaves. So levels inform each
-    other, as far as the learned prior says, and the exact posterior means add up. Where the posterior takes a
-    leaf below `lower_bound`, the least-squares fit to it that respects the bound is published.
-
-    Of counts the leaves may be so small that noise hides them at any block: then the deepest level has one
-    block a window of its own, and its leaves are shares of their parents. Sizes are learned apart for busy
-    and empty nodes, and bands are of whole numbers.
+    A leaf is the sum of a shared and an own part; a node is the sum of its leaves, so the exact posterior
+    means add up. Where the posterior takes a leaf below `lower_bound`, the least-squares fit to it that
+    respects the bound is published. Small counts have one block a window of their own at the deepest level,
+    whose leaves are shares of their parents. Raises ParameterError as `Hierarchical`, for another pattern,
+    and for "model" without a scale.
 
     Args:
         mechanism: A HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
@@ -569,9 +545,6 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         tree: As in `Hierarchical`.
         level_shares: As in `Hierarchical`, or "model" for the least such error (`choose_level_shares`).
         lower_bound: As in `Hierarchical`.
-
-    Raises:
-        ParameterError: As `Hierarchical`, for another pattern, and for "model" without a scale.
     """
 
     new_state: ClassVar[Mapping[str, Any]] = {"mechanism": LEVELS, "levels": {}}
@@ -609,10 +582,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     @cached_property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
-        """The levels' mechanisms, each with its share of epsilon and the blocks of the tree's plan.
-
-        A level of small counts has blocks of its own. Learned parameters and covariates are the tree's.
-        """
+        """The levels' mechanisms, each with its share of epsilon and the blocks of the tree's plan. A level
+        of small counts has blocks of its own. Learned parameters and covariates are the tree's."""
         pattern, small = self.pattern, self.small_level
         figures = tree_figures(pattern, self.tree)
         count, length = pattern.blocks.n_blocks, pattern.blocks.length
@@ -630,10 +601,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     def with_learned(self, known: State | None, *, keeps_blocks: bool) -> "HistoryInformedTree":
         """Return the tree with the learned prior of a state as its first prior, if it has learned one.
-
         keeps_blocks: whether the blocks stay; else this prior chooses them where they are not given. Learned
-        from noisy measurements, so public.
-        """
+        from noisy measurements, so public."""
         belief = self._belief(known)
         if belief.learned is None:
             return self
@@ -688,12 +657,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
 
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
-        """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13).
-
-        A level that read its own past alone would miss the spends of other levels and of other plans' shares:
-        two that each have headroom may have none together. Levels with common
-        blocks would also miss those of a level of small counts in the same night.
-        """
+        """Return the levels' states with the blocks to measure: one choice for the tree (Lemma 13). A level
+        that read its own past alone would miss the spends of other levels and of other plans' shares."""
         states, sets = level_states(state), self._sets_of_levels
         spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]

@@ -19,16 +19,12 @@ from optstream.privacy.rules import Horizon, Layer, may_be_ordered, parts_with_h
 from optstream.privacy.spends import ORDER_DEFECT, spend_from_document, spend_to_document
 from optstream.stream import State
 
-Noise = Literal["joint", "laplace"]
-"""Kinds of noise; None for the allowed one with less expected error."""
+Noise = Literal["joint", "laplace"]  # kinds of noise; None for the allowed one with less expected error
 
 
 @dataclass(frozen=True)
 class JointTerms:
-    """Whether noise may be joint, that of a whole stream; the fields are arguments of `Laplace`.
-
-    Another kind of noise, a length or number below 1, or no length raises ParameterError.
-    """
+    """Whether noise may be joint, that of a whole stream; fields and errors as of `Laplace`."""
 
     noise: Noise | None = None
     period_lengths: tuple[int, ...] | None = None
@@ -48,10 +44,8 @@ class JointTerms:
                 whole(given, name, 1)
 
     def chosen(self, model: PrivacyModel, n_blocks: int, length: int) -> OrderTerms | None:
-        """Return the terms of joint noise for so many blocks a window; None for Laplace noise.
-
-        Joint noise that is required and cannot be had raises ParameterError.
-        """
+        """Return the terms of joint noise for so many blocks a window; None for Laplace noise. Joint noise
+        that is required and cannot be had raises ParameterError."""
         if not self.allowed(model):
             return None
         if n_blocks < 2:
@@ -80,10 +74,8 @@ class JointTerms:
 
 
 def errs_less(n_blocks: int, epsilon: Fraction, window_length: int, horizon: Horizon | None) -> bool:
-    """Return whether joint noise errs less than Laplace noise in so many blocks a window.
-
-    At the same epsilon of a window, or at the price of a horizon.
-    """
+    """Return whether joint noise errs less than Laplace noise in so many blocks a window, at the same epsilon
+    of a window, or at the price of a horizon."""
     if n_blocks < 2 or horizon is None:
         return n_blocks > 1
     terms = OrderTerms(n_blocks, 1)
@@ -94,10 +86,8 @@ def errs_less(n_blocks: int, epsilon: Fraction, window_length: int, horizon: Hor
 def order_spend(
     terms: OrderTerms, model: PrivacyModel, epsilon: Fraction, place: tuple[int, str, int, int], n_nodes: int
 ) -> OrderSpend:
-    """Return the spend of a period without parts, of orders that begin there and lose at most epsilon.
-
-    place: level, stage, first step and number of steps.
-    """
+    """Return the spend of a period without parts, of orders that begin there and lose at most epsilon. place:
+    level, stage, first step and number of steps."""
     level, stage, first_step, n_steps = place
     alpha, leaves = model.alpha_units, model.leaves_per_step
     each = epsilon / terms.orders - ORDER_DEFECT
@@ -121,8 +111,7 @@ class JointMechanism(OnlineMechanism):
     declared_leaves: int | None
     horizon: Horizon | None
     stage: ClassVar[str]
-    own_name: ClassVar[str]
-    """Of the mechanism that reads its states."""
+    own_name: ClassVar[str]  # of the mechanism that reads its states
 
     @property
     @abstractmethod

@@ -23,17 +23,15 @@ NAME = "Laplace"
 class Laplace(JointMechanism):
     """Every step is measured, with independent Laplace noise or joint noise, and published as it is.
 
-    The baseline of every paper. Laplace noise has scale w * alpha / epsilon: each step costs epsilon / w, so
-    any window costs epsilon, wherever periods begin.
+    Laplace noise has scale w * alpha / epsilon: each step costs epsilon / w, so any window costs epsilon.
 
     Joint noise (Lemmas 15a and 16b) goes on from period to period and costs a window the same however many
-    steps it holds: at w = 48 two thirds of the error for the same epsilon of a window, and more for a year.
-    It needs the state after the period before, and a level of one node or customers whose readings of any
-    window lie in one leaf. Next to days of another plan steps for which some window has no headroom are left
-    out, and hold the value before.
+    steps it holds. It needs the state after the period before, and a level of one node or customers whose
+    readings of any window lie in one leaf. Steps for which some window has no headroom hold the value before.
 
     Source: Dwork, McSherry, Nissim and Smith 2006, composed over the steps of a window; joint noise: Hardt
-    and Talwar 2010.
+    and Talwar 2010. Raises ParameterError for a parameter outside its range; for joint noise that is required
+    and cannot be had; and where the noise would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
@@ -47,10 +45,6 @@ class Laplace(JointMechanism):
             declares, for joint noise on several nodes; None where not declared.
         horizon: The span of days at whose price both kinds of noise are compared where `noise` is None; None
             for a window, whose epsilon stays in any case.
-
-    Raises:
-        ParameterError: For a parameter outside its range; for joint noise that is required and cannot be had;
-            and where the noise would outgrow the integers.
     """
 
     stage: ClassVar[str] = SAMPLES
@@ -109,8 +103,6 @@ class Laplace(JointMechanism):
 @dataclass(frozen=True)
 class Uniform(Laplace):
     """`Laplace` under its name in the w-event literature: epsilon divided evenly over the steps of a window.
-
-    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2.
-    """
+    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2."""
 
     also_called: ClassVar[str | None] = "Laplace"

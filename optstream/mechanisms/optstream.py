@@ -60,11 +60,11 @@ class OptStream(Mechanism):
     """The mechanism of the OptStream paper on a tree, or on one with a margin, which is one more level.
 
     Every node measures the sampled steps and the sums of each feature's parts with Laplace noise; the steps
-    between are reconstructed and fitted from those noisy numbers, so that nodes add up and no value lies
-    below the bound. With equal spacing the plan is public and every period costs the same; with L1 sampling a
-    level's points are chosen by its noisy scores.
+    between are fitted from those noisy numbers, so that nodes add up and no value lies below the bound. With
+    L1 sampling a level's points are chosen by its noisy scores.
 
-    Source: Fioretto and Van Hentenryck, OptStream, Algorithms 1 to 4.
+    Source: Fioretto and Van Hentenryck, OptStream, Algorithms 1 to 4. Raises ParameterError for a parameter
+    outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
@@ -86,9 +86,6 @@ class OptStream(Mechanism):
             Laplace noise.
         period_lengths: As in `Laplace`.
         declared_leaves: As in `Laplace`.
-
-    Raises:
-        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -321,7 +318,6 @@ class OptStream(Mechanism):
         return tuple(found)
 
     def _parts(self, first_step: int, n_steps: int) -> list[range]:
-        """Return each equally spaced point of a period as a part of its own."""
         points = next(iter(self._equal_points(n_steps, first_step).values()))
         return [range(step, step + 1) for step in points]
 
@@ -485,10 +481,8 @@ class LevelPlan:
         return tuple(found)
 
     def taken(self, state: State | None) -> tuple[int, ...]:
-        """Return the points of other periods that the level's rule counts.
-
-        A state of another origin raises ParameterError: read as "no points", it would void the guarantee.
-        """
+        """Return the points of other periods that the level's rule counts. A state of another origin raises
+        ParameterError: read as "no points", it would void the guarantee."""
         if state is None:
             return ()
         try:
@@ -526,11 +520,8 @@ def _sampler_charges(
 
 @lru_cache(maxsize=256)
 def worst_overlap(sampling: L1Sampling, length: int, window: int, alpha_units: int) -> Fraction:
-    """Return how many times a period's sampling cost a window can meet, over periods of any allowed lengths.
-
-    Lemma 7 (docs/privacy.md): relative to the full cost, shorter periods cost a window more (the profile
-    falls with the period's length, by parity), so periods of the shortest length are the worst.
-    """
+    """Return how many times a period's sampling cost a window can meet, over periods of any allowed lengths:
+    periods of the shortest length are the worst (Lemma 7)."""
     # Shorter ones than this have no queries.
     while sampling.longest_segment(length, window) < 2:
         length += 1

@@ -34,15 +34,13 @@ class PeGaSus(OnlineMechanism):
 
     Each step has epsilon / w. The perturber has `perturber_share` of it: Laplace noise of scale alpha / its
     epsilon on every value. The grouper has the rest: a step joins its series' open group if the group's
-    deviation, with noise of scale 8 alpha / its epsilon, stays below a threshold with noise of scale 4 alpha
-    / its epsilon, drawn once a group; else it is a closed group of its own. A step's value is smoothed over
-    its group so far and never revised. Every step costs both epsilons, so any window costs at most epsilon.
-
-    Groups run on across periods: the noisy threshold and the raw values of an open group are raw state. If it
-    is lost, the group closes. It serves once: a period that is measured again must not receive it.
+    deviation, with noise, stays below a noisy threshold (Lemma 9); else it is a closed group of its own. A
+    step's value is smoothed over its group so far and never revised. Groups run on across periods by raw
+    state, which serves once.
 
     Source: Chen, Machanavajjhala, Hay and Miklau 2017, Algorithms 1 and 2. Changed: epsilon is a window's and
-    not a step's, noise is discrete, and several series each have groups of their own.
+    not a step's, noise is discrete, and several series each have groups of their own. Raises ParameterError
+    for a parameter outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
@@ -51,9 +49,6 @@ class PeGaSus(OnlineMechanism):
             over a step's epsilon for the grouper.
         smoother: "median", "average" or "james_stein".
         groups: On a tree, "own" for each level's, "children" for those of `PeGaSusTree`.
-
-    Raises:
-        ParameterError: A parameter is outside its range, or the noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -136,20 +131,15 @@ class PeGaSusTree(Hierarchical):
     """`Hierarchical` PeGaSus, but only levels with leaves look for groups: the others take theirs from below.
 
     A node of a level without leaves has the common refinement of its children's groups. Groups are released,
-    so such a level needs no grouper, and its noise has all of its epsilon. A level with leaves is measured by
-    PeGaSus, all of its nodes; a level whose share is 0 passes its groups on.
-
-    It pays where children change together and thresholds are far above the groupers' noise (12 French
-    regions, alpha 10 MW, epsilon 1: the nation's error falls by 42 %).
+    so such a level needs no grouper, and its noise has all of its epsilon. A level whose share is 0 passes
+    its groups on. It pays where children change together and thresholds are far above the groupers' noise.
+    Raises ParameterError as `Hierarchical`, and for another pattern.
 
     Args:
         mechanism: A PeGaSus, made with the whole stream's model.
         tree: As in `Hierarchical`.
         level_shares: As in `Hierarchical`.
         lower_bound: As in `Hierarchical`.
-
-    Raises:
-        ParameterError: As `Hierarchical`, and for another pattern.
     """
 
     def __init__(
@@ -198,11 +188,8 @@ class PeGaSusTree(Hierarchical):
 
 @dataclass(frozen=True)
 class GroupedBelow(Laplace):
-    """Every step measured as by `Laplace`, and smoothed over groups that were found elsewhere.
-
-    Its state is public: the noisy values of each series' last group. If it is lost, or is of other noise, new
-    groups begin. Its noise is never joint, which medians gain nothing by.
-    """
+    """Every step measured as by `Laplace`, and smoothed over groups that were found elsewhere. Its state is
+    public: the noisy values of each series' last group. Its noise is never joint."""
 
     smoother: str = "median"
     adaptive: ClassVar[bool] = True
@@ -219,11 +206,9 @@ class GroupedBelow(Laplace):
         return smooth(measured, self.smoother)
 
     def grouped(self, measured: Measured, begins: NDArray[np.int64]) -> Measured:
-        """Return the measurements with these groups and a state for the next period.
-
-        begins: (n_series, n_steps), the running index of the first step of each step's group. A group that
-        began before the period continues if all of its noisy values are known.
-        """
+        """Return the measurements with these groups and a state for the next period. begins: (n_series,
+        n_steps), the running index of the first step of each step's group; one that began before continues if
+        all of its noisy values are known."""
         first_step = measured.first_step
         terms = [str(spend.scale) for spend in self.plan(1)] + [str(measured.resolution)]
         before = measured.before or {}

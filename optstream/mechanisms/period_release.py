@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
-MOST_PLOTTED = 5
-"""Nodes of a chart by default."""
-REPLICATES = 50
-"""Of a release by default: a standard error is then known to a tenth of it."""
+MOST_PLOTTED = 5  # nodes of a chart by default
+REPLICATES = 50  # of a release by default: a standard error is then known to a tenth of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +94,9 @@ class Release:
 
     @cached_property
     def noise_standard_errors(self) -> NDArray[np.float64] | None:
-        """The standard deviation of the noise in each value before the bound, like the values.
-
-        No error bands: the estimate's error between measurements is not in it. nan where it is not known or
-        no noise enters, None if that is so everywhere (medians, learned parameters).
-        """
+        """The standard deviation of the noise in each value before the bound, like the values. No error
+        bands: the estimate's error between measurements is not in it. nan where it is not known or no noise
+        enters, None if that is so everywhere (medians, learned parameters)."""
         variances = self.mechanism.noise_variances(self.measured)
         if variances is None or not (variances > 0).any():
             return None
@@ -149,7 +145,7 @@ class Release:
         """Return the sum of some nodes' values over some steps, with its standard errors.
 
         Standard errors are of `estimate`, the sum that the lower bound does not bias, from `REPLICATES`
-        replicates.
+        replicates. Raises ParameterError for no node or step, an unknown one, or a node that lies in another.
 
         Args:
             nodes: Their names, over plain series their numbers as text; None for the root, or all series.
@@ -157,9 +153,6 @@ class Release:
 
         Returns:
             In the unit of the readings times steps.
-
-        Raises:
-            ParameterError: For no node or step, an unknown one, or a node that lies in another.
 
         Examples:
             >>> import optstream
@@ -264,17 +257,15 @@ class Release:
         times: Sequence[datetime] | None = None,
         truth: Any = None,
     ) -> "alt.LayerChart | alt.FacetChart":
-        """Return an Altair chart of some nodes, with bands of 95 % where total errors are known.
+        """Return an Altair chart of some nodes, with bands of 95 % where total errors are known. Raises
+        ParameterError for a name that is no node, times or a truth of another length, and where Altair is not
+        installed.
 
         Args:
             nodes: Their names; None for the first five.
             unit: Of the values, for the axis.
             times: Of the steps, such as `Calendar.local_times`; None for running indices.
             truth: To compare in private, dashed: readings as `measure` takes them.
-
-        Raises:
-            ParameterError: For a name that is no node, times or a truth of another length, and where Altair
-                is not installed.
         """
         try:
             import altair as alt

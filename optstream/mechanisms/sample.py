@@ -30,13 +30,11 @@ class Sample(OnlineMechanism):
     A step is measured as soon as no window would hold two: a public rule over the steps that were measured
     before and, when a day is released late, after. Its state and spends run on across periods.
 
-    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2.
+    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2. Raises ParameterError for noise that
+    would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
-
-    Raises:
-        ParameterError: The noise would outgrow the integers.
     """
 
     model: PrivacyModel

@@ -17,7 +17,8 @@ from optstream.stream import PrivatePeriod
 class Session:
     """Releases of one population's streams, which share a budget; each goes on from its last period.
 
-    It lives as long as the process: what is published belongs into a ledger (`optstream run`).
+    It lives as long as the process: what is published belongs into a ledger (`optstream run`). Raises
+    ParameterError for a missing noise.
 
     Attributes:
         spends: What all releases cost, or at most, where a draw failed.
@@ -25,9 +26,6 @@ class Session:
     Args:
         model: The privacy guarantee of all releases together.
         noise: As for `Mechanism.measure`.
-
-    Raises:
-        ParameterError: For a missing noise.
 
     Examples:
         >>> import optstream

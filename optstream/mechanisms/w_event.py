@@ -47,11 +47,8 @@ def checked_share(share: Exact, name: str) -> Fraction:
 
 @dataclass(frozen=True)
 class PublishByDistance(OnlineMechanism):
-    """A part of epsilon measures at each step the distance from the last release; the rest publishes.
-
-    Which steps are published, and their price, is decided once for all series. State and spends run on across
-    periods. Subclasses divide the publications' part among steps.
-    """
+    """A part of epsilon measures at each step the distance from the last release; the rest publishes. Decided
+    once for all series. Subclasses divide the publications' part among steps."""
 
     model: PrivacyModel
     distance_share: Fraction = HALF
@@ -142,22 +139,19 @@ class PublishByDistance(OnlineMechanism):
 class BudgetAbsorption(PublishByDistance):
     """Every step has an equal share; a published step also takes the unused shares before it.
 
-    A publication that takes j shares, at most a window's, is followed by j - 1 steps that are held without a
-    distance, for it borrowed theirs. At each other step a noisy distance to the last release, summed over the
-    series, is compared with the error that publishing would bring; the last release is held where it is
-    smaller. At the start of a stream the last release is zero. Made for streams that move now and then.
+    For streams that move now and then. A publication that takes j shares, at most a window's, is followed by
+    j - 1 steps that are held without a distance. At each other step a noisy distance to the last release (at
+    first zero), summed over the series, is compared with the error that publishing would bring.
 
-    Costs epsilon in any window at most: w distances, and the publications' part. Our changes: a step that
-    is held anyway has no distance measured; periods that are released late count the later ones, too.
+    Costs epsilon in any window at most (Lemma 11). Our changes: a step that is held anyway has no distance
+    measured; periods that are released late count the later ones, too.
 
-    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.2 (Algorithm 2).
+    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.2 (Algorithm 2). Raises ParameterError
+    for a share outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
         distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
-
-    Raises:
-        ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
     name: ClassVar[str] = "BudgetAbsorption"
@@ -185,23 +179,19 @@ GRAINS = 2**16
 class BudgetDistribution(PublishByDistance):
     """A step that lies far from the last release is published with half of its window's remaining budget.
 
-    Made for streams that move seldom, and then a few times in a row. Spends that leave a window come back. At
-    each step a noisy distance to the last release, summed over the series, is compared with the error that
-    publishing would bring; the last release is held where it is smaller. At the start of a stream the last
-    release is zero.
+    For streams that move seldom, and then a few times in a row. At each step a noisy distance to the last
+    release (at first zero), summed over the series, is compared with the error that publishing would bring.
 
-    Costs epsilon in any window at most: w distances, and the publications' part. Our changes: budgets are
-    counted in grains of 1 / 65,536, rounded down; where nothing can be offered no distance is measured;
-    periods that are released late count the later ones, too.
+    Costs epsilon in any window at most (Lemma 11). Our changes: budgets are counted in grains of 1 / 65,536,
+    rounded down; where nothing can be offered no distance is measured; periods that are released late count
+    the later ones, too.
 
-    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.1 (Algorithm 1).
+    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.1 (Algorithm 1). Raises ParameterError
+    for a share outside its range, or noise that would outgrow the integers.
 
     Args:
         model: The privacy guarantee.
         distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
-
-    Raises:
-        ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
     name: ClassVar[str] = "BudgetDistribution"

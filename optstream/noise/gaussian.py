@@ -11,27 +11,21 @@ from optstream.noise.laplace import leading_bytes
 from optstream.noise.source import NoiseSource, check_scale
 
 LEAST_SIGMA, LARGEST_SIGMA = 2.0**-10, 2.0**44
-DIGIT_BYTES = 7
-"""Of a uniform real that are compared at once: their integer is below 2^56."""
-UNSURE = 2.0**-30
-"""More than what `_chance` may err by: nearer ties are decided in fractions."""
-LARGEST_EXPONENT = 64.0
-"""At which e^-x is far below `UNSURE`."""
+DIGIT_BYTES = 7  # of a uniform real that are compared at once: their integer is below 2^56
+UNSURE = 2.0**-30  # more than what `_chance` may err by: nearer ties are decided in fractions
+LARGEST_EXPONENT = 64.0  # at which e^-x is far below `UNSURE`
 HALVINGS, TERMS = 8, 12
 
 
 def discrete_gaussian(source: NoiseSource, sigma: float, size: tuple[int, ...]) -> NDArray[np.int64]:
     """Return independent integers with P(k) proportional to exp(-k^2 / (2 sigma^2)), exactly.
 
-    Discrete Laplace integers of scale t = floor(sigma) + 1, each kept with chance exp(-x), where x = (|k| -
-    sigma^2 / t)^2 / (2 sigma^2), else drawn again: the product of both is the stated weight times a constant.
-    A chance is met by comparing it with a uniform real, 7 bytes at a time; floats decide where they must
-    agree with the real numbers, fractions elsewhere. The variance is at most sigma^2;
-    sigma, in units, must be in [2^-10, 2^44], else NoiseError.
+    Discrete Laplace integers, each kept with a chance that floats decide where they must agree with the real
+    numbers, fractions elsewhere. The variance is at most sigma^2; sigma, in units, must be in [2^-10, 2^44],
+    else NoiseError.
 
-    Privacy: Lemma 20a (docs/privacy.md): the law is the stated one, exactly; answers that move by D in L2
-    together lose D^2 / (2 sigma^2) in rho. Source: Canonne, Kamath and Steinke 2020, Algorithm 3 and Theorem
-    14; the comparison of chances is ours.
+    Privacy: Lemma 20a (docs/privacy.md); answers that move by D in L2 together lose D^2 / (2 sigma^2) in rho.
+    Source: Canonne, Kamath and Steinke 2020, Algorithm 3 and Theorem 14; the comparison of chances is ours.
     """
     check_scale(sigma)
     if not LEAST_SIGMA <= sigma <= LARGEST_SIGMA:
@@ -87,10 +81,8 @@ def _chance(sigma: float, distances: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _is_below(source: NoiseSource, exponent: Fraction, digits: int) -> bool:
-    """Return whether a uniform real that begins with these 7 bytes is below e^-exponent.
-
-    The exponent is never 0, so that the bytes come to differ: for 0, sigma^2 would be t (t - 1), no square.
-    """
+    """Return whether a uniform real that begins with these 7 bytes is below e^-exponent. The exponent is
+    never 0, so that the bytes come to differ: for 0, sigma^2 would be t (t - 1), no square."""
     n_bytes = DIGIT_BYTES
     while True:
         own = int.from_bytes(leading_bytes(exponent, 0, n_bytes)[-DIGIT_BYTES:], "big")

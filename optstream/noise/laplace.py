@@ -12,23 +12,18 @@ from numpy.typing import NDArray
 from optstream.errors import NoiseError
 from optstream.privacy.exact import Bounds
 
-RandomBytes = Callable[[int], bytes]
-"""Returns so many independent uniform bytes."""
+RandomBytes = Callable[[int], bytes]  # returns so many independent uniform bytes
 Bytes = NDArray[np.uint8]
-LOW_REACH = 8
-"""Binary digits are drawn below the first power of two that is at least so many scales."""
-AT_FIRST = 8
-"""Bytes of each chance that are worked out at once; a draw needs more with probability 256^-8."""
+LOW_REACH = 8  # binary digits are drawn below the first power of two that is at least so many scales
+AT_FIRST = 8  # bytes of each chance that are worked out at once; a draw needs more with probability 256^-8
 
 
 def geometric(scale: float, count: int, random_bytes: RandomBytes) -> NDArray[np.int64]:
     """Return independent integers G >= 0 with P(G = k) proportional to q^k, q = exp(-1 / scale), exactly.
 
-    Lemma 3a (docs/privacy.md). With 2^n the first power of two that is at least `LOW_REACH` scales, G = L +
-    2^n H: the binary digits of L are independent, digit j being 1 with chance 1 / (1 + exp(2^j / scale)), and
-    so is H, which rises from h to h + 1 with chance exp(-2^n / scale). Each is decided by comparing a uniform
-    real with its chance, byte after byte. A draw of 2^63 or more, with a probability below 2^-184, raises
-    NoiseError.
+    Lemma 3a (docs/privacy.md): with 2^n the first power of two that is at least `LOW_REACH` scales, the n low
+    binary digits and the rest are drawn one by one. A draw of 2^63 or more, of probability below 2^-184,
+    raises NoiseError.
     """
     n_digits = n_low_digits(scale)
     rows = np.arange(n_digits + 1).repeat(count)
@@ -64,11 +59,8 @@ def chances(scale: float, n_bytes: int) -> Bytes:
 
 @lru_cache(maxsize=256)
 def leading_bytes(exponent: Fraction, plus: int, n_bytes: int) -> bytes:
-    """Return the first bytes after the point, in base 256, of 1 / (plus + e^exponent), exponent > 0.
-
-    Digits are added, each operation rounded outwards, until a bound from below and one from above agree; they
-    do in the end, for e to a rational power other than 0 is irrational.
-    """
+    """Return the first bytes after the point, in base 256, of 1 / (plus + e^exponent), exponent > 0. Each
+    operation is rounded outwards, with more digits until bounds from below and above agree (Lemma 3a)."""
     # e > 2, so that the value is below 2^-exponent
     if exponent >= 8 * n_bytes:
         return bytes(n_bytes)

@@ -1,12 +1,8 @@
 """Noise for a whole stream: the points of a Poisson process, given to blocks in a random order.
 
-A window holds at most `window` of a stream's blocks 0, 1, 2, …, in a row. Block i precedes block j if
-j - i >= window, so that no window holds both. Blocks get the points of a Poisson process of rate 1 / scale,
-each after all blocks that precede it. A block's noise is the distance from its point back to the last point
-of the blocks that precede it, with a fair sign.
-
-Source: the K-norm mechanism (Hardt and Talwar 2010) for changes within any one window. Lemma 15a.
-"""
+A window holds at most `window` blocks in a row. Block i precedes block j if j - i >= window. Blocks get the
+points of a Poisson process of rate 1 / scale, each after all blocks that precede it; a block's noise is the
+distance from its point back to the last of theirs, with a fair sign (Lemma 15a)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,15 +20,11 @@ from optstream.noise.source import NoiseSource, check_scale
 
 Integers = NDArray[np.int64]
 
-LARGEST_WINDOW = 16
-"""Blocks; a table has 2^15 rows then."""
+LARGEST_WINDOW = 16  # blocks; a table has 2^15 rows then
 LARGEST_ORDER_SCALE = 2.0**44
-WEIGHT = 2**58
-"""Of the likeliest set of blocks ahead; a sum of 17 fits in int64."""
-GRID = 48
-"""Gaps are drawn on a grid of the scale times 2^-48 at first."""
-MOST_BLOCKS = 2**20
-"""Of one order, within which weights that are rounded cost at most `ORDER_DEFECT`."""
+WEIGHT = 2**58  # of the likeliest set of blocks ahead; a sum of 17 fits in int64
+GRID = 48  # gaps are drawn on a grid of the scale times 2^-48 at first
+MOST_BLOCKS = 2**20  # of one order, within which weights that are rounded cost at most `ORDER_DEFECT`
 VARIANCES = (
     2.0, 5.236068, 9.574876, 14.931187, 21.253798, 28.507982, 36.668411, 45.715670, 55.634309, 66.411676,
     78.037176, 90.501769, 103.797626, 117.917882, 132.856452, 148.607892,
@@ -43,15 +35,13 @@ VARIANCES = (
 @dataclass(frozen=True)
 class Order:
     """What the noise of one series needs to go on; with its fields of before the first block, a new order.
-
-    Secret, and so is its size: how many blocks are placed ahead tells which of two sizes is the larger.
+    Secret, and so is its size.
 
     scale: of the noise, in units, at most 2^44: the most by which a block may move, over epsilon. window:
     blocks in a row that a window may hold, in 1 .. 16. drawn: blocks before the next one, at most 2^20.
-    places: the blocks, counted from the next one, that have points after the last point of all blocks that
-    precede it, in the order of their points; so those at 0 or above are placed ahead. gaps: from each point
-    back to the point before it, rounded down, in units of 2^-digits. Another scale, window or number raises
-    NoiseError.
+    places: the blocks, counted from the next one, with points after the last point of all blocks that precede
+    it, in the order of their points; those at 0 or above are placed ahead. gaps: from each point back to the
+    one before it, rounded down, in units of 2^-digits. Another scale, window or number raises NoiseError.
     """
 
     scale: float
@@ -127,14 +117,12 @@ def order_noise(
 
 @lru_cache(maxsize=LARGEST_WINDOW)
 def order_table(window: int) -> tuple[Integers, Integers, Integers]:
-    """Return the steps of an order: sets of blocks ahead, their weights, and what each next block leads to.
+    """Return the steps of an order: sets of blocks ahead, their weights, and what each next block leads to
+    (Lemma 15a).
 
-    A set of blocks ahead is an integer: bit j - 1 says whether block f + j has its place, f being the first
-    block without one. Returns the weights, (n_sets,); the set after each choice, (window, n_sets), block f
-    first, -1 where the block has its place; and by how much f rises when it gets its own, (n_sets,).
-
-    The weights are those under which every order is as likely as another, in the limit (the eigenvector of
-    Parry's measure), rounded: from set to set they grow by the same factor to within 2^-47.
+    Bit j - 1 of a set says whether block f + j has its place, f being the first block without one. Returns
+    the weights, (n_sets,); the set after each choice, (window, n_sets), block f first, -1 where the block has
+    its place; and by how much f rises when it gets its own, (n_sets,).
     """
     ahead = np.arange(2 ** (window - 1), dtype=np.int64)
     passed: Integers = np.ones_like(ahead)

@@ -11,8 +11,7 @@ from optstream.errors import NoiseError
 from optstream.noise.laplace import RandomBytes, geometric
 from optstream.noise.source import check_scale
 
-AT_ONCE = 2**14
-"""Samples of one pass, which stay in the processor's cache."""
+AT_ONCE = 2**14  # samples of one pass, which stay in the processor's cache
 
 
 class SecureNoise:
@@ -24,10 +23,8 @@ class SecureNoise:
         self._random_bytes = random_bytes
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return differences of two independent geometric integers, with P(k) proportional to q^|k|.
-
-        q = exp(-1 / scale). A draw that leaves the 64-bit integers has a probability below 2^-183.
-        """
+        """Return differences of two independent geometric integers, with P(k) proportional to q^|k|. q =
+        exp(-1 / scale). A draw that leaves the 64-bit integers has a probability below 2^-183."""
         check_scale(scale)
         count = math.prod(size)
         drawn = np.empty(count, dtype=np.int64)

@@ -22,25 +22,21 @@ class NoiseSource(Protocol):
     simulated: bool
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return independent integers with P(k) proportional to exp(-|k| / scale).
+        """Return independent integers with P(k) proportional to exp(-|k| / scale). Raises NoiseError: another
+        scale, or a draw that cannot be made.
 
         Args:
             scale: Of the noise, in units, greater than 0 and at most `LARGEST_SCALE`.
             size: Shape of the result.
-
-        Raises:
-            NoiseError: Another scale, or a draw that cannot be made.
         """
         ...
 
     def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each bound n an independent integer, uniform on 0 .. n - 1, exactly.
+        """Return for each bound n an independent integer, uniform on 0 .. n - 1, exactly. Raises NoiseError:
+        a bound below 1, or a draw that cannot be made.
 
         Args:
             bounds: Integers of at least 1, of any shape.
-
-        Raises:
-            NoiseError: A bound below 1, or a draw that cannot be made.
         """
         ...
 

@@ -34,10 +34,10 @@ def worst_window(
 ) -> WindowCost:
     """Return the first of the windows that lose most, over all windows of `window_length` steps.
 
-    Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of its charges (`Spend.charged`), of
-    all levels, which must have one currency, else ParameterError. Time O(spends * (period + window)) and the
-    length of the history; exact. `touching`: only windows that contain at least one of these steps; a range
-    that ends before it begins, as range(7, 5), only windows with both step 4 and step 7.
+    The loss of a window is at most the sum of its charges (`Spend.charged`, Lemma 1) of all levels, in one
+    currency, else ParameterError. Time O(spends * (period + window)) and the length of the history; exact.
+    `touching`: only windows that contain at least one of these steps; an empty range such as range(7, 5):
+    with both steps 4 and 7.
     """
     known = list(spends)
     if not known:
@@ -57,12 +57,9 @@ def worst_window(
 def worst_of_repeated(
     repeated: Iterable[tuple[Sequence[Spend], Sequence[int]]], window_length: int
 ) -> WindowCost:
-    """Return the worst sliding window of a history that repeats itself, as `worst_window` does.
-
-    repeated: each plan with its shifts, charged once for every shift, that many steps later. A `CappedSpend`
-    names steps of other periods, which do not move with it: its shifts must be 0. Time O(distinct plans *
-    (period + window) + distinct shifts * window).
-    """
+    """Return the worst sliding window of a history that repeats itself, as `worst_window` does. repeated:
+    each plan with its shifts, that many steps later; a `CappedSpend`, which names steps of other periods, has
+    shift 0 alone. Time O(distinct plans * (period + window) + distinct shifts * window)."""
     listed = list(repeated)
     check_currency(spend for plan, _ in listed for spend in plan)
     charges = [(_charge(plan, window_length), Counter(shifts)) for plan, shifts in listed]
@@ -138,8 +135,7 @@ LARGEST_SHIFT = 10_000
 FINEST, COARSEST = 1e-6, 1e-3
 LARGEST_LOSS = 600
 """Of one draw. A float holds no e^epsilon beyond some 700; then nothing is gained on the plain sum either."""
-KEPT = 1e-3
-"""Of delta, for what floats round: the library's transforms err by about 1e-15, which is far less."""
+KEPT = 1e-3  # of delta, for what floats round: the library's transforms err by about 1e-15, which is far less
 
 Draw = tuple[int, Fraction]
 """By how many units one customer moves an answer at most, and the scale of its noise in units."""
@@ -152,10 +148,8 @@ Compose = Callable[[frozenset[tuple[Draw, int]], frozenset[tuple[Fraction, int]]
 def composed(
     draws: frozenset[tuple[Draw, int]], pure: frozenset[tuple[Fraction, int]], delta: float
 ) -> float:
-    """Return the epsilon of these counted draws and pure epsilons at delta, never less than their loss.
-
-    By dp_accounting's pessimistic distributions; infinity where it is beyond a float.
-    """
+    """Return the epsilon of these counted draws and pure epsilons at delta, never less than their loss. By
+    dp_accounting's pessimistic distributions; infinity where it is beyond a float."""
     from dp_accounting.pld import common  # 1 s: only where it is needed
     from dp_accounting.pld import privacy_loss_distribution as library
 

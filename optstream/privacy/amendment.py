@@ -20,15 +20,10 @@ from optstream.privacy.spends import (
 def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     """Return a spend planned and drawn under `planned` as the accountant counts it under `other`.
 
-    Lemma 12 (docs/privacy.md): every charge is multiplied by ⌈alpha'/alpha⌉ · ⌈m'/m⌉, and never divided, for
-    a charge holds for smaller changes too. m is the number of readings a step that the spend was priced for,
-    1 where it does not say it. Where windows grow from w to w', a period spend costs at most ⌈w'/w⌉ times as
-    much, and a capped one has at most ⌈w'/w⌉ caps of points; other periods' points are then not deducted, nor
-    for aligned windows, as earlier versions had. A joint spend holds for any changes of a group's steps
-    (Lemma 16a), and one of a whole stream counts its windows itself (Lemma 16b). For a customer who may
-    change leaves within a period, a period spend, or a joint one or one of a whole stream of several nodes,
-    that was planned for one who may not, is charged step by step. A Gaussian spend costs k^2 times its charge
-    for k neighbours in a row (Lemma 20).
+    Lemma 12 (docs/privacy.md): every charge times ⌈alpha'/alpha⌉ · ⌈m'/m⌉, never divided, and of a period or
+    capped spend times ⌈w'/w⌉ where windows grow, without other periods' points. Joint noise: Lemmas 16a and
+    16b. For a customer who may change leaves within a period, a spend planned for one who may not is charged
+    step by step. A Gaussian spend costs k^2 times its charge for k neighbours in a row (Lemma 20).
     """
     leaves = 1 if isinstance(spend, PeriodSpend) else spend.leaves_changed
     times_alpha, times_leaves = other.alpha / planned.alpha, Fraction(other.leaves_per_step, leaves)

@@ -9,8 +9,7 @@ import numpy as np
 
 from optstream.privacy.spends import PeriodSpend
 
-BASIS_BITS = 24
-"""The integer basis differs from an orthonormal one by less than 2^-24 in operator norm."""
+BASIS_BITS = 24  # the integer basis differs from an orthonormal one by less than 2^-24 in operator norm
 
 STRETCH = (1 + Fraction(1, 2**BASIS_BITS)) ** 2
 """The greatest lengthening of a series by the integer basis, squared."""
@@ -21,9 +20,7 @@ LARGEST_INT64 = 2**62
 @dataclass(frozen=True)
 class CoordinatesChange:
     """The L1 change of the first coordinates of all series together, in units of the grid (Lemma 8).
-
-    `leaves_per_period` is the number of leaves of a customer's readings of one period; None for any number.
-    """
+    leaves_per_period: of a customer's readings of one period; None for any number."""
 
     n_coordinates: int
     alpha_units: int
@@ -33,12 +30,9 @@ class CoordinatesChange:
     shortest_period: int
 
     def within(self, n_steps: int, n_changed: int) -> int:
-        """Return a bound on their move when n_changed steps of a period of n_steps change.
-
-        Lemma 8: the lesser of sqrt(d m R n) alpha, for readings in at most R leaves, and m n alpha d /
-        sqrt(p), for any; and less than one more for rounding, for each coordinate of each leaf that is
-        touched. The change is an integer, so the bound is rounded down.
-        """
+        """Return a bound on their move when n_changed steps of a period of n_steps change (Lemma 8), rounded
+        down to an integer: the lesser of sqrt(d m R n) alpha, for readings in at most R leaves, and m n alpha
+        d / sqrt(p), and for rounding less than one more for each coordinate of each touched leaf."""
         kept, n_readings = min(self.n_coordinates, n_steps), self.leaves_per_step * n_changed
         most = self.leaves_per_period
         touched = n_readings if most is None else min(most, n_readings)
@@ -52,17 +46,12 @@ class CoordinatesChange:
         return self.within(max(self.shortest_period, self.n_coordinates, n_changed), n_changed)
 
     def worst(self) -> int:
-        """Return the most that a window charges over periods of any allowed lengths, in any order.
-
-        A window meets the end of one period, then whole ones, then the beginning of another.
-        """
+        """Return the most that a window charges over periods of any allowed lengths, in any order: the end of
+        one period, whole ones, the beginning of another."""
         return _worst(self)
 
     def spend(self, stage: str, n_steps: int, first_step: int, scale: Fraction) -> PeriodSpend:
-        """Return the cost of one period, at level 0, with discrete Laplace noise of this scale.
-
-        Charged up to all of its steps, also where a window holds fewer: the loss of a whole period is more.
-        """
+        """Return the cost of all of one period, at level 0, with discrete Laplace noise of this scale."""
         changes = [self.within(n_steps, n) for n in range(n_steps + 1)]
         return PeriodSpend(0, stage, first_step, tuple(change / scale for change in changes))
 

@@ -27,19 +27,15 @@ EACH_STEP = ("samples", "perturber")
 """Stages that draw fresh noise for each step. Of all others, steps in a row may share a draw."""
 NOT_FRESH = ("grouper",)
 """Stages whose noise serves several steps, across periods: their charges are added up."""
-ADAPTIVE = ("distance", "publications")
-"""Stages whose measurements or price depend on earlier outputs."""
+ADAPTIVE = ("distance", "publications")  # stages whose measurements or price depend on earlier outputs
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
 
 
 @dataclass(frozen=True)
 class HorizonLoss:
-    """The loss (epsilon, delta) for all readings of one customer in a span; epsilon is rounded up.
-
-    plain: the sum of all charges, or of all parts if that is less: epsilon at delta 0, or rho. composed: how,
-    "draws" or "windows" (Lemma 14), "plain" where neither holds or gains anything, or "rho", whose sum is
-    given at delta (Lemma 19).
-    """
+    """The loss (epsilon, delta) for all readings of one customer in a span; epsilon is rounded up. plain: the
+    sum of all charges, or of all parts if that is less: epsilon at delta 0, or rho. composed: how, "draws" or
+    "windows" (Lemma 14), "plain" where neither gains anything, or "rho", converted at delta (Lemma 19)."""
 
     epsilon: float
     delta: Fraction
@@ -67,10 +63,10 @@ def loss_over(
 ) -> HorizonLoss:
     """Return the least bound that holds on the loss of one customer's readings at these steps (Lemma 14).
 
-    spends: all that was drawn there, of any stream and level, in one currency. delta: in [1e-10, 1/10]; other
-    ones raise ParameterError. adaptive: whether earlier outputs chose the measurements or their noise; then
-    only `window` holds: steps of a window, and its largest loss, wherever it lies; None where nothing bounds
-    it. compose: `composed`, or a version of it that caches results.
+    spends: all that was drawn there, of any stream and level, in one currency. delta: in [1e-10, 1/10], else
+    ParameterError. adaptive: whether earlier outputs chose the measurements or their noise; then only
+    `window` holds: steps of a window, and its largest loss; None where nothing bounds it. compose:
+    `composed`, or a version that caches.
     """
     known = list(spends)
     check_currency(known)
@@ -176,11 +172,8 @@ def _steps_of(spend: Spend) -> range:
 
 
 def windows_of_parts(spent: Iterable[range], window_length: int) -> list[int]:
-    """Return, in order of time, how many windows each part of a span takes; no measurement crosses parts.
-
-    A part is one period or, where a window holds them, several in a row, for measurements of one period may
-    share noise: shared by two parts it would lose more than their composition says (Lemma 14).
-    """
+    """Return, in order of time, how many windows each part of a span takes: one period or, where a window
+    holds them, several in a row, so that no part shares noise with another (Lemma 14)."""
     periods = list[range]()
     for own in sorted(spent, key=lambda steps: steps.start):
         if periods and own.start < periods[-1].stop:
@@ -211,7 +204,7 @@ def _parts_of(spends: Iterable[Spend]) -> _Parts:
         )
         match spend:
             case OrderSpend() if spend.parts:
-                # told apart no better than a draw for each order and window (Lemma 17a)
+                # distinguished no better than a draw for each order and window (Lemma 17a)
                 n_draws = n_alike * spend.orders * -(-spend.n_steps // spend.window_length)
                 parts.draws[spend.longest * spend.moved, spend.scale] += n_draws
                 parts.added += n_alike * spend.orders * ORDER_DEFECT

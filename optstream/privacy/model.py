@@ -18,11 +18,12 @@ Currency = Literal["epsilon", "rho"]
 class PrivacyModel:
     """(w, alpha)-indistinguishability of one customer's readings (docs/privacy.md, section 1).
 
-    Two streams are neighbours if they differ in the readings of one customer inside one window of
-    `window` consecutive steps, each reading by at most `alpha`. Any release is at most a factor
-    e^epsilon more likely from one than from the other.
+    Two streams are neighbours if they differ in the readings of one customer inside one window of `window`
+    consecutive steps, each reading by at most `alpha`. Any release is at most a factor e^epsilon more likely
+    from one than from the other.
 
-    Source: Fioretto and Van Hentenryck, OptStream, Definition 3.
+    Source: Fioretto and Van Hentenryck, OptStream, Definition 3. Raises ParameterError, which names
+    parameter, range and value.
 
     Args:
         epsilon: Exact, > 0; the most that any window may lose.
@@ -40,9 +41,6 @@ class PrivacyModel:
             [1e-15, 1/1000], for Gaussian noise.
         rho: Exact, with a delta alone: the largest charge of any window; None for the largest rho that gives
             (epsilon, delta), rounded down. A part of a guarantee has a smaller one.
-
-    Raises:
-        ParameterError: Names the parameter, its legal range and the value.
 
     Examples:
         >>> model = PrivacyModel(epsilon=1, window=48, alpha=10, resolution="0.5")
@@ -138,10 +136,8 @@ class PrivacyModel:
         return self.epsilon if self.rho is None else self.rho
 
     def to_epsilon(self, amount: Fraction) -> Fraction:
-        """Return a charge, at least 0, in `currency`, as an epsilon at this guarantee's delta.
-
-        The epsilon of rho is rounded up, and never more than `epsilon` for an amount within the budget.
-        """
+        """Return a charge, at least 0, in `currency`, as an epsilon at this guarantee's delta. The epsilon of
+        rho is rounded up, and never more than `epsilon` for an amount within the budget."""
         if self.rho is None:
             return amount
         found = epsilon_of(amount, self.delta)
@@ -171,12 +167,8 @@ class PrivacyModel:
 
     def with_budget(self, budget: Fraction) -> "PrivacyModel":
         """Return the privacy guarantee of a level of a tree, or of a stream, with its own part of the budget.
-
-        Epsilon and delta are those of the whole where the currency is rho.
-
-        Raises:
-            ParameterError: It is not greater than 0, or more in rho than epsilon and delta allow.
-        """
+        Epsilon and delta are those of the whole where the currency is rho. Raises ParameterError unless it is
+        above 0 and, in rho, within epsilon and delta."""
         return replace(self, rho=budget) if self.delta else replace(self, epsilon=budget)
 
     def to_document(self) -> dict[str, str | int]:

@@ -22,19 +22,14 @@ from optstream.privacy.spends import CappedSpend, OrderSpend, Spend, StepSpend
 
 def may_be_ordered(model: PrivacyModel, n_nodes: int, leaves_per_window: int | None) -> bool:
     """Return whether the operator vouches that a customer's changes of a window move one node (Lemma 16b).
-
-    One who changes leaf meets the orders of both leaves, and loses twice what an `OrderSpend` charges.
-    `leaves_per_window` is None where the operator does not declare it.
-    """
+    `leaves_per_window` is None where not declared."""
     return n_nodes == 1 or (model.unit == "customer" and leaves_per_window == 1)
 
 
 class Layer(NamedTuple):
-    """Measurements at steps of their own, and their charges.
-
-    parts: disjoint, rising, counted from the period's start, each taken whole or left out. apart: the charge
-    of each step of a part. orders: what each level with noise of a whole stream charges, whatever its parts.
-    """
+    """Measurements at steps of their own, and their charges. parts: disjoint, rising, counted from the
+    period's start, each taken whole or left out. apart: the charge of each step of a part. orders: what each
+    level with noise of a whole stream charges, whatever its parts."""
 
     parts: Sequence[range]
     apart: Fraction = Fraction(0)
@@ -49,11 +44,9 @@ def parts_with_headroom(
     most: Fraction,
 ) -> tuple[tuple[range, ...], ...]:
     """Return each layer's parts, in their order, with which no window loses more than `most` (Lemma 13).
-
     `others` are all spends of other periods within a window, and the other spends of this period. Parts are
     tried in order of time, of those that begin together the earlier layer's first, each with all taken
-    before, of any layer: a function of recorded outputs and public facts (Lemmas 13 and 16b). Exact.
-    """
+    before. Exact."""
     asked = sorted(
         ((number, part) for number, layer in enumerate(layers) for part in layer.parts),
         key=lambda one: (one[1].start, one[0]),
@@ -93,8 +86,7 @@ def parts_with_headroom(
     return tuple(tuple(one) for one in taken)
 
 
-UNITS = 1000
-"""Units that an answer moves: enough that integers lose as real numbers do."""
+UNITS = 1000  # units that an answer moves: enough that integers lose as real numbers do
 
 
 @dataclass(frozen=True)
@@ -113,11 +105,9 @@ class Horizon:
     def prefers_orders(
         self, ratio: float, epsilon: Fraction, n_orders: int, n_draws: int, window_length: int
     ) -> bool:
-        """Return whether noise of a whole stream costs less over the span once it errs as Laplace noise does.
-
-        A window of either costs epsilon: n_draws of Laplace noise, which at the same epsilon errs `ratio`
-        times as much; or one of each order (Lemma 17a).
-        """
+        """Return whether noise of a whole stream costs less over the span once it errs as Laplace noise does:
+        n_draws of Laplace noise, which at the same epsilon errs `ratio` times as much, or one of each order
+        (Lemma 17a)."""
         n_windows = -(-self.n_steps // window_length)
 
         def price(each: Fraction, number: int) -> float:
@@ -130,11 +120,8 @@ class Horizon:
 
 
 class WindowBudget:
-    """The amounts, integers, that the windows of a period have spent of a cap, over all periods.
-
-    A function of recorded outputs and public facts alone (Lemma 7). `taken` has (running step, amount) of
-    other periods, earlier and later.
-    """
+    """The amounts, integers, that the windows of a period have spent of a cap, over all periods (Lemma 7).
+    `taken` has (running step, amount) of other periods, earlier and later."""
 
     def __init__(
         self, cap: int, window_length: int, first_step: int, n_steps: int, taken: Iterable[tuple[int, int]]
@@ -171,13 +158,9 @@ PUBLICATIONS = "publications"
 
 
 class PublicationRule(ABC):
-    """The offers of the publication budget, n_grains a window, to each step of a period.
-
-    No offer exceeds the headroom of the fullest window around the step, counting earlier and later periods,
-    so no window pays for more than n_grains. Offers are functions of recorded outputs and public facts alone
-    (Lemma 7). One below `fewest` is none, for
-    its noise would outgrow the integers.
-    """
+    """The offers of the publication budget, n_grains a window, to each step of a period: at most the headroom
+    of the fullest window around the step, counting earlier and later periods (Lemma 11). One below `fewest`
+    is none, for its noise would outgrow the integers."""
 
     def __init__(self, budget: WindowBudget, n_grains: int, fewest: int) -> None:
         self.n_grains = n_grains
@@ -205,12 +188,10 @@ class Halving(PublicationRule):
 
 
 class Absorption(PublicationRule):
-    """Budget absorption: a grain is one step's equal share, and a publication takes all unused shares.
-
-    A publication of j shares uses up those of the j - 1 steps that follow, which publish nothing; then shares
-    add up again, to a window's at most. `absorbing_from` is the first step whose share no publication has
-    used. Source: Kellaris et al. 2014, Algorithm 2.
-    """
+    """Budget absorption: a grain is one step's equal share, and a publication takes all unused shares. One of
+    j shares uses up those of the j - 1 steps that follow, which publish nothing; then shares add up again, to
+    a window's at most. absorbing_from: the first step whose share no publication has used. Source: Kellaris
+    et al. 2014, Algorithm 2."""
 
     def __init__(
         self, budget: WindowBudget, n_grains: int, fewest: int, first_step: int, absorbing_from: int
@@ -230,11 +211,8 @@ class Absorption(PublicationRule):
 
 
 def grains_of(spends: Iterable[Spend], epsilon: Fraction, n_grains: int) -> list[tuple[int, int]]:
-    """Return (running step, grains), rising, that spends of other periods took of a window's n_grains.
-
-    Those of another configuration are rounded up. A plan that was never settled, as of a void day, counts as
-    all of the budget at each of its steps.
-    """
+    """Return (running step, grains), rising, that spends of other periods took of a window's n_grains. A plan
+    that was never settled, as of a void day, counts as all of the budget at each of its steps."""
     taken: Counter[int] = Counter()
     for spend in spends:
         if spend.stage != PUBLICATIONS or not isinstance(spend, StepSpend | CappedSpend):

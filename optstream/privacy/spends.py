@@ -15,8 +15,7 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import exact_from_text, whole
 from optstream.privacy.model import Currency
 
-CUSTOMERS = "customers"
-"""The stage of counts of customers, whose share no other stage looks at."""
+CUSTOMERS = "customers"  # the stage of counts of customers, whose share no other stage looks at
 Group = tuple[range, ...]
 """The parts of one group: steps of a period, counted from its first one. A part is a sum that is measured."""
 
@@ -30,11 +29,9 @@ class _Booked(ABC):
 
 class Spend(_Booked):
     """The cost of one measurement of a period, at every node of a level (root 0): units times their price.
-
     stage: name of the measurement ("samples", "features/day"). first_step: running index, from the stream's
     origin. scale: of the noise, above 0, in units of the model's resolution. alpha_units: the most by which a
-    changed reading moves a leaf. leaves_changed: the most leaves that one customer changes at a step.
-    """
+    changed reading moves a leaf. leaves_changed: the most leaves that one customer changes at a step."""
 
     n_steps: int
     scale: Fraction
@@ -59,11 +56,8 @@ class Spend(_Booked):
 
     @abstractmethod
     def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
-        """Return what each window that touches the period is charged, and the price of a unit.
-
-        Units, (n_steps + window_length - 1,), are integers of any size, entry i of the window whose last step
-        is step i.
-        """
+        """Return what each window that touches the period is charged, and the price of a unit. Units,
+        (n_steps + window_length - 1,), are integers; entry i is of the window whose last step is step i."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +97,9 @@ class StepSpend(Spend):
 
 @dataclass(frozen=True)
 class PeriodSpend(Spend):
-    """A data-dependent measurement, priced by how many of the period's steps lie in the window.
-
-    `charges` is its loss when at most n of its steps change, for each n in 0 .. n_steps: charges[0] = 0,
-    non-decreasing, else ParameterError.
-    """
+    """A data-dependent measurement, priced by how many of the period's steps lie in the window. `charges` is
+    its loss when at most n steps change, n in 0 .. n_steps: charges[0] = 0, non-decreasing, else
+    ParameterError."""
 
     charges: tuple[Fraction, ...]
 
@@ -136,8 +128,8 @@ class CappedSpend(Spend):
 
     Any step may be measured with a weight of at most 1, but no window will hold more than `cap` in weight,
     the `taken` steps of other periods included (running indices, rising, of `taken_weights`, 1 each if
-    empty). A window with n of the period's steps is charged for a weight of min(n, cap - taken in it).
-    Settled to a `StepSpend`.
+    empty). A window with n of the period's steps is charged min(n, cap - taken in it). Settled to a
+    `StepSpend`.
     """
 
     n_steps: int
@@ -194,19 +186,13 @@ class _PartsSpend(Spend):
 
 @dataclass(frozen=True)
 class JointSpend(_PartsSpend):
-    """Sums over disjoint parts of a period, measured with joint noise, a group of parts at a time.
-
-    At every node, and for each group by itself, the parts' sums get `joint_noise` of scale `scale` (Lemma
-    15). A window is charged, for each group, the most of its steps that lie in one part of the group:
+    """Sums over disjoint parts of a period, measured with joint noise, a group of parts at a time. A window
+    is charged, for each group (Lemma 16),
 
         leaves_changed * alpha_units / scale * max over parts of |part in the window|
 
-    (Lemma 16). That holds where all changes of one customer in a period move one node of the level: the level
-    has one node, or unit is "customer" and the readings of a period lie in one leaf (`rules.may_be_joint`). A
-    spend of several nodes is never one of unit "roaming".
-
     `groups` are of parts, rising and disjoint, all inside the period; `n_nodes`, of the level, is at least 1.
-    Others raise ParameterError.
+    Others raise ParameterError. All changes of one customer in a period must move one node of the level.
     """
 
     n_steps: int
@@ -243,30 +229,27 @@ class JointSpend(_PartsSpend):
         return charged, self.unit_charge
 
 
-ORDER_DEFECT = Fraction(1, 2**24)
-"""Epsilon: what the rounded odds of one order cost, once (Lemma 15a)."""
+ORDER_DEFECT = Fraction(1, 2**24)  # epsilon: what the rounded odds of one order cost, once (Lemma 15a)
 
 
-NOT_DRAWN = -1
-"""The name of no order, for spends that are reserved alone."""
+NOT_DRAWN = -1  # the name of no order, for spends that are reserved alone
 
 
 @dataclass(frozen=True)
 class OrderSpend(_PartsSpend):
-    """Sums over disjoint parts of a period, measured with the noise of a whole stream (Lemma 15a).
+    """Sums over disjoint parts of a period, measured with the noise of a whole stream (Lemmas 15a and 16b).
 
     A window holds at most `n_blocks` blocks, dealt in turn to `orders` orders of noise, each of this scale,
-    which go on from period to period. A window loses the same however many of their blocks it meets:
+    and loses, however many of their blocks it meets,
 
         orders * (longest * leaves_changed * alpha_units / scale + 2^-24)
 
     It pays at the draw of the first of them: not here where it holds the step `earlier` steps before the
-    period's first one, or `later` steps after its last one, at which the same orders had a block before this
-    draw; 0 where they had none (Lemma 16b). Windows of more than `window_length` steps cost a multiple. That
-    holds where all changes of one customer in a window move one node of the level (`rules.may_be_ordered`).
-
-    parts: rising and disjoint, not empty, inside the period, each of at most `longest` steps. order: the
-    running index of a step where the orders begin, which names them. Others raise ParameterError.
+    period's first one, or `later` steps after its last one, where the same orders had a block before this
+    draw; 0 where they had none. Windows of more than `window_length` steps cost a multiple. All changes of
+    one customer in a window must move one node of the level. parts: rising and disjoint, not empty, inside
+    the period, each of at most `longest` steps. order: the running index of a step where the orders begin,
+    which names them. Others raise ParameterError.
     """
 
     n_steps: int
@@ -316,18 +299,13 @@ class OrderSpend(_PartsSpend):
 
 @dataclass(frozen=True)
 class GaussianSpend(_PartsSpend):
-    """Sums over disjoint parts of a period, each with discrete Gaussian noise of its own, priced in rho.
-
-    At every node each part's sum gets independent noise with P(k) proportional to exp(-k^2 / (2 scale^2)).
-    A window is charged, in rho of zero-concentrated privacy,
+    """Sums over disjoint parts of a period, each with discrete Gaussian noise of its own, of parameter
+    `scale`. A window is charged, in rho (Lemma 20),
 
         (leaves_changed * alpha_units)^2 / (2 scale^2) * sum over parts of |part in the window|^2
 
-    (Lemma 20, docs/privacy.md), in whatever leaves the customer is at each step. It holds for any set of
-    changed steps, so for windows of any length. Changed steps of one part add up before they are squared.
-
-    `parts` are rising and disjoint, not empty, all inside the period, counted from its first step. Others
-    raise ParameterError.
+    in whatever leaves the customer is at each step. `parts` are rising and disjoint, not empty, all inside
+    the period, counted from its first step. Others raise ParameterError.
     """
 
     n_steps: int

@@ -13,8 +13,7 @@ LARGEST_DELTA = Fraction(1, 1000)
 """A larger one would allow that the readings of one customer in a thousand are published as they are."""
 LEAST_DELTA = Fraction(1, 10**15)
 LARGEST_EPSILON = 10**6
-KEPT = 15
-"""Digits of a result."""
+KEPT = 15  # digits of a result
 # the order of the Renyi divergence, less 1, is looked for among powers of e
 LEAST_ORDER, LARGEST_ORDER = -12.0, 80.0
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -22,16 +21,9 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 
 @lru_cache(maxsize=256)
 def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return a rho, almost the largest, such that any rho-zCDP release is (epsilon, delta)-private.
-
-    Lemma 19 (docs/privacy.md): for every order a > 1, rho-zCDP gives delta at
-
-        epsilon(a) = a rho + ln((a - 1) / a) - (ln delta + ln a) / (a - 1),
-
-    which is solved for rho in decimals, rounded downwards to 15 digits, at an order found with floats: a
-    worse order costs a little rho and no privacy. Source: Canonne, Kamath and Steinke 2020, Proposition 7,
-    for Renyi divergence; Bun and Steinke 2016, Definition 1.1 (rho-zCDP).
-    """
+    """Return a rho, almost the largest, such that any rho-zCDP release is (epsilon, delta)-private: Lemma 19
+    (ii), solved for rho in decimals, rounded downwards to 15 digits, at an order found with floats. Source:
+    Canonne, Kamath and Steinke 2020, Proposition 7; Bun and Steinke 2016, Definition 1.1 (rho-zCDP)."""
     check_delta(delta, "delta")
     if not 0 < epsilon <= LARGEST_EPSILON:
         raise ParameterError(f"epsilon with a delta must be in (0, {LARGEST_EPSILON}]; got {epsilon}")
@@ -57,11 +49,8 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
-    """Return an epsilon, almost the least, such that any rho-zCDP release is (epsilon, delta)-private.
-
-    Computed as in `largest_rho`, rounded upwards to 15 digits. Delta may be up to 1/10, for spans longer than
-    a window.
-    """
+    """Return an epsilon, almost the least, such that any rho-zCDP release is (epsilon, delta)-private,
+    rounded upwards to 15 digits. Delta may be up to 1/10, for spans longer than a window."""
     check_delta(delta, "delta", Fraction(1, 10))
     if rho < 0:
         raise ParameterError(f"rho must be at least 0; got {rho}")

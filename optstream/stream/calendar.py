@@ -31,7 +31,7 @@ class Calendar:
 
     Methods take a period, a local day or an hour of one, whatever `period` is; steps are running indices,
     from local midnight of `ORIGIN`, 2000-01-01, on. They raise ParameterError for a day that has no such
-    hour, or whose clock moves by less than a step.
+    hour, or whose clock moves by less than a step. Raises ParameterError for a parameter outside its range.
 
     Args:
         step_minutes: Length of a step; divides a day of 1440 minutes.
@@ -41,9 +41,6 @@ class Calendar:
             and the slots as delivered are protected.
         period: "day", each local day is released at once; "hour", each hour of one, by the wall clock. Steps
             are counted alike: the hours of a day are its steps, in turn.
-
-    Raises:
-        ParameterError: A parameter is outside its range.
 
     Examples:
         >>> calendar = Calendar(step_minutes=30, time_zone="Europe/Paris")
@@ -100,11 +97,8 @@ class Calendar:
         return self.first_step(period + timedelta(days=1)) - self.first_step(period)
 
     def first_step(self, period: date) -> int:
-        """Return the running index of the first step of a day or an hour; negative before `ORIGIN`.
-
-        Raises:
-            ParameterError: Where the clock moves by less than a step, or the day has no such hour.
-        """
+        """Return the running index of the first step of a day or an hour; negative before `ORIGIN`. Raises
+        ParameterError where the clock moves by less than a step, or the day has no such hour."""
         if isinstance(period, Hour):
             return self.first_step(day_of(period)) + self.step_of_day(period)
         if self.day == "fixed":
@@ -145,13 +139,9 @@ class Calendar:
         return hours.index(period) * (self.slots // 24)
 
     def periods_of(self, day: date) -> tuple[date, ...]:
-        """Return the periods of a local day: itself, or its hours, 23 or 25 where the clock changes.
-
-        A day that the zone skipped, as on a change of sides of the date line, has none.
-
-        Raises:
-            ParameterError: The clock moves by part of an hour that day.
-        """
+        """Return the periods of a local day: itself, or its hours, 23 or 25 where the clock changes. A day
+        that the zone skipped, as on a change of sides of the date line, has none. Raises ParameterError where
+        the clock moves by part of an hour that day."""
         if self.period == "day":
             return () if self.skips(day) else (day,)
         return _hours(day, self.time_zone if self.day == "elapsed" else None)
@@ -161,10 +151,8 @@ class Calendar:
         return self.day == "elapsed" and not self._elapsed_between(day, day + timedelta(days=1))
 
     def leaves_out(self, day: date) -> bool:
-        """Return whether a day has no period to release.
-
-        The zone skipped it, or moves its clock by part of an hour where periods are hours.
-        """
+        """Return whether a day has no period to release. The zone skipped it, or moves its clock by part of
+        an hour where periods are hours."""
         try:
             return not self.periods_of(day)
         except ParameterError:
@@ -187,9 +175,7 @@ class Calendar:
 
     def periods(self, first: date, last: date) -> list[date]:
         """Return every period from the first to the last, included; none if the last comes before the first.
-
-        Where periods are hours, a day stands for its first or its last hour; a day left out has none.
-        """
+        Where periods are hours, a day stands for its first or its last hour; a day left out has none."""
         days = [day for day in days_from(day_of(first), day_of(last)) if not self.leaves_out(day)]
         found = [period for day in days for period in self.periods_of(day)]
         if isinstance(first, Hour):
@@ -227,10 +213,8 @@ class Calendar:
         return Hour(local.date(), local.hour, bool(local.fold) and self.day == "elapsed")
 
     def begins_at(self, period: date) -> datetime:
-        """Return the instant, with its zone, at which a day or an hour begins.
-
-        For a fixed slot that the zone skips it is the time that its clock would show.
-        """
+        """Return the instant, with its zone, at which a day or an hour begins. For a fixed slot that the zone
+        skips it is the time that its clock would show."""
         hour, fold = (period.hour, int(period.again)) if isinstance(period, Hour) else (0, 0)
         zone = ZoneInfo(self.time_zone)
         return datetime(period.year, period.month, period.day, hour, fold=fold, tzinfo=zone)
@@ -263,10 +247,8 @@ class Calendar:
         return tuple(stamp.replace(tzinfo=None, fold=0) for stamp in stamps)
 
     def utc_times(self, period: date) -> tuple[datetime | None, ...]:
-        """Return the UTC start of each step; None for a fixed slot that the local day does not have.
-
-        Of an hour that happens twice it is the first.
-        """
+        """Return the UTC start of each step; None for a fixed slot that the local day does not have. Of an
+        hour that happens twice it is the first."""
         if self.day == "elapsed":
             start, step = self.begins_at(period).astimezone(UTC), timedelta(minutes=self.step_minutes)
             return tuple(start + number * step for number in range(self.n_steps(period)))

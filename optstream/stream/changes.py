@@ -17,24 +17,18 @@ from optstream.stream.tree import AggregationTree
 
 # One change of a hierarchy, from a day on: units renamed, split, merged, added, removed or moved.
 
-Parents = Mapping[str, str | None]
-"""{node: its parent}, the root's None, in the order of a tree."""
+Parents = Mapping[str, str | None]  # {node: its parent}, the root's None, in the order of a tree
 
 
 @dataclass(frozen=True)
 class TreeChange:
-    """The change of some units at the start of a local day; all others stay as they are.
+    """The change of some units at the start of a local day; all others stay as they are. Codes on the left
+    are those of the day before; parents are those of the day itself.
 
-    Codes on the left are those of the day before; parents are those of the day itself.
-
-    Attributes:
-        valid_from: The first local day on which it holds.
-        renamed: {old code: new code}. The same unit; its history and its place in the order stay.
-        split: {leaf that ends: {leaf that begins in its place: its public size}}, sizes in any common unit.
-        merged: {leaf that begins: the leaves that end in it, which have one parent}.
-        added: {unit that begins: its parent}.
-        removed: Units that end.
-        moved: {code: its new parent}. The same unit.
+    valid_from: the first local day on which it holds. renamed: {old code: new code}, the same unit. split:
+    {leaf that ends: {leaf that begins in its place: its public size}}, sizes in any common unit. merged:
+    {leaf that begins: the leaves that end in it, which have one parent}. added: {unit that begins: its
+    parent}. removed: units that end. moved: {code: its new parent}, the same unit.
     """
 
     valid_from: date
@@ -60,10 +54,8 @@ class TreeChange:
         return {**found, **dict.fromkeys(self.removed, ())}
 
     def applied(self, parents: Parents) -> dict[str, str | None]:
-        """Return the hierarchy of its first day, of that of the day before, for which `problems` finds none.
-
-        A unit's replacement stands in its place, new units at the end.
-        """
+        """Return the hierarchy of its first day, of that of the day before, for which `problems` finds none:
+        a unit's replacement stands in its place, new units at the end."""
         into = {olds[0]: new for new, olds in self.merged.items()}
         gone = {*self.removed, *(old for olds in self.merged.values() for old in olds[1:])}
         found: dict[str, str | None] = {}
@@ -78,10 +70,9 @@ class TreeChange:
         return {**found, **self.added}
 
     def problems(self, parents: Parents, used: Mapping[str, date | None]) -> Iterator[str]:
-        """Yield operation, code and rule of all that makes it no change of the `parents` of the day before.
-
-        Whether the result is a tree is checked by `AggregationTree`. `used` has every code of earlier days.
-        """
+        """Yield operation, code and rule of all that makes it no change of the `parents` of the day before;
+        `used` has every code of earlier days. Whether the result is a tree is checked by
+        `AggregationTree`."""
         inner = {parent for parent in parents.values() if parent is not None}
         named = {
             "renamed": tuple(self.renamed),
@@ -152,16 +143,11 @@ def _plain(given: object) -> object:
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of the hierarchy while its code and its parent stay the same.
-
-    Attributes:
-        code: Its name in dumps and rows.
-        parent: The code of the unit above it; None for the root.
-        valid_from: The first local day; None where it is of the oldest tree.
-        valid_until: The last local day; None where no change ends it.
-        became: Its successors: its code again where it was moved, its new codes where it was renamed, split
-            or merged; none where it was removed, or is not ended.
-    """
+    """A unit of the hierarchy while its code and its parent stay the same. code: its name in dumps and rows.
+    parent: the code of the unit above it; None for the root. valid_from, valid_until: the first and the last
+    local day; None where it is of the oldest tree, and where no change ends it. became: its code again where
+    it was moved, its new codes where it was renamed, split or merged; none where it was removed, or is not
+    ended."""
 
     code: str
     parent: str | None
@@ -230,22 +216,15 @@ def _change(day: date, beginning: Sequence[Unit], ending: Sequence[Unit]) -> Tre
 
 # What each node of a tree was made of in the tree before one or more changes: a public, linear map.
 
-Parts = Mapping[str, Fraction]
-"""{code of a leaf before: which share of it}."""
+Parts = Mapping[str, Fraction]  # {code of a leaf before: which share of it}
 
 
 @dataclass(frozen=True)
 class TreeMap:
-    """From the nodes of one tree to those of the tree that follows it.
-
-    Attributes:
-        before: The tree of the earlier days.
-        after: The tree of the later days.
-        leaves: For each leaf of `after` its leaves of `before`, with the public share of each: one whole
-            leaf, a part of one, several, or none for a unit that had no readings.
-        nodes: {code in `after`: code in `before`} of every unit that is in both trees, whatever its codes.
-        with_new: The leaves of `after` that are, or hold, a unit that had no readings before.
-    """
+    """From the nodes of one tree, `before`, to those of the tree that follows it, `after`. leaves: for each
+    leaf of `after` its leaves of `before`, with the public share of each; none for a unit that had no
+    readings. nodes: {code in `after`: code in `before`} of every unit that is in both trees. with_new: the
+    leaves of `after` that are, or hold, a unit that had no readings before."""
 
     before: AggregationTree
     after: AggregationTree
@@ -300,14 +279,12 @@ MOST_NODES_TIMES_CHANGES = 2**22
 @dataclass(frozen=True)
 class DatedHierarchy:
     """The oldest tree and its changes, each from a local day on. Where a day is taken, so is an hour of it.
+    Raises ParameterError, naming change, code and rule, for no tree or an impossible change.
 
     Args:
         parents: (node, parent) of the oldest tree in order, the root's parent None.
         changes: By day, rising.
         margin: Makes cells of the leaves, on all days; None for a tree alone.
-
-    Raises:
-        ParameterError: The oldest tree is no tree, or a change cannot be made: names change, code and rule.
     """
 
     parents: tuple[tuple[str, str | None], ...]

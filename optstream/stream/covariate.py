@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 
-WARM_UP_DAYS = 14
-"""Days before the first that is estimated from: smoothed values need a past."""
-LARGEST = 1e15
-"""A value beyond it counts as missing: squares of larger ones leave floating point."""
+WARM_UP_DAYS = 14  # days before the first that is estimated from: smoothed values need a past
+LARGEST = 1e15  # a value beyond it counts as missing: squares of larger ones leave floating point
 
 
 @dataclass(frozen=True, eq=False)
 class Covariate:
-    """Public values a day, such as temperature or school holidays.
+    """Public values a day, such as temperature or school holidays. Raises ParameterError for values of
+    another shape.
 
     Args:
         name: Of the covariate.
@@ -29,9 +28,6 @@ class Covariate:
             the value of that day is known.
         level: The level of a tree whose nodes respond each in their own way; None for the deepest one that
             has few nodes.
-
-    Raises:
-        ParameterError: For values of another shape.
     """
 
     name: str

@@ -15,15 +15,13 @@ from optstream.privacy.coordinates import BASIS_BITS
 
 @dataclass(frozen=True)
 class Feature:
-    """A partition of a period's steps into consecutive parts.
+    """A partition of a period's steps into consecutive parts. Raises ParameterError if the parts are not such
+    a partition.
 
     Args:
         parts: Ranges of steps, in order, covering 0 .. n_steps without gap or overlap; at least one, none
             empty.
         name: Its name in lineage.
-
-    Raises:
-        ParameterError: If the parts are not such a partition.
     """
 
     parts: tuple[range, ...]
@@ -72,15 +70,13 @@ class Feature:
         """Return a day cut at clock times.
 
         A part begins at the first step at or after its time; on a day whose clock is set back or forward the
-        parts differ in length, and a time that the day has no step for gives no part.
+        parts differ in length, and a time that the day has no step for gives no part. Raises ParameterError
+        for a malformed or unordered time.
 
         Args:
             times: "07:00" or `datetime.time`, rising; none gives the whole day as one part.
             timestamps: Local start of each step, as `Calendar.local_times` returns them.
             name: Its name in lineage.
-
-        Raises:
-            ParameterError: For a malformed or unordered time.
         """
         clocks = list[time]()
         for entry in times:
@@ -101,12 +97,10 @@ class Feature:
     @staticmethod
     def day_parts(n_steps: int) -> "list[Feature]":
         """Return the OptStream paper's two features: night, morning, afternoon, evening; and the whole day.
+        Raises ParameterError unless these hours are whole steps.
 
         Args:
             n_steps: Of a day; a multiple of 24, for cuts at 7, 12 and 18 h.
-
-        Raises:
-            ParameterError: Unless these hours are whole steps.
         """
         hours = (0, 7, 12, 18, 24)
         if isinstance(n_steps, bool) or not isinstance(n_steps, int) or n_steps < 24 or n_steps % 24:
@@ -121,18 +115,14 @@ class Feature:
 
 # The real orthonormal Fourier basis of a period, as floats and as integers. Public; no reading enters.
 
-LONGEST_PERIOD = 2**20
-"""Steps. Up to here floats hold the basis far more exactly than its integers need."""
+LONGEST_PERIOD = 2**20  # steps. Up to here floats hold the basis far more exactly than its integers need.
 
 
 @lru_cache(maxsize=64)
 def fourier_basis(n_steps: int, n_coordinates: int) -> NDArray[np.float64]:
-    """Return the first basis rows, (min(n_coordinates, n_steps), n_steps), read-only; B B' = 1.
-
-    In the order mean, sqrt(2) Re and sqrt(2) Im of the first frequency, of the second, …: two real numbers
-    for each frequency of numpy.fft.rfft(series, norm="ortho"). The last row of an even number of steps is the
-    Nyquist frequency, one number.
-    """
+    """Return the first basis rows, (min(n_coordinates, n_steps), n_steps), read-only; B B' = 1. In the order
+    mean, sqrt(2) Re and sqrt(2) Im of the first frequency, of the second, …; the last row of an even number
+    of steps is the Nyquist frequency."""
     if n_steps > LONGEST_PERIOD:
         raise ParameterError(f"a period of Fourier must have at most {LONGEST_PERIOD} steps; got {n_steps}")
     kept = min(n_coordinates, n_steps)
@@ -150,11 +140,8 @@ def fourier_basis(n_steps: int, n_coordinates: int) -> NDArray[np.float64]:
 
 
 def integer_bits(n_steps: int) -> int:
-    """Return the binary places of `integer_basis`: 30 for a day of 48 steps.
-
-    Each of its entries is off by less than 2^-bits, half for rounding and far less than half for the float;
-    so the whole matrix, in Frobenius and hence in operator norm, by less than n_steps * 2^-bits < 2^-24.
-    """
+    """Return the binary places of `integer_basis`, 30 for a day of 48 steps: the whole matrix is off by less
+    than n_steps * 2^-bits < 2^-24 in operator norm (Lemma 8)."""
     return BASIS_BITS + n_steps.bit_length()
 
 

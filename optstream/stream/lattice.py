@@ -21,17 +21,14 @@ class Lattice(AggregationTree):
 
     Nodes of the margin stand after those of the tree, as one more level: the last. Each is the sum of its
     leaves, and together they are the root, which is their parent. Like a level of the tree, the margin
-    partitions the leaves.
+    partitions the leaves. Raises ParameterError for leaves at several depths, none below the root, a margin
+    of no or too many nodes, one without a leaf, or a leaf in none.
 
     Args:
         nodes: The tree's, root first, then the margin's.
         parents: As a tree's; 0, the root, for the margin's nodes.
         margin: Its name, such as "sector".
         members: For each leaf, in the order of `leaves`, the number of its node among the margin's.
-
-    Raises:
-        ParameterError: Leaves at several depths, none below the root, a margin of no or too many nodes, one
-            without a leaf, or a leaf in none.
     """
 
     margin: str
@@ -56,16 +53,13 @@ class Lattice(AggregationTree):
 
     @classmethod
     def of_tree(cls, tree: AggregationTree, margin: str, cells: Mapping[str, Sequence[str]]) -> "Lattice":
-        """Return a tree with a margin.
+        """Return a tree with a margin. Raises ParameterError where a node of the margin is one of the tree, a
+        leaf is in none or several, a cell is no leaf, or as the class.
 
         Args:
             tree: Its leaves are the cells.
             margin: The margin's name.
             cells: For each of its nodes the leaves that add up to it.
-
-        Raises:
-            ParameterError: A node of the margin is one of the tree, a leaf is in none or several, a cell is
-                no leaf, or as the class.
         """
         if shared := [name for name in cells if name in tree.nodes]:
             raise ParameterError(
@@ -168,8 +162,7 @@ def refuse_margin(tree: AggregationTree, name: str) -> None:
 
 # A margin as it is declared: a name and its nodes, which make cells of the leaves of a tree.
 
-BETWEEN = "-"
-"""Between the code of a leaf and that of a node of the margin, in the code of their cell."""
+BETWEEN = "-"  # between the code of a leaf and that of a node of the margin, in the code of their cell
 
 
 @dataclass(frozen=True)

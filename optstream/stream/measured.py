@@ -19,14 +19,10 @@ from optstream.stream.state import State, public_part
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers at every node; a subclass defines the queries.
-
-    Attributes:
-        values: Arrays (…, n_nodes, n_answers), in units of the resolution.
-        variances: Of each array, (n_nodes, 1) or a node's answers each, in units squared; inf where a node
-            was not measured; None where unknown.
-        stage: Stage of the spends of a kind; feature sums have a stage for each feature.
-    """
+    """Answers at every node; a subclass defines the queries. values: arrays (…, n_nodes, n_answers), in units
+    of the resolution. variances: of each array, (n_nodes, 1) or a node's answers each, in units squared; inf
+    where a node was not measured; None where unknown. stage: of the spends of a kind; feature sums have one
+    for each feature."""
 
     values: tuple[NDArray[Any], ...] = ()
     variances: tuple[NDArray[np.float64], ...] | None = ()
@@ -125,10 +121,7 @@ class Measured:
 
     def answers_of(self, kind: type[Kind]) -> Kind:
         """Return the answers if they are of a kind: `FeatureSums`, `BlockSums` or `FourierCoordinates`.
-
-        Raises:
-            ParameterError: Where they are of another kind.
-        """
+        Raises ParameterError where they are of another kind."""
         if not isinstance(self.answers, kind):
             raise ParameterError(f"these measurements hold {type(self.answers).__name__}, no {kind.__name__}")
         return self.answers
@@ -141,7 +134,8 @@ class Measured:
         variances: Sequence[ArrayLike] | None = None,
         positions: Sequence[int] | None = None,
     ) -> "Measured":
-        """Declare values public: the caller vouches that they contain no private value.
+        """Declare values public: the caller vouches that they contain no private value. Raises ParameterError
+        on shapes, positions or variances that do not fit.
 
         Args:
             step_values: (…, n_nodes, n_steps), in the unit of the readings.
@@ -154,9 +148,6 @@ class Measured:
 
         Returns:
             Measurements without spends, of resolution 1, from step 0 on.
-
-        Raises:
-            ParameterError: On shapes, positions or variances that do not fit.
         """
         steps = np.atleast_2d(np.asarray(step_values, dtype=np.float64))
         sums = tuple(np.atleast_2d(np.asarray(entry, dtype=np.float64)) for entry in feature_sums)
@@ -200,8 +191,6 @@ class Measured:
     def seen_as(self, series: NDArray[np.float64], variances: NDArray[np.float64]) -> "Measured":
         """Return the measurements with a point at every step, an estimate that was computed from them alone.
 
-        For the consistency of a tree, which weighs every node's series.
-
         Args:
             series: (n_nodes, n_steps), in the unit of the readings.
             variances: (n_nodes, n_steps), in that unit squared.
@@ -223,11 +212,8 @@ class Measured:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Measured":
-        """Return the measurements that `to_bytes` wrote, with their spends and public state.
-
-        Raises:
-            ParameterError: The bytes are something else.
-        """
+        """Return the measurements that `to_bytes` wrote, with their spends and public state. Raises
+        ParameterError for other bytes."""
         try:
             return _from_document(json.loads(data))
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:

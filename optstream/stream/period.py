@@ -13,14 +13,11 @@ _HOUR = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2})(B?)")
 
 
 class Hour(date):
-    """An hour of a local day: a date that has a clock hour too, as `datetime` is a date that has a time.
+    """An hour of a local day: a date that has a clock hour too, wherever a date stands as a period.
 
-    Where a stream is released by the hour, an Hour stands wherever a date stands as its period. It is never
-    equal to a date, is not compared with one, and nothing is added to it: which hour comes next only
-    `Calendar` knows, for some days skip an hour and some repeat one.
-
-    Its text is "2016-02-14T13", the second of an hour that a local day repeats "2016-10-30T02B": sorted texts
-    are sorted hours.
+    It is never equal to a date, is not compared with one, and nothing is added to it: see `Calendar`. Its
+    text is "2016-02-14T13", the second of an hour that a local day repeats "2016-10-30T02B": sorted texts are
+    sorted hours.
     """
 
     __slots__ = ("_key",)
@@ -90,7 +87,6 @@ class Hour(date):
     __rsub__ = __add__
 
     def replace(self, year: SupportsIndex = 0, month: SupportsIndex = 0, day: SupportsIndex = 0) -> NoReturn:
-        """Refuse, as for additions."""
         raise TypeError("an hour has no other date: make one of another day")
 
 

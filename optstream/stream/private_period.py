@@ -13,8 +13,7 @@ from optstream.privacy.exact import plain
 
 # Readings become integers: clamped to public bounds, rounded half up on exact decimals.
 
-LARGEST_UNITS = 2**50
-"""Integers stay below this, so that they are exact as floats and their sums fit int64."""
+LARGEST_UNITS = 2**50  # integers stay below this, so that they are exact as floats and their sums fit int64
 
 LONGEST_IN_INT64 = 2**12
 """Steps of a period up to which measurements multiply and add readings in int64: chosen by how long a period
@@ -22,13 +21,9 @@ is, never by how large its readings are, for what holds more takes time and memo
 
 
 def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
-    """Return floor(value / resolution + 1/2) for each value, computed exactly, same shape.
-
-    A float stands for its shortest decimal ("0.1" for the double nearest to one tenth), as it was delivered.
-    Beyond 2^50 units values, infinities included, are clamped, and NaN counts as 0: no reading decides
-    whether there is an answer. Lemma 2 (docs/privacy.md): two values at most alpha apart give integers at
-    most ceil(alpha / resolution) apart; half-even rounding or a float product can differ by one unit more.
-    """
+    """Return floor(value / resolution + 1/2) for each value, computed exactly, same shape (Lemma 2). A float
+    stands for its shortest decimal. Beyond 2^50 units values, infinities included, are clamped, and NaN
+    counts as 0: no reading decides whether there is an answer."""
     values = np.asarray(values)
     if values.dtype.kind not in "iuf":
         raise ParameterError(f"values must be integers or floats to be counted; got dtype {values.dtype}")
@@ -78,16 +73,14 @@ class PrivatePeriod:
         first_step: int,
         customers: NDArray[np.int64] | None = None,
     ) -> None:
-        """Take integer units, clamped so that sums over all leaves stay below 2^50 units.
+        """Take integer units, clamped so that sums over all leaves stay below 2^50 units. Raises
+        ParameterError for another type or shape, and for a first step that is no integer.
 
         Args:
             units: int64, (n_leaves, n_steps), not empty.
             resolution: The unit, in the unit of the readings.
             first_step: Running index of the first step.
             customers: int64, (n_leaves,); None where they are not counted.
-
-        Raises:
-            ParameterError: For another type or shape, and for a first step that is no integer.
         """
         if not isinstance(units, np.ndarray) or units.dtype != np.int64 or units.ndim != 2 or not units.size:
             raise ParameterError("a period must hold at least one step, as int64 (n_leaves, n_steps)")
@@ -107,27 +100,23 @@ class PrivatePeriod:
     def from_values(cls, values: ArrayLike, *, resolution: Fraction, first_step: int) -> "PrivatePeriod":
         """Return readings, rounded half up to the resolution, as a period.
 
-        Values that are too large are clamped and NaN counts as 0.
+        Values that are too large are clamped and NaN counts as 0. Raises ParameterError for values that are
+        no numbers by their type, or none at all; never for a value.
 
         Args:
             values: (n_leaves, n_steps), or (n_steps,) for one leaf, in the unit of the readings.
             resolution: The unit to round to.
             first_step: Running index of the first step.
-
-        Raises:
-            ParameterError: For values that are no numbers by their type, or none at all; never for a value.
         """
         array = np.atleast_2d(np.asarray(values))
         return cls(quantise(array, resolution), resolution=resolution, first_step=first_step)
 
     @property
     def n_leaves(self) -> int:
-        """How many leaves it has."""
         return int(self.__units.shape[0])
 
     @property
     def n_steps(self) -> int:
-        """How many steps it has."""
         return int(self.__units.shape[1])
 
     def __setattr__(self, name: str, value: Any) -> None:

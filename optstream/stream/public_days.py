@@ -12,15 +12,15 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import make_plain
 from optstream.stream.calendar import ORIGIN, Calendar
 
-WORKDAY, SATURDAY, REST_DAY = 0, 1, 2
-"""Kinds of day; a public holiday counts as a Sunday."""
+WORKDAY, SATURDAY, REST_DAY = 0, 1, 2  # kinds of day; a public holiday counts as a Sunday
 UNKNOWN_WEEK = -1
 DAYS_OF_A_WEEK = 7
 
 
 @dataclass(frozen=True)
 class PublicDays:
-    """Running steps as days and slots of a day, with kinds of day, from public facts.
+    """Running steps as days and slots of a day, with kinds of day, from public facts. Raises ParameterError
+    naming the value out of range.
 
     Args:
         steps_per_day: Slots of an ordinary day, or of another cycle of the series (52 weeks, 12 months).
@@ -28,9 +28,6 @@ class PublicDays:
         holidays: Numbers of days.
         calendar: Of a stream whose days have other numbers of steps when clocks change; None for days of one
             length.
-
-    Raises:
-        ParameterError: Naming the value out of range.
     """
 
     steps_per_day: int
@@ -48,15 +45,13 @@ class PublicDays:
 
     @classmethod
     def from_date(cls, first_day: date, steps_per_day: int, holidays: Iterable[date] = ()) -> "PublicDays":
-        """Return days of one length, step 0 being the first slot of `first_day`.
+        """Return days of one length, step 0 being the first slot of `first_day`. Raises ParameterError for a
+        first day that is no date, and no steps a day.
 
         Args:
             first_day: The day of step 0.
             steps_per_day: Slots of each day.
             holidays: Days that are like Sundays.
-
-        Raises:
-            ParameterError: For a first day that is no date, and no steps a day.
 
         Examples:
             >>> PublicDays.from_date(date(2016, 12, 19), steps_per_day=48, holidays=[date(2016, 12, 25)])

@@ -13,25 +13,16 @@ State = Mapping[str, Any]
 
 
 class RawState:
-    """Raw values that a mechanism carries to the next period, such as the open group of PeGaSus.
-
-    Nothing shows it: no repr, no comparison, no public attribute gives a value; JSON and pickle refuse it.
-    Only `optstream.measurement` opens it (`open_raw_state`); `raw_bytes` is for the store.
-    """
+    """Raw values that a mechanism carries to the next period. Nothing shows it: no repr, no comparison, no
+    public attribute gives a value; JSON and pickle refuse it. Only `optstream.measurement` opens it
+    (`open_raw_state`); `raw_bytes` is for the store."""
 
     __slots__ = ("__content",)
     __content: str
 
     def __init__(self, content: Any) -> None:
-        """Keep the content as text, so that no reference to it remains.
-
-        Args:
-            content: JSON-ready.
-
-        Raises:
-            TypeError: For what JSON lacks.
-            ValueError: For a number that is not finite.
-        """
+        """Keep the content, JSON-ready, as text, so that no reference to it remains. Raises TypeError for
+        what JSON lacks, ValueError for a number that is not finite."""
         object.__setattr__(self, "_RawState__content", json.dumps(content, allow_nan=False))
 
     def __setattr__(self, name: str, value: Any) -> None:

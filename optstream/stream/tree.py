@@ -15,8 +15,7 @@ from optstream.errors import ParameterError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-MOST_NAMED = 5
-"""Nodes that one error names."""
+MOST_NAMED = 5  # nodes that one error names
 Number = TypeVar("Number", np.int64, np.float64)
 
 
@@ -43,13 +42,11 @@ class AggregationTree:
 
     @classmethod
     def from_parents(cls, parents: Mapping[str, str | None]) -> "AggregationTree":
-        """Return the tree of {child: parent}, its nodes ordered level by level.
+        """Return the tree of {child: parent}, its nodes ordered level by level. Raises ParameterError for no
+        root, two roots, an unknown parent, a cycle or an empty name.
 
         Args:
             parents: Each node's parent; the root's is None.
-
-        Raises:
-            ParameterError: For no root, two roots, an unknown parent, a cycle or an empty name.
 
         Examples:
             >>> tree = AggregationTree.from_parents({"all": None, "north": "all", "south": "all"})
@@ -161,10 +158,8 @@ class AggregationTree:
 
     @cached_property
     def parts_of_levels(self) -> tuple["csr_array", ...]:
-        """For each level but the root's a matrix of ones, (nodes above, nodes), of each node's parent.
-
-        Many times as fast as `np.add.at`, in the same order.
-        """
+        """For each level but the root's a matrix of ones, (nodes above, nodes), of each node's parent. Many
+        times as fast as `np.add.at`, in the same order."""
         # the help of a command needs none of it
         from scipy.sparse import csr_array
 
@@ -177,13 +172,11 @@ class AggregationTree:
         return tuple(found)
 
     def leaves_in(self, nodes: Collection[str]) -> NDArray[np.float64]:
-        """Return the weights of the leaves in the sum of some nodes, (n_leaves,): 1 inside, else 0.
+        """Return the weights of the leaves in the sum of some nodes, (n_leaves,): 1 inside, else 0. Raises
+        ParameterError for a name that is no node, and for two nodes that share a leaf.
 
         Args:
             nodes: Their names, at least one.
-
-        Raises:
-            ParameterError: For a name that is no node, and for two nodes that share a leaf.
         """
         covered = np.zeros(len(self.nodes))
         for name in several(nodes):
@@ -204,15 +197,13 @@ class AggregationTree:
 
     def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:
         """Return every node's values from the leaves': each node the sum of its children, exact for integers.
+        Raises ParameterError on another shape.
 
         Args:
             leaf_values: (…, n_leaves, n_columns), in the order of `leaves`.
 
         Returns:
             (…, n_nodes, n_columns), in the order of `nodes`.
-
-        Raises:
-            ParameterError: On another shape.
         """
         if leaf_values.ndim < 2 or leaf_values.shape[-2] != len(self.leaves):
             raise ParameterError(

@@ -727,11 +727,6 @@ def _steps(source: Input, stream: Stream) -> Iterator[str]:
         if layout.stamps != "start" or layout.stamps_zone is not None:
             yield f"{key} counts the steps of the local day: leave stamps and stamps_zone out"
     finer = [layout for _, layout in layouts if layout.rows_a_step(stream.step) > 1]
-    if finer and source.schema_ == "metered":
-        yield (
-            'input.step must be stream.step for input.schema "metered", whose readings are clamped one by '
-            f"one; got {finer[0].step}: set stream.step to it"
-        )
     if bool(finer) != (source.combine is not None):
         yield (
             'input.combine must say how rows of a finer input.step make a step of the stream, "sum" for '

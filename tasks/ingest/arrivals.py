@@ -152,8 +152,8 @@ MOST_FILES = 10_000
 """Entries of one folder of a day."""
 LARGEST_FOLDER = 10**6
 """Entries of one folder of many days."""
-ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".zip")
-"""Of the files of the usual layout."""
+ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".zip", ".xls")
+"""Of the files of the usual layout; `.xls` of texts, which suppliers name so, and no workbooks."""
 MOST_SAID = 12
 """Messages about one day's dumps: of 10,000 leaves nobody reads more."""
 

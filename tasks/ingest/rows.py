@@ -24,6 +24,8 @@ NO_STEP = {"outside_day": -1, "off_grid": -2, "no_timestamp": -3, "unknown_regio
 """Why a row has no step: a rule of the raw contract, and the negative number in place of the step."""
 ROW, STAMP, NUMBER = (one.ljust(LONGEST_COLUMN + 1, ".") for one in ("row of the file", "stamp", "revision"))
 """Names that no configured column can have."""
+NO_READING = ("ND", "-", "DC")
+"""Words of texts for an empty field: not available, none, confidential."""
 
 
 def rows_in(file: SourceFile) -> pl.LazyFrame:
@@ -38,12 +40,13 @@ def rows_in(file: SourceFile) -> pl.LazyFrame:
     if file.is_partial:
         rows = rows.filter((_time_step(file) != NO_STEP["outside_day"]).fill_null(True))
     if file.text is not None:
-        rows = rows.filter(pl.col(file.layout.value).is_not_null() | (_time_step(file) >= 0))
+        has_reading = ~pl.col(file.layout.value).is_in(NO_READING)  # null of an empty field
+        rows = rows.filter(has_reading | (_time_step(file) >= 0))
     if (revision := file.layout.revision) is not None:
         number, text = (pl.col(revision).cast(kind, strict=False) for kind in (pl.Float64, pl.String))
         rows = rows.with_columns(number.fill_null(-1).alias(NUMBER), text.fill_null("").alias(revision))
-        if file.customer is None:  # of customers the pass over them judges it
-            own = *_of_leaf(file), STAMP
+        if file.customer is None or file.rows_a_step > 1:  # else the pass over customers judges it
+            own = *_of_row(file), STAMP
             for column in (NUMBER, revision):
                 rows = rows.filter(pl.col(column) == pl.col(column).max().over(own))
     return rows if file.rows_a_step == 1 else _combined(file, rows).lazy()
@@ -52,6 +55,11 @@ def rows_in(file: SourceFile) -> pl.LazyFrame:
 def _of_leaf(file: SourceFile) -> list[str]:
     """The columns that say which leaf a row is of."""
     return [one for one in (file.layout.region, file.layout.margin) if one is not None]
+
+
+def _of_row(file: SourceFile) -> list[str]:
+    """The columns that say whose row it is: the leaf's, and of metered input the customer's."""
+    return [*_of_leaf(file), *[file.layout.customer] * (file.customer is not None)]
 
 
 def _stamped(file: SourceFile) -> pl.LazyFrame:
@@ -73,29 +81,32 @@ LARGEST_KEPT = 2**26
 def _combined(file: SourceFile, source: pl.LazyFrame) -> pl.DataFrame:
     """One row for each of the stream's steps that has all of its finer rows, with their exact sum as text, so
     that the sum is clamped and rounded, and no row (Lemma 2d, docs/privacy.md). A row that comes again stays
-    one too many, and one off the grid stays off it.
+    one too many, and one off the grid stays off it. Of customers each has a row of its own, by the first of
+    rows that come again, and an absent row adds nothing.
     """
-    decimal = file.layout.decimal if file.text else "."
-    own, may_lack = _of_leaf(file), file.layout.missing_rows == "zero"
+    value, decimal = file.layout.value, file.layout.decimal if file.text else "."
+    metered, own = file.customer is not None, _of_row(file)
+    revision = [NUMBER, file.layout.revision] if metered and file.layout.revision else []
     fine = file.length // file.rows_a_step
     since = pl.col(STAMP) - file.start
-    frame = source.with_columns(pl.col(file.layout.value).cast(pl.String)).collect(engine="streaming")
+    frame = source.with_columns(pl.col(value).cast(pl.String)).collect(engine="streaming")
     on_grid = frame.filter(since % fine == 0).with_columns(fine=since // fine, coarse=since // file.length)
-    if file.doubled:
-        on_grid = on_grid.filter(
-            ~pl.col("coarse").is_in(file.doubled) | pl.struct(*own, "fine").is_first_distinct()
-        )
+    if file.doubled or metered:
+        is_first = pl.struct(*own, "fine").is_first_distinct()
+        on_grid = on_grid.filter(is_first | (pl.lit(not metered) & ~pl.col("coarse").is_in(file.doubled)))
     steps = on_grid.group_by(*own, "coarse", maintain_order=True).agg(
-        file.layout.value, pl.col("fine").n_unique()
+        value, *(pl.col(one).max() for one in revision), n=pl.len(), distinct=pl.col("fine").n_unique()
     )
-    found = []
-    for *names, coarse, values, distinct in steps.iter_rows():
-        row = (*names, sum_of(values, decimal), coarse * file.length + file.start)
-        is_whole = len(values) == distinct and (distinct == file.rows_a_step or may_lack)
-        found += [row] if is_whole else [row, row] if len(values) > distinct else []
-    schema = {**{one: frame.schema[one] for one in own}, file.layout.value: pl.String(), STAMP: pl.Int64()}
-    others = frame.filter((since % fine != 0).fill_null(True)).select(*schema)
-    return pl.concat([pl.DataFrame(found, schema=schema, orient="row"), others])
+    may_lack = metered or file.layout.missing_rows == "zero"
+    again = pl.col("n") > pl.col("distinct")
+    steps = steps.filter(again | pl.lit(may_lack) | (pl.col("distinct") == file.rows_a_step))
+    sums = (sum_of(values, decimal) for (values,) in steps.select(value).iter_rows())
+    found = steps.with_columns(
+        pl.Series(value, list(sums), pl.String), (pl.col("coarse") * file.length + file.start).alias(STAMP)
+    )
+    columns = [*own, value, STAMP, *revision]
+    others = frame.filter((since % fine != 0).fill_null(True))
+    return pl.concat([found.select(columns), found.filter(again).select(columns), others.select(columns)])
 
 
 def _stamp(file: SourceFile) -> pl.Expr:

@@ -8,6 +8,8 @@ import codecs
 import csv
 import gzip
 import io
+import lzma
+import struct
 import sys
 import zipfile
 import zlib
@@ -29,6 +31,8 @@ LOOKED_AT = 2**16
 CHECKED_AT_ONCE = 2**20
 HIGHEST_HEADER = 50
 """Lines above which it stands."""
+LARGEST_TEXT = 2**30
+"""Bytes of a packed text that is unpacked in memory, whatever size its archive states."""
 STAMP = (
     r"^(?<date>[0-9]{4}-?[0-9]{2}-?[0-9]{2})(?:(?:T| +)(?<hours>[0-9]{1,2}):?(?<minutes>[0-9]{2})"
     r"(?::?(?<seconds>[0-9]{2})(?:[.,](?<part>[0-9]{1,9}))?)?)?"
@@ -38,6 +42,11 @@ STAMP = (
 DAY, MICROSECOND = 86_400, 10**6
 LINE, NO_SIGN = "line", "\x01"
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+UNPACKING = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, ValueError, LookupError,
+    RuntimeError, MemoryError,
+)  # fmt: skip
+"""Errors of archives that are damaged, encrypted, or packed in an unknown way."""
 csv.field_size_limit(sys.maxsize)  # a long field is its own line's fault
 
 
@@ -88,12 +97,14 @@ def form_of(file: Location, columns: tuple[str, ...]) -> TextForm | None:
 
 
 def header_of(file: Location) -> TextForm:
-    """Return the form of a text file whose columns are not known: the first row of as many as the next."""
+    """Return the form of a text file whose columns are not known: the first row of as many as the next.
+    Its last name may be empty, where each line ends in a separator.
+    """
     text, is_utf8 = _beginning(file)
     for number, (line, after) in enumerate(pairwise(text.split("\n")[:HIGHEST_HEADER]), 1):
         sign = max(SEPARATORS, key=lambda one: len(_cut(line, one)))
         names = _cut(line, sign)
-        if len(names) > 1 and all(names) and len(names) == len(_cut(after, sign)):
+        if len(names) > 1 and all(names[:-1]) and len(names) == len(_cut(after, sign)):
             return TextForm(sign, tuple(names), (), number, is_utf8)
     raise OSError("no header")
 
@@ -107,7 +118,7 @@ def _beginning(file: Location) -> tuple[str, bool]:
         packing = found.read(len(ZIP))
         found.seek(0)
         if packing.startswith(ZIP):
-            return _decoded(_content(file)[:LOOKED_AT]), False
+            return _decoded(_content(file, LOOKED_AT)), False
         with gzip.open(found) if packing.startswith(GZIP) else nullcontext(found) as whole:
             head = whole.read(LOOKED_AT)
             return _decoded(head), not isinstance(file, StoreUrl) and _are_utf8(head, whole)
@@ -138,18 +149,26 @@ def _line(line: bytes) -> str:
         return line.decode("cp1252", "replace")
 
 
-def _content(file: Location) -> bytes:
-    """Return the bytes of a file, of an archive those of its one member; OSError where it has not one."""
+def _content(file: Location, most: int | None = None) -> bytes:
+    """Return the first bytes of a text, of an archive those of its one member. Raises OSError where it has
+    not one, or where its text is too large.
+    """
     with opened(file) as found:
         content: bytes = found.read() if isinstance(file, StoreUrl) else found.readall()
     with _in_plain_words():
         if content.startswith(GZIP):
-            return gzip.decompress(content)
-        if not content.startswith(ZIP):
+            with gzip.open(io.BytesIO(content)) as text:
+                content = text.read(most or LARGEST_TEXT + 1)
+        elif content.startswith(ZIP):
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                (member,) = [one for one in archive.infolist() if not one.is_dir()]
+                with archive.open(member) as text:
+                    content = text.read(most or LARGEST_TEXT + 1)
+        else:
             return content
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            (member,) = [one for one in archive.infolist() if not one.is_dir()]
-            return archive.read(member)
+        if len(content) > LARGEST_TEXT:
+            raise OSError("it is too large")
+        return content
 
 
 @contextmanager
@@ -157,7 +176,7 @@ def _in_plain_words() -> Iterator[None]:
     """Raise OSError for a file that cannot be unpacked."""
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError, MemoryError) as error:
+    except UNPACKING as error:
         raise OSError("it cannot be unpacked") from error
 
 

@@ -27,11 +27,9 @@ from tasks.monitor.facts import (
     remedy_of,
 )
 
-Key = tuple[str, str, str]
-"""Kind, day and node: what makes two alarms the same one."""
+Key = tuple[str, str, str]  # kind, day and node: what makes two alarms the same one
 EXPIRY_WARNING = timedelta(days=7)
-SUSPECT_SHARE = 1 / 20
-"""Of a region's readings, replaced: more than this is an alarm."""
+SUSPECT_SHARE = 1 / 20  # of a region's readings, replaced: more than this is an alarm
 DEPENDS = (
     "This depends on readings: keep it in the trusted zone. A withdrawal or restatement that is decided by "
     "it depends on readings too, and is outside the privacy guarantee"
@@ -49,10 +47,8 @@ ALARM, WARNING = Severity
 
 
 class Kind(StrEnum):
-    """What happened: word, severity, and when it is raised.
-
-    depends_on_readings: it is shown in the trusted zone alone, and sent to no channel.
-    """
+    """What happened: word, severity, and when it is raised. depends_on_readings: it is shown in the trusted
+    zone alone, and sent to no channel."""
 
     severity: Severity
     meaning: str
@@ -84,7 +80,6 @@ class Kind(StrEnum):
     BLIND = "blind", ALARM, "the watch itself cannot look; what lasted before is taken to last"
 
     def __new__(cls, word: str, *row: Any) -> "Kind":
-        """Make a row."""
         kind = str.__new__(cls, word)
         kind._value_ = word
         kind.severity, kind.meaning, *depends = row
@@ -93,11 +88,8 @@ class Kind(StrEnum):
 
 
 class Alarm(Part):
-    """An alarm or a warning.
-
-    It holds no reading, no count of rows and no secret. words: which rule is broken, and the remedy. day,
-    node: None where it is about none. day: the first of several in a row.
-    """
+    """An alarm or a warning. It holds no reading, no count of rows and no secret. words: which rule is
+    broken, and the remedy. day, node: None where it is about none. day: the first of several in a row."""
 
     model_config = ConfigDict(frozen=True, use_enum_values=False)
 
@@ -113,7 +105,6 @@ class Alarm(Part):
 
     @property
     def key(self) -> Key:
-        """What makes two alarms the same one."""
         return (self.kind.value, "" if self.day is None else self.day.isoformat(), self.node or "")
 
 
@@ -125,7 +116,6 @@ def alarm(
     node: str | None = None,
     suggestion: str | None = None,
 ) -> Alarm:
-    """Make an alarm of a kind, as severe as all of its kind."""
     return Alarm(
         kind=kind, severity=kind.severity, stream=stream, day=day, node=node, suggestion=suggestion,
         words=words,
@@ -353,8 +343,7 @@ def _suspect(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
 
 # Regions that no leaf is called: the day cannot be released, and may be a leaf by another name.
 
-ALIKE = 0.5
-"""Names less alike than this (difflib's ratio) are not suggested."""
+ALIKE = 0.5  # names less alike than this (difflib's ratio) are not suggested
 MOST_UNKNOWN, MOST_VANISHED = 50, 2000
 """Beyond these no nearest name is looked for: the time grows with their product."""
 
@@ -408,7 +397,6 @@ def nearest(name: str, leaves: Sequence[str]) -> str | None:
 
 
 def likeness(one: str, other: str) -> float:
-    """In [0, 1], whatever the case."""
     return SequenceMatcher(None, one.casefold(), other.casefold()).ratio()
 
 
@@ -458,7 +446,6 @@ class AlarmGroup:
 
     @property
     def is_warning(self) -> bool:
-        """Whether no day is lost yet."""
         return self.kind.severity is Severity.WARNING
 
     @property

@@ -27,10 +27,8 @@ LONGEST_SHOWN = 80
 
 
 class State(StrEnum):
-    """How a day stands. A release holds every node of every level, or is not there.
-
-    From best to worst: word, letter of a calendar, colour, meaning, advice, and the command that helps.
-    """
+    """How a day stands. A release holds every node of every level, or is not there. From best to worst: word,
+    letter of a calendar, colour, meaning, advice, and the command that helps."""
 
     letter: str
     colour: str
@@ -62,7 +60,6 @@ class State(StrEnum):
     )  # fmt: skip
 
     def __new__(cls, word: str, *row: str) -> "State":
-        """Make a row."""
         state = str.__new__(cls, word)
         state._value_ = word
         state.letter, state.colour, state.meaning, state.advice, state.action = row
@@ -83,12 +80,9 @@ class LevelOfDay(Part):
 
 
 class DayState(Part):
-    """A day of the calendar.
-
-    listed: the revision that the catalogue lists; None where it lists none. levels: for each level, how many
-    of its nodes cannot be known without the nodes that the day waits for. raw_expires: when the readings of a
-    day that still needs them are deleted.
-    """
+    """A day of the calendar. listed: the revision that the catalogue lists; None where it lists none. levels:
+    for each level, how many of its nodes cannot be known without the nodes that the day waits for.
+    raw_expires: when the readings of a day that still needs them are deleted."""
 
     model_config = ConfigDict(frozen=True, use_enum_values=False)
 
@@ -117,7 +111,6 @@ class DayState(Part):
 
 
 def day_or_hour(period: date) -> str:
-    """Return the noun of a period: "day" or "hour"."""
     return "hour" if isinstance(period, Hour) else "day"
 
 

@@ -36,10 +36,8 @@ from tasks.trusted.covariates import read_covariates
 from tasks.trusted.files import read_verified, write_private
 from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, USER, newest_results
 
-Work = Literal["look", "watch"]
-"""A look of the night, and the watch."""
-LONGEST_WATCH = timedelta(minutes=30)
-"""A watch that takes longer is killed, so that the next one can look."""
+Work = Literal["look", "watch"]  # a look of the night, and the watch
+LONGEST_WATCH = timedelta(minutes=30)  # a watch that takes longer is killed, so that the next one can look
 
 
 def note_end(settings: Settings, work: Work, now: datetime) -> None:
@@ -94,12 +92,10 @@ def raw_expires(settings: Settings, day: date) -> datetime | None:
 
 
 def days_left(expires: datetime, now: datetime) -> int:
-    """Whole days until then; negative when it is past."""
     return floor((expires - now) / timedelta(days=1))
 
 
 def max_runtime(settings: Settings) -> timedelta:
-    """For how long a day may be under way."""
     return timedelta(minutes=step_minutes(settings.watching.max_runtime))
 
 
@@ -165,14 +161,11 @@ SHARES = {
     "unusable": {"unknown_region", "no_timestamp", "outside_day", "off_grid", "no_customer"},
 }
 """Metrics of the raw frame, which count rows."""
-LOUD = 0.5
-"""The share of a region's readings from which on a run says so."""
+LOUD = 0.5  # the share of a region's readings from which on a run says so
 SHOWS_BOUNDS = ", so that readers have the bounds in place of the readings"
 """Of a region that is mostly clamped."""
-MOST_SHOWN = 12
-"""Regions in a line, an alarm or a table that people read; `optstream status --json` has all."""
-SUSPECT_DAYS = 28
-"""Days whose shares of replaced readings are shown."""
+MOST_SHOWN = 12  # regions in a line, an alarm or a table that people read; `optstream status --json` has all
+SUSPECT_DAYS = 28  # days whose shares of replaced readings are shown
 
 
 class Suspect(NamedTuple):
@@ -234,9 +227,7 @@ def remedy_of(settings: Settings, revision: int) -> str:
 
 
 def loudest(settings: Settings, days: Mapping[date, int]) -> list[str]:
-    """Return a line for each day, by its revision, and each thing that happened to most readings of a region;
-    few of many.
-    """
+    """Return a line for each day and each thing that happened to most readings of a region; few of many."""
     found: defaultdict[tuple[date, str], list[str]] = defaultdict(list)
     for day, regions in sorted(read_verdicts(settings, {*days}).suspect.items()):
         for region, one in regions.items():
@@ -265,10 +256,8 @@ class Replaced(NamedTuple):
 
 # The published mean of each region of a day next to the median of the days before.
 
-FACTOR = 10.0
-"""Between the published mean of a day and the median of those before."""
-DEVIATIONS = 8.0
-"""Of the day's noise; a Laplace value is so far from its mean once in 80,000 times."""
+FACTOR = 10.0  # between the published mean of a day and the median of those before
+DEVIATIONS = 8.0  # of the day's noise; a Laplace value is so far from its mean once in 80,000 times
 DEVIATIONS_OF_ERRORS = 4.0
 """Of the whole error, where a model tells that and not the noise; a normal one is so far once in 16,000."""
 LEAST_DAYS, MOST_DAYS = 7, 28
@@ -349,8 +338,7 @@ def compare(
 
 
 PAGE_PATIENCE = timedelta(minutes=30)
-_TAKEN = ("reserved", "taken over", "adopted")
-"""The ledger's events of a run that takes up a release."""
+_TAKEN = ("reserved", "taken over", "adopted")  # the ledger's events of a run that takes up a release
 
 
 class Hold(NamedTuple):

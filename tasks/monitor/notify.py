@@ -65,7 +65,6 @@ def seen(memory: Memory, alarms: Iterable[Alarm], channels: Iterable[str], now: 
 
 
 def news_for(memory: Memory, channel: str) -> Notification:
-    """The notification that a channel lacks."""
     return Notification(
         tuple(known.alarm for known in memory.values() if known.lasts and channel not in known.heard),
         tuple(known.alarm for known in memory.values() if not known.lasts and channel in known.heard),
@@ -73,7 +72,6 @@ def news_for(memory: Memory, channel: str) -> Notification:
 
 
 def heard(memory: Memory, channel: str) -> Memory:
-    """The memory after a channel was notified."""
     after = {}
     for key, known in memory.items():
         now = known.heard | {channel} if known.lasts else known.heard - {channel}
@@ -116,10 +114,8 @@ def write_memory(settings: Settings, memory: Memory) -> None:
 # Each line is an OTLP logs document (`otlpjsonfile` of the Collector) without a reading, a count of rows, an
 # amount of budget, or an alarm that depends on readings.
 
-LOGGED = "logged"
-"""File of the watch's folder: how many of the ledger's events are behind the log."""
-NUMBERS = {Severity.ALARM: (17, "ERROR"), Severity.WARNING: (13, "WARN")}
-"""OpenTelemetry's severities."""
+LOGGED = "logged"  # file of the watch's folder: how many of the ledger's events are behind the log
+NUMBERS = {Severity.ALARM: (17, "ERROR"), Severity.WARNING: (13, "WARN")}  # OpenTelemetry's severities
 OVER = (9, "INFO")
 
 

@@ -43,7 +43,6 @@ class StreamView:
 
     @property
     def counts(self) -> Mapping[State, int]:
-        """How many days are in each state."""
         return dict(sorted(Counter(day.state for day in self.days).items()))
 
 
@@ -63,8 +62,6 @@ Begin = Annotated[
 
 
 class Level(Part):
-    """A level of the hierarchy."""
-
     level: Count
     nodes: Positive
     share: str
@@ -121,8 +118,6 @@ class ReplacedReadings(Part):
 
 
 class Status(Part):
-    """The whole document."""
-
     format: Literal["optstream.status/3"]
     stream: str
     at: Instant

@@ -190,7 +190,7 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> S
     name = next(one for one, span in days.items() if span == (begins, ends))
     file = _File.opened(folder / name)
     roles = _roles(name, file.types, named or {}, pattern.has_region)
-    stamps, zoned = file.stamps(roles.timestamp)
+    stamps, zoned = file.stamps(roles)
     if pattern.has_region:
         regions = {fields["region"] for fields in found.values()}
     else:
@@ -211,7 +211,7 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> S
         day=begins,
         n_days=(ends - begins).days + 1,
         marked=bool(marked),
-        zone=None if zoned or roles.period_number else _zone_shown(folder, days, zone, roles.timestamp),
+        zone=None if zoned or roles.period_number else _zone_shown(folder, days, zone, roles),
     )
 
 
@@ -219,8 +219,7 @@ def _days_in(files: Sequence["_File"], named: Mapping[str, str], pattern: PathPa
     """Return the first and the last day of files whose names have no date."""
     ends = list[datetime]()
     for file in files:
-        times = _roles(file.path.name, file.types, named, pattern.has_region).timestamp
-        stamps, _ = file.stamps(times)
+        stamps, _ = file.stamps(_roles(file.path.name, file.types, named, pattern.has_region))
         ends += [datetime(1970, 1, 1) + timedelta(microseconds=int(stamps[place])) for place in (0, -1)]
     return min(ends).date(), max(ends).date()
 
@@ -249,8 +248,8 @@ def _files_in(folder: Path) -> tuple[list[str], set[str]]:
             raise DumpError(f"{folder} holds more than {MOST_FILES:,} files; name a folder with some of them")
     if odd := [one for one in files if not one.lower().endswith(ENDINGS)]:
         raise DumpError(
-            f"{folder / odd[0]} is none of RTE's yearly files, and ends in none of {', '.join(ENDINGS)}; "
-            'move it away, or begin its name with "_", which hides it'
+            f"{folder / odd[0]} ends in none of {', '.join(ENDINGS)}; rename it if it is a Parquet file or a "
+            'text, else move it away, or begin its name with "_", which hides it'
         )
     if not files:
         raise DumpError(f"{folder} holds no file that is not hidden; name the folder of the dumps")
@@ -286,9 +285,9 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> tuple[str, 
                 if len(fitting) == len(files):
                     return text, dict(fitting)
     raise DumpError(
-        f"{folder} holds files such as {files[0]!r:.120}, which are none of RTE's yearly files, and whose "
-        "paths do not all name a date in the same way: rename or move "
-        "those that differ, to paths such as 2024/01/15.csv or date=2024-01-15/part-0.parquet"
+        f"{folder} holds files such as {files[0]!r:.120}, whose paths do not all name a date in the "
+        "same way: rename or move those that differ, to paths such as 2024/01/15.csv or "
+        "date=2024-01-15/part-0.parquet"
     )
 
 
@@ -367,11 +366,19 @@ def _file_pattern(names: Sequence[str]) -> str:
 
 
 def _named_region(names: Sequence[str], dated: Sequence[tuple[str, str]], by_number: bool) -> str | None:
-    """Return the pattern of names that hold a region: the same ones on every date."""
+    """Return the pattern of names that hold a region: the same ones on every date. Raises DumpError for one
+    that lacks it, such as the file of a nation among those of its regions.
+    """
     if len(names) < 2 or len({MARK in one for one in names}) > 1:
         return None
     found = _between(names, "{region}")
     begins, _, ends = found.partition("{region}")
+    short = min(names, key=len)
+    if all(one == short or re.search(rf"[_. -]{re.escape(short[len(begins) :])}$", one) for one in names):
+        raise DumpError(
+            f"the name {short.replace(MARK, '…')!r:.120} lacks what names a region in that of the other "
+            "files: move it away, or rename it"
+        )
     regions = {one: one[len(begins) : len(one) - len(ends)] for one in names}
     of_date = defaultdict[str, set[str]](set)
     for name, day in dated:
@@ -404,7 +411,7 @@ class _File:
                 form = header_of(path)
                 if any(map(NO_NAME.fullmatch, form.names)):
                     raise DumpError(f"{path} begins with a row and not with names of columns: add them")
-                return cls(path, dict.fromkeys(form.names), form)
+                return cls(path, dict.fromkeys(filter(None, form.names)), form)
             claims = claims_of(path)
             if claims is None or not claims.within(LIMITS):
                 raise OSError("it claims too much")
@@ -419,13 +426,18 @@ class _File:
         """Return the names in a column of regions."""
         return self._unique([column], pl.col(column).cast(pl.String)).to_list()
 
-    def stamps(self, timestamp: Sequence[str]) -> tuple[pl.Series, bool]:
-        """Return the unique stamps in microseconds, rising, and whether they are instants."""
+    def stamps(self, roles: Roles) -> tuple[pl.Series, bool]:
+        """Return the unique stamps in microseconds, rising, and whether they are instants. Rows of sums whose
+        value is empty have none: a supplier of half-hours may write such rows at the quarters between.
+        """
+        timestamp, used = roles.timestamp, [*roles.timestamp, *[roles.value] * (roles.customer is None)]
         kind = self.types[timestamp[0]]
         if isinstance(kind, pl.Datetime):
             found, zoned = self._unique([], pl.col(timestamp[0]).dt.epoch("us")), kind.time_zone is not None
         else:
-            texts = self._unique(timestamp, pl.concat_str(timestamp, separator=" ").cast(pl.String))
+            is_read = pl.all_horizontal(pl.col(used).is_not_null())
+            joined = pl.concat_str(timestamp, separator=" ").cast(pl.String)
+            texts = self._unique(used, joined.filter(is_read))
             plain, found = (
                 pl.select(microseconds_of(pl.lit(texts), {one: 0})).to_series() for one in (False, True)
             )
@@ -506,7 +518,7 @@ def _roles(name: str, columns: Types, given: Mapping[str, str], has_region: bool
 
 
 def _zone_shown(
-    folder: Path, days: Mapping[str, tuple[date, date] | None], usual: str, timestamp: Sequence[str]
+    folder: Path, days: Mapping[str, tuple[date, date] | None], usual: str, roles: Roles
 ) -> str | None:
     """Return a zone for whose hour that no clock shows a file has no stamp, though for those around it."""
     for zone in dict.fromkeys((usual, *COMMON_ZONES)):
@@ -514,7 +526,7 @@ def _zone_shown(
         for name, span in days.items():
             if span is None or span[0] != span[1] or not (skipped := shifted_slots(calendar, span[0])[0]):
                 continue
-            stamps, _ = _File.opened(folder / name).stamps(timestamp)
+            stamps, _ = _File.opened(folder / name).stamps(roles)
             hours = {one // 3_600_000_000 % 24 for one in stamps}
             if hours.isdisjoint(skipped) and {skipped[0] - 1, skipped[-1] + 1} <= hours:
                 return zone

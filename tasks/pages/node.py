@@ -29,13 +29,10 @@ COLUMNS = {
     "noise": pl.Float64(),
     "error": pl.Float64(),
 }
-MOST_REPLACED = 40
-"""Files of a day that are read: a page must answer, however many there are."""
-MOST_CHILDREN = 20
-"""That are stacked each by itself; the rest together."""
+MOST_REPLACED = 40  # files of a day that are read: a page must answer, however many there are
+MOST_CHILDREN = 20  # that are stacked each by itself; the rest together
 MOST_FOUND = 100
-SPANS = (1, 7, 28)
-"""Days that a page shows; the first is where it begins."""
+SPANS = (1, 7, 28)  # days that a page shows; the first is where it begins
 MOST_DAYS = 92
 MOST_DAYS_REPLACED = 7
 """Of a longer span only the newest figures are shown: each day may have been estimated many times."""
@@ -52,18 +49,14 @@ LINES = {
 
 @dataclass(frozen=True)
 class Span:
-    """Days from the first to the last."""
-
     first: date
     last: date
 
     @property
     def n_days(self) -> int:
-        """How many they are."""
         return (self.last - self.first).days + 1
 
     def moved(self, days: int) -> "Span":
-        """Return as many days, so many later."""
         return Span(self.first + timedelta(days=days), self.last + timedelta(days=days))
 
 

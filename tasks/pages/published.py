@@ -31,8 +31,7 @@ from optstream.errors import PublicationError
 from optstream.stream import days_from
 from tasks.pages.render import DAY, Z, counted, day_in_words, seconds, shown, unit_of
 
-MOST_SUMMED = 10_000
-"""Nodes that are summed up, level by level from the root: of a million its upper levels."""
+MOST_SUMMED = 10_000  # nodes that are summed up, level by level from the root: of a million its upper levels
 
 SCHEMA = pl.Schema(
     {
@@ -115,19 +114,14 @@ def _mean_rows(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.
 
 
 MISSING, DAMAGED = "missing", "damaged"
-AS_GOOD_AS_NOTHING = 0.9
-"""Of a level's typical figure: with an error this large its figures are of no use."""
-RECENT_DAYS = 28
-"""Days whose steps are drawn; of the days before, their means."""
-MOST_POINTS = 60_000
-"""Days times nodes that are drawn: at some six bytes a corner of a line, half a megabyte."""
+AS_GOOD_AS_NOTHING = 0.9  # of a level's typical figure: with an error this large its figures are of no use
+RECENT_DAYS = 28  # days whose steps are drawn; of the days before, their means
+MOST_POINTS = 60_000  # days times nodes that are drawn: at some six bytes a corner of a line, half a megabyte
 MOST_NODES = 40
 
 
 class Node(NamedTuple):
-    """A node as the published rows have it; parent: None at the root. level: root 0. is_wide: whether its
-    band is wider than its figures.
-    """
+    """A node as the published rows have it. is_wide: whether its band is wider than its figures."""
 
     name: str
     parent: str | None
@@ -177,7 +171,6 @@ class PublicFacts:
 
     @property
     def n_drawn(self) -> int:
-        """How many nodes have curves."""
         return 0 if self.daily is None else self.daily["node"].n_unique()
 
     @property

@@ -1,7 +1,5 @@
-"""Figures in words, plots as JSON, and templates that escape every text; a static page fetches nothing.
-
-Equal values give equal bytes.
-"""
+"""Figures in words, plots as JSON, and templates that escape every text; a static page fetches nothing. Equal
+values give equal bytes."""
 
 import base64
 import hashlib
@@ -122,7 +120,6 @@ def size_in_words(n_bytes: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return "1 day" or "2,345 days"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -140,10 +137,8 @@ def with_code(text: str) -> Markup:
 
 # Plots as JSON that `static/chart.js` draws; times are seconds since 1970, of zone "UTC" perhaps local.
 
-Z = 1.96
-"""Standard deviations on each side of a band: 95 % of normal noise."""
-DIGITS = 6
-"""Significant ones of a drawn value: files have the published numbers unrounded."""
+Z = 1.96  # standard deviations on each side of a band: 95 % of normal noise
+DIGITS = 6  # significant ones of a drawn value: files have the published numbers unrounded
 DAY = 86_400
 Numbers = Sequence[float | None]
 Chart = dict[str, Any]
@@ -222,7 +217,6 @@ def page(template: str, *, is_static: bool = False, has_script: bool = True, **v
 
 
 def markdown(template: str, **values: Any) -> str:
-    """Return a template in Markdown, whose texts are escaped by its own filters."""
     return _environment().get_template(f"{template}.md.jinja").render(**values)
 
 

@@ -34,10 +34,8 @@ from tasks.trusted.verdicts import ResultFile, result_files
 
 MOST_DOCS = 300
 NEW = timedelta(days=30)
-EVERY = timedelta(hours=1)
-"""A look at all files takes a moment: until then the older one is shown."""
-ARRIVAL_DAYS, MOST_ARRIVING = 28, 200
-"""Days whose dumps' times are read, and regions beyond which none are."""
+EVERY = timedelta(hours=1)  # a look at all files takes a moment: until then the older one is shown
+ARRIVAL_DAYS, MOST_ARRIVING = 28, 200  # days whose dumps' times are read, and regions beyond which none are
 
 
 class RunStep(NamedTuple):
@@ -80,7 +78,6 @@ class Night(NamedTuple):
 
     @property
     def took(self) -> timedelta | None:
-        """From the reservation to the publication; None where there is none."""
         return None if self.published is None else max(self.published - self.reserved, timedelta())
 
 
@@ -94,10 +91,8 @@ class Disk(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one look at a stream found; where it failed (`problem`), all else is as old as `at`.
-
-    settings, view: None where no look succeeded yet.
-    """
+    """What one look at a stream found; where it failed (`problem`), all else is as old as `at`. settings,
+    view: None where no look succeeded yet."""
 
     file: Path
     stream: str

@@ -40,10 +40,8 @@ from tasks.pages.render import (
 from tasks.pages.snapshot import Snapshot, length_of
 from tasks.trusted.verdicts import folder_of
 
-MOST_ALARMS = 100
-"""Of one kind that are listed."""
-FEW_NODES = 40
-"""That are listed all at once; of more, the leaves are folded."""
+MOST_ALARMS = 100  # of one kind that are listed
+FEW_NODES = 40  # that are listed all at once; of more, the leaves are folded
 NO_SERVER = "no Prefect server is named: start `optstream ui` with PREFECT_API_URL to see runs here"
 
 

@@ -213,11 +213,8 @@ class Judge:
         return tuple(tuple(np.split(np.clip(one, low, high), n_periods, axis=1)) for one in draws)
 
     def judged(self, choice: Choice, *, as_it_runs: bool = False) -> Judged:
-        """Return the plan with its expected errors. Raises ParameterError if it does not fit the stream.
-
-        Of a stream that has learned they are those of the learned prior, which chooses the blocks of all
-        plans but the one that runs.
-        """
+        """Return the plan with its expected errors, by the learned prior where there is one. Raises
+        ParameterError if it does not fit the stream."""
         plain: Any = mechanism_for(choice.settings, self.day)
         mechanism = plain.with_learned(self.known, keeps_blocks=as_it_runs)
         if mechanism is not plain and mechanism.common_blocks != plain.common_blocks:
@@ -285,7 +282,6 @@ def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
 
 
 def with_blocks(choice: Choice, blocks: Mapping[str, int]) -> Choice:
-    """Return the choice with these blocks in every window."""
     keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), **blocks}}
     label = "{}; {n_blocks} x {block_length} blocks".format(choice.label, **blocks)
     return Choice(label, keys, changed(choice.settings, mechanism=dict(blocks)))

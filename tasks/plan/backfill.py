@@ -42,8 +42,7 @@ class Span(Printed):
 
 class BackfillPlan(Span):
     """Rising days: never reserved, with a dump (missing), reserved or drawn by an earlier run (begun), or
-    released, and delivered once more (delivered).
-    """
+    released, and delivered once more (delivered)."""
 
     missing: tuple[Period, ...]
     begun: tuple[Period, ...]
@@ -51,7 +50,6 @@ class BackfillPlan(Span):
 
     @property
     def span(self) -> dict[str, Any]:
-        """The fields of a `Span`."""
         return {name: getattr(self, name) for name in Span.model_fields}
 
     @property
@@ -149,8 +147,7 @@ def priced(
     amended: PrivacyModel | None = None,
 ) -> Iterator[tuple[date, tuple[Spend, ...], list[GuaranteeLoss]]]:
     """Yield each day's plan and what it loses after the ledger's charges, None where nothing was charged, and
-    the days before that fit. amended: the model under which charges are priced.
-    """
+    the days before that fit. amended: the model under which charges are priced."""
     calendar, window = settings.calendar, settings.privacy.window
     recent = list[Spend]()
     for day in days:

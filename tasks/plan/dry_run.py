@@ -132,11 +132,9 @@ class Charged(Printed):
 
 class DryRun(Printed):
     """What releasing some days would cost, and how noisy it would be; amounts in the currency of `model`.
-
-    epsilon: what the plan, repeated, costs any window. points_known: False where the draw chooses them; then
-    bands are those of equally spaced ones. horizons: what all readings of one customer lose in so many days.
-    fits: whether the plan fits its share, and the days the ledger's windows.
-    """
+    epsilon: what the plan, repeated, costs any window. points_known: False where the draw chooses them.
+    horizons: what all readings of one customer lose in so many days. fits: whether the plan fits its share,
+    and the days the ledger's windows."""
 
     model: InstanceOf[PrivacyModel] = Field(exclude=True)
     share: Fraction = Field(exclude=True)
@@ -306,7 +304,6 @@ AS_GOOD_AS_NOTHING = 0.9  # of the error of publishing 0, or the public scale, e
 
 
 def is_useless(one: Expected | None) -> bool:
-    """Whether a level with this error is as good as nothing."""
     return one is not None and one.unmeasured is not None and one.error >= AS_GOOD_AS_NOTHING * one.unmeasured
 
 

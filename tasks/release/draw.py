@@ -100,7 +100,6 @@ def draw(run: Run, day: Charged) -> Drawn:
 
 
 def _drawn(run: Run, day: Reserved, file: DrawingFile) -> Durable:
-    """Draw, and make it durable."""
     make_ready(run.noise)
     settings, memory = run.settings, day.memory
     mechanism = informed = run.mechanism_of(day.day, day.revision)

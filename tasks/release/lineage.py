@@ -1,6 +1,5 @@
 """Where a release came from: keyed hashes of its input files (HMAC-SHA256 under a key of the trusted folder,
-since a plain hash of readings can be guessed), the record of its draw, and an OpenLineage event a day.
-"""
+since a plain hash of readings can be guessed), the record of its draw, and an OpenLineage event a day."""
 
 import hashlib
 import hmac
@@ -51,8 +50,7 @@ THREADS = 4
 UNKNOWN = "unknown"  # in place of a hash that nobody could take
 
 Inputs = Mapping[str, str]  # the keyed hash of each input file, by its name below the input folder
-INPUTS, STATED = "inputs", "stated"
-"""Keys of the record of a draw; older records have the inputs alone."""
+INPUTS, STATED = "inputs", "stated"  # keys of the record of a draw; older records have the inputs alone
 FOLDER = "input_folder"  # a stated key: the folder of the inputs
 
 
@@ -170,12 +168,10 @@ class DrawRecord:
 
 
 def record_of_owner(settings: Settings, day: date, revision: int, token: int | None) -> DrawRecord:
-    """The record of the draw of the owner with this fencing token."""
     return DrawRecord(settings.inputs_of(day, revision) / f"{token}.json", day)
 
 
 def record_of_draw(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> DrawRecord:
-    """The record of the draw of the measurements of this hash."""
     token = token_in(settings.measurements_of(day, revision), measurements_hash)
     return record_of_owner(settings, day, revision, token)
 

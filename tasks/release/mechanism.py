@@ -178,8 +178,7 @@ def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None
 # Public facts of a day, `[[constraints]]`: read, refused where they clash, and kept by its estimate.
 
 LARGEST_TOTALS = 2**24  # bytes
-MOST_UNITS = 2**53
-"""The largest total, in units of the resolution: a larger one would fail after the draw."""
+MOST_UNITS = 2**53  # the largest total, in units of the resolution: a larger one would fail after the draw
 MOST_NAMED = 12  # facts that one error names
 
 
@@ -218,7 +217,6 @@ def facts_of(settings: Settings, day: date) -> tuple[Fact, ...]:
 
 
 def clashes(settings: Settings, days: Sequence[date]) -> list[str]:
-    """Return the problems of the facts of some days."""
     found = []
     for day in days if settings.constraints else ():
         try:

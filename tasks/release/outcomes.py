@@ -56,7 +56,6 @@ def left_out() -> Any:
 
 
 def is_none(value: object) -> bool:
-    """Whether there is no value."""
     return value is None
 
 
@@ -65,7 +64,6 @@ def _by_epsilon(text: str) -> bool:
 
 
 def _grant_words(model: PrivacyModel) -> str:
-    """What any window may lose."""
     return f"epsilon {float(model.budget):g}" if model.currency == "epsilon" else model.in_words
 
 
@@ -162,8 +160,6 @@ class VerifiedDocument(Printed):
 
 
 class DayDocument(Printed):
-    """How a day ended."""
-
     date: Period
     status: Status
     message: str

@@ -116,7 +116,6 @@ def draw_measurements(run: Run, days: Sequence[Reserved | Ahead]) -> list[Drawn 
 
 
 def estimate_releases(run: Run, days: Sequence[Drawn | Ended]) -> list[Estimated | Staged | Ended]:
-    """Compute each day's release from its stored measurements."""
     return each(days, Drawn, partial(estimate.estimate, run))
 
 

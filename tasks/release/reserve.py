@@ -215,9 +215,8 @@ def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_draw
 
 
 def _is_drawn(run: Run, stage: Stage, shown: Shown) -> bool:
-    """Say whether a dead owner left the whole draw that the ledger has as begun. Raises LedgerError if
-    folder or lineage know a draw that the ledger does not: it would draw again.
-    """
+    """Say whether a dead owner left the whole draw that the ledger has as begun. Raises LedgerError if folder
+    or lineage know a draw that the ledger does not: it would draw again."""
     settings, day, revision = run.settings, stage.day, stage.revision
     folder, staging = settings.measurements_of(day, revision), settings.staging_of(day, revision)
     # files first: their owner had written to the ledger before

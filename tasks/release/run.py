@@ -309,11 +309,9 @@ class Run:
         return self.settings.stream.name
 
     def key(self, day: date, revision: int) -> Key:
-        """The ledger's key of a release."""
         return Key(self.stream, day.isoformat(), revision)
 
     def record(self, day: date, revision: int) -> ReleaseRecord | None:
-        """The ledger's record of a release."""
         return self.ledger.find(self.key(day, revision))
 
     def measured(self, day: date, revision: int, digest: str | None) -> Measured:

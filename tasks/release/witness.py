@@ -1,7 +1,6 @@
-"""How far the ledger was, in a file of the trusted folder and of `[trusted] witness`: a ledger that lacks
-its hash was restored, and is refused. It is written before each draw, before publication and after
-declarations.
-"""
+"""How far the ledger was, in a file of the trusted folder and of `[trusted] witness`: a ledger that lacks its
+hash was restored, and is refused. It is written before each draw, before publication and after
+declarations."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,16 +1,11 @@
 """No data becomes code: nothing unpickles, evaluates or lets a library do so."""
 
 import ast
-from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[2]
-SOURCES = sorted(
-    path.relative_to(CHECKOUT)
-    for package in ("flows", "tasks", "data_contracts", "optstream")
-    for path in (CHECKOUT / package).rglob("*.py")
-)
+from tests.architecture.test_borders import CHECKOUT, SOURCES
+
 MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "joblib", "jsonpickle", "code"}
 BUILTINS = {"eval", "exec", "compile", "__import__"}
 ATTRIBUTES = {

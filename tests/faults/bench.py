@@ -11,7 +11,6 @@ from tests.faults.fork_server import ForkServer, open_fork_server
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords, Night
 from tests.faults.world import DAYS, World, deliver, iso, make_world
-from tests.temporary_postgresql import find_binaries
 
 AFTER_THE_LEASE = 1.0
 """Hours."""
@@ -27,7 +26,6 @@ class Bench:
     fork_server: ForkServer
     new_url: Callable[[], str] | None = None
     numbers: Iterator[int] = field(default_factory=count)
-    binaries: Path | None = field(default_factory=find_binaries)
 
     def world(self, mechanism: str = "OptStream") -> World:
         """A fresh one."""

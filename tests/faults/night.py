@@ -2,8 +2,6 @@
 
 import json
 import os
-import resource
-import signal
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -15,8 +13,6 @@ from typing import Any
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
-from tasks.operate.amend import declare
-from tasks.operate.compromise import compromise
 from tasks.operate.withdraw import withdraw
 from tasks.pages.public import write_pages
 from tasks.release import pipeline as steps
@@ -33,11 +29,9 @@ class Night:
     """What a process is to do.
 
     days: ISO dates. hours: how far its clock is ahead. act: "record", "kill", "stop", or a key of
-    `acts.REFUSALS`, at `point`; to stop at several, a line each. raises: its noise fails after the first
-    samples. largest_file: bytes, as on a disk that is full beyond. patience_seconds: for the ledger's lock,
-    and for a database that is away.
-    restate: release the days once more. withdraw, compromise: take them back instead, or declare their noise
-    known. amend: declare the configuration's privacy guarantee instead.
+    `acts.REFUSALS`, at `point`. raises: its noise fails after the first samples. patience_seconds: for the
+    ledger's lock, and for a database that is away. restate: release the days once more. withdraw: take them
+    back instead.
     """
 
     folder: str
@@ -47,12 +41,9 @@ class Night:
     act: str | None = None
     point: str = ""
     raises: bool = False
-    largest_file: int | None = None
     patience_seconds: float = 30.0
     restate: bool = False
     withdraw: bool = False
-    compromise: bool = False
-    amend: bool = False
 
 
 @dataclass
@@ -114,9 +105,6 @@ def spend(nights: Sequence[Night], last_words: Path) -> None:
 
 def _spend(night: Night) -> LastWords:
     said = LastWords()
-    if night.largest_file is not None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (night.largest_file, resource.RLIM_INFINITY))
     world = World(Path(night.folder))
     try:
         with _hooked(night, world, said):
@@ -124,8 +112,6 @@ def _spend(night: Night) -> LastWords:
     except (OptStreamError, OSError) as error:
         # as the command line does: one line, exit code 2
         said.error = f"{type(error).__name__}: {error}"
-    if night.largest_file is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     return said
 
 
@@ -157,17 +143,10 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
 
 
 def _ordered(night: Night, run: Run) -> list[Ended]:
-    """What a person declares instead of a night's work; else the days released."""
+    """The days withdrawn, or released."""
     days = [Requested(date.fromisoformat(day)) for day in night.days]
     if night.withdraw:
         return each(days, Requested, partial(withdraw, run, reason="on purpose"))
-    if night.compromise:
-        for one in days:
-            compromise(run.settings, run.ledger, one.day, "on purpose", run.clock())
-        return []
-    if night.amend:
-        declare(run.settings, run.ledger, "on purpose", run.clock())
-        return []
     return _released(run, days)
 
 

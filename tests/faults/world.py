@@ -88,12 +88,8 @@ class World:
 
     def samplings(self) -> list[date]:
         """The days whose noise was begun, once for each time."""
-        return [date.fromisoformat(period) for period, _ in self.sampled()]
-
-    def sampled(self) -> list[tuple[str, int]]:
-        """The periods and revisions whose noise was begun, once for each time."""
         log = self.noise_log.read_text() if self.noise_log.exists() else ""
-        return sampled_in(log)
+        return [date.fromisoformat(line.split()[0]) for line in log.splitlines()]
 
     def copied(self, folder: Path) -> "World":
         """Return a copy in a new folder. Its ledger, if that is SQLite, and its log of noise are its own."""
@@ -121,11 +117,6 @@ def make_world(
     text = configured(ledger or LEDGER, mechanism, dumps)
     (folder / "optstream.toml").write_text(text.replace("[budget]\n", f"[budget]\n{budget}\n"))
     return World(folder)
-
-
-def sampled_in(noise_log: str) -> list[tuple[str, int]]:
-    """The periods and revisions of a log of noise, in its order."""
-    return [(line.split()[0], int(line.split()[1])) for line in noise_log.splitlines()]
 
 
 def iso(days: Sequence[date]) -> list[str]:

@@ -22,10 +22,10 @@ from tests.tasks.two_regions import CONFIGURATION
 
 pytestmark = pytest.mark.server
 
-MANY = 300
+MANY = 160
 SOON = listening.HEAD_SECONDS / 2
 """Seconds for an answer: before the first of them has had its time."""
-FEW_FILES = 256
+FEW_FILES = 128
 """Of open files: fewer than there are connections, as the 1,024 of a service are for 2,000."""
 REFUSED = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF_OPEN = {

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,9 +18,10 @@ import pytest
 from tasks.trusted.files import make_private_folder
 from tests.canary import UNITS, Search
 from tests.prefect_server import running_server
-from tests.tasks.release import test_bad_input
 from tests.tasks.two_regions import CONFIGURATION, Installation, released_by
 
+Change = Callable[[pl.DataFrame], pl.DataFrame]
+Fault = Callable[[Installation, date], object]
 FIRST = date(2016, 6, 1)
 LEAVES = {"84": ["a", "b"], "11": ["c"]}
 WORDS = {
@@ -201,58 +203,97 @@ def run(installation: Installation, days: dict[str, date], *, served: bool) -> F
     return Flown(installation, search, output, ended)
 
 
-def damaged(
-    installation: Installation, faults: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> dict[str, date]:
-    """A day for each fault, broken as the tests of bad input break it, and a sound one; each fault's day."""
+def damaged(installation: Installation, faults: dict[str, object]) -> dict[str, date]:
+    """A day for each fault, and a sound one; each fault's day."""
     days = {name: FIRST + timedelta(days=number) for number, name in enumerate(["sound", *faults])}
-    reading = unit("84", "a" if installation.settings.metered else "all", 0) / UNITS
     for name, day in days.items():
         dumps(installation, day)
-        monkeypatch.setattr(test_bad_input, "PLANTED", reading)
         damage = faults.get(name)
         if callable(damage):
             damage(installation, day)
     return days
 
 
-def rewriting(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Installation, date], None]:
+def place_of(installation: Installation, day: date) -> Path:
+    return installation.folder / f"dumps/region=84/date={day}"
+
+
+def rewriting(change: Change) -> Fault:
     """A fault of what a dump's rows are."""
-    return lambda installation, day: test_bad_input.rewrite(installation, change, day)
+
+    def rewrite(installation: Installation, day: date) -> None:
+        path = place_of(installation, day) / "part-0.parquet"
+        change(pl.read_parquet(path)).write_parquet(path)
+
+    return rewrite
 
 
-def emptied(installation: Installation, day: date) -> None:
-    (installation.folder / test_bad_input.place_of(day) / "part-0.parquet").write_bytes(b"")
+def with_first(column: str, value: object) -> Change:
+    """One cell of the first row is another."""
+
+    def change(rows: pl.DataFrame) -> pl.DataFrame:
+        first = pl.int_range(pl.len()) == 0
+        changed = rows.with_columns(pl.when(first).then(pl.lit(value)).otherwise(column).alias(column))
+        return changed.select(rows.columns).cast(dict(rows.schema))
+
+    return change
+
+
+def cut(n_bytes: int | None) -> Fault:
+    """The file ends there."""
+
+    def truncate(installation: Installation, day: date) -> None:
+        path = place_of(installation, day) / "part-0.parquet"
+        path.write_bytes(path.read_bytes()[:n_bytes])
+
+    return truncate
+
+
+def another_region(name: str) -> Fault:
+    return lambda installation, day: shutil.copytree(
+        place_of(installation, day), installation.folder / f"dumps/{name}/date={day}"
+    )
 
 
 TIME = pl.col("timestamp")
-BROKEN = {
+BROKEN: dict[str, object] = {
+    "missing step": rewriting(lambda rows: rows.head(-1)),
+    "null": rewriting(with_first("load_mw", None)),
+    "unknown region": another_region("region=FR-AURA"),
+    "a name that climbs": another_region("region=..%2Fx"),
+    "truncated file": cut(-200),
     "day of 46 steps": rewriting(lambda rows: rows.head(-2)),
     "day of 50 steps": rewriting(
         lambda rows: pl.concat([rows, rows.tail(2).with_columns(TIME + timedelta(hours=1))])
     ),
     "duplicate": rewriting(lambda rows: pl.concat([rows, rows.head(1)])),
-    "NaN": test_bad_input.set_first(float("nan")),
+    "NaN": rewriting(with_first("load_mw", float("nan"))),
     "dump of another day": rewriting(lambda rows: rows.with_columns(TIME + timedelta(days=1))),
     "text in a number column": rewriting(
-        lambda rows: rows.with_columns(load_mw=pl.lit(f"about {test_bad_input.PLANTED}"))
+        lambda rows: rows.with_columns(load_mw=pl.format("about {}", "load_mw"))
     ),
-    "empty file": emptied,
+    "empty file": cut(0),
+    "no region": lambda installation, day: shutil.rmtree(place_of(installation, day)),
+    "no marker": lambda installation, day: (place_of(installation, day) / "_SUCCESS").unlink(),
 }
-"""What is refused as those of the bad-input tests are, in words of its own, which may leak."""
-
+METERED = {
+    "null": with_first("energy_kwh", None),
+    "NaN": with_first("energy_kwh", float("nan")),
+    "infinite": with_first("energy_kwh", float("inf")),
+    "huge": with_first("energy_kwh", 1e300),
+    "below the bounds": with_first("energy_kwh", -71234.5),
+    "customer in two leaves": with_first("customer_id", "c"),
+    "step seen twice": lambda rows: pl.concat([rows, rows.head(1)]),
+}
 RAISING = dict.fromkeys(["ingest raises", "draw raises", "estimate raises"])
 
 
 @pytest.fixture(scope="package")
 def aggregated(tmp_path_factory: pytest.TempPathFactory) -> Flown:
-    """Aggregated dumps: every refusal and every wait of the bad-input tests, and three steps that raise."""
+    """Aggregated dumps: every refusal and every wait, and three steps that raise."""
     installation = Installation(tmp_path_factory.mktemp("aggregated"))
     (installation.folder / "optstream.toml").write_text(SHOWN.replace('alpha = "1"', EXACT))
-    faults: dict[str, object] = {name: damage for name, (damage, _) in test_bad_input.REFUSED.items()}
-    faults |= BROKEN | {"no region": test_bad_input.remove_region, "no marker": test_bad_input.remove_marker}
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        days = damaged(installation, faults | RAISING, monkeypatch)
+    days = damaged(installation, BROKEN | RAISING)
     return run(installation, days, served=True)
 
 
@@ -264,11 +305,7 @@ def metered(tmp_path_factory: pytest.TempPathFactory) -> Flown:
         '"aggregated"\nvalue = "load_mw"', '"metered"\nvalue = "energy_kwh"'
     )
     (installation.folder / "optstream.toml").write_text(text)
-    faults: dict[str, object] = {
-        name: lambda installation, day, change=change: test_bad_input.rewrite(installation, change, day)
-        for name, change in test_bad_input.METERED.items()
-    }
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        # The void day not last: it would destroy the raw state of the day before it.
-        days = damaged(installation, {"draw raises": None} | faults, monkeypatch)
+    faults: dict[str, object] = {name: rewriting(change) for name, change in METERED.items()}
+    # The void day not last: it would destroy the raw state of the day before it.
+    days = damaged(installation, {"draw raises": None} | faults)
     return run(installation, days, served=False)

@@ -23,7 +23,6 @@ from studies.leakage import (
     constant_budget,
     exact_budgets,
     forward_leakage,
-    log_ratio,
     repeated_leakage,
     sequence_leakage,
     stationary_distribution,
@@ -95,29 +94,6 @@ def test_degenerate_matrices_against_the_definition(matrix, a):
 def test_random_matrices_against_the_definition(data, a):
     matrix = data.draw(matrices)
     assert LossFunction(matrix)(a) == pytest.approx(by_all_corners(matrix, a), rel=1e-10, abs=1e-12)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data(), st.floats(0, 1000), st.floats(0, 1000))
-def test_it_rises_never_faster_than_a_and_never_above_it(data, one, other):
-    loss = LossFunction(data.draw(matrices))
-    low, high = sorted((one, other))
-    assert loss(0.0) == 0
-    assert 0 <= loss(low) <= loss(high) + 1e-12
-    assert loss(high) - loss(low) <= (high - low) * (1 + 1e-12) + 1e-12
-    assert loss(high) <= high * (1 + 1e-12)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_no_jump_where_pieces_meet(data):
-    loss = LossFunction(data.draw(matrices))
-    pieces = loss.pieces
-    assert (np.diff(pieces.starts) >= 0).all()
-    for k, start in enumerate(pieces.starts.tolist()):
-        if k:
-            before = log_ratio(pieces.q[k - 1], pieces.d[k - 1], start)
-            assert loss(start) == pytest.approx(before, rel=1e-9)
 
 
 def test_large_leakage_is_not_lost():
@@ -254,19 +230,6 @@ def test_examples_2_and_3_of_ten_releases_at_a_tenth():
     total = total_leakage(epsilons, backward=ISSUE, forward=ISSUE)
     assert total[4:6] == pytest.approx([0.6368413] * 2, abs=5e-8)
     assert total.argmax() in (4, 5)
-
-
-def test_the_transition_point_of_the_example_below_algorithm_2():
-    """q = (0.2, 0.3, 0.5) and d = (0.1, 0, 0.9) change pieces at log(13 / 3), printed as 1.47."""
-    loss = LossFunction([[0.2, 0.3, 0.5], [0.1, 0, 0.9], [0.1, 0, 0.9]])
-    border = np.log(13 / 3)
-    assert border == pytest.approx(1.47, abs=0.005)
-    for a in (0.1, border - 0.01, border, border + 0.01, 5.0):
-        grown = np.expm1(a)
-        first, second = (0.5 * grown + 1) / (0.1 * grown + 1), 0.3 * grown + 1
-        assert (first > second) == (a < border) or a == border
-        reversed_pair = (0.9 * grown + 1) / (0.5 * grown + 1)
-        assert loss(a) == pytest.approx(np.log(max(first, second, reversed_pair)))
 
 
 @settings(max_examples=100, deadline=None)

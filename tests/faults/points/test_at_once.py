@@ -3,7 +3,7 @@
 import pytest
 
 from optstream.catalogue import find_catalogue
-from tests.by_night import few, on_both
+from tests.by_night import few
 from tests.faults.judge import Judge
 from tests.faults.world import DAYS
 
@@ -57,51 +57,6 @@ def test_a_copied_trusted_folder_run_on_two_machines_at_once(request, shared):
     shown = {entry.file_hash for catalogue in catalogues if (entry := catalogue.entry(day))}
     assert len(shown) == 1
     assert shared != "ledger" or draws == 1
-
-
-@pytest.mark.nightly
-def test_the_same_run_delivered_twice(bench):
-    """The same owner, as a scheduler that believes the first delivery lost would start it."""
-    world = bench.world()
-    judge = Judge(world)
-    start_all(bench, [bench.night(world, owner="scheduled") for _ in range(2)])
-    assert judge.look() == []
-    assert len(world.samplings()) <= 1
-    assert bench.rerun([judge]) == []
-    assert judge.voids() == 0 or world.samplings() == [DAYS[0]]
-
-
-@pytest.mark.parametrize(
-    ("bench", "point"),
-    on_both(
-        [
-            "before commit in Ledger.record_drawn, 1",
-            "after commit in Ledger.record_drawn, 1",
-            "after commit in Ledger.reserve, 1",
-            "before commit in Ledger.record_published, 1",
-        ],
-        1,
-        1,
-    ),
-    indirect=["bench"],
-)
-def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
-    """Another run takes the day over meanwhile; what the sleeper does then changes nothing."""
-    world = bench.world()
-    judge = Judge(world)
-    sleeper = bench.fork_server.start(bench.night(world, act="stop", point=point))
-    assert sleeper.wait() == "stopped"
-    if world.settings.ledger_url.get_backend_name() == "sqlite" and point.startswith("before commit"):
-        # the sleeper holds the whole database: the other run can only wait, and must lose nothing by it
-        _, said = bench.run(world, hours=1, patience_seconds=0.1)
-        assert not said.is_good
-    else:
-        assert bench.rerun([judge], patience_seconds=2) == [] or point.startswith("before commit")
-    kept = judge.look()
-    assert kept == []
-    sleeper.go_on()
-    assert sleeper.wait() == "ended"
-    assert bench.rerun([judge], hours=2) == []
 
 
 def test_an_owner_that_wakes_up_while_another_draws(bench):

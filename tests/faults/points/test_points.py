@@ -64,8 +64,7 @@ def thinned(moments, each):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("each", [8, 1])
-def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench, each):
+def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench):
     """The old vintage or the new one is there, never none; a rerun completes it."""
     said = record(sqlite_bench, SHARPENED)
     began = said.moments.index("after commit in Ledger.revise, 1")
@@ -73,10 +72,10 @@ def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench, each)
     for method in ("record_vintage", "record_vintage_published"):
         assert f"after commit in Ledger.{method}, 1" in moments
     assert len(moments) > 15
-    tally = kill_at_each(sqlite_bench, thinned(moments, each), SHARPENED)
+    tally = kill_at_each(sqlite_bench, moments, SHARPENED)
     assert tally.broken == []
     points = said.points[said.points.index("before commit in Ledger.revise, 1") :]
-    tally = refuse_at_each(sqlite_bench, refusable(points)[:: 3 * each], list(REFUSALS), SHARPENED)
+    tally = refuse_at_each(sqlite_bench, refusable(points)[::3], list(REFUSALS), SHARPENED)
     assert tally.broken == []
     assert tally.voids == 0
 
@@ -95,8 +94,7 @@ def test_refusals_over_a_first_day(sqlite_bench, first_day, each):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("each", [5, 1])
-def test_death_at_points_that_a_first_day_does_not_pass(sqlite_bench, first_day, each):
+def test_death_at_points_that_a_first_day_does_not_pass(sqlite_bench, first_day):
     """A redraw destroys orphans, a raising draw leaves word, a second day takes raw state: kill there too."""
     known = {place_of(point) for point in first_day.points}
     for scenario in ALL[1:]:
@@ -104,7 +102,7 @@ def test_death_at_points_that_a_first_day_does_not_pass(sqlite_bench, first_day,
         new = [point for point in said.moments if place_of(point) not in known]
         assert new or scenario.days == DAYS[:2], scenario.name
         known |= {place_of(point) for point in said.points}
-        assert kill_at_each(sqlite_bench, new[::each], scenario).broken == []
+        assert kill_at_each(sqlite_bench, new, scenario).broken == []
 
 
 def place_of(point):

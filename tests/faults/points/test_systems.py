@@ -22,17 +22,6 @@ BEFORE = [
 ]
 
 
-@pytest.mark.parametrize(("bench", "largest"), on_both([10_000, 100, 66_000], 1), indirect=["bench"])
-def test_files_that_may_not_grow(bench, largest):
-    """RLIMIT_FSIZE with SIGXFSZ ignored: the kernel itself refuses, in the middle of a write."""
-    world = bench.world()
-    judge = Judge(world)
-    _, said = bench.run(world, largest_file=largest, patience_seconds=0.2)
-    assert largest > 60_000 or not said.is_good
-    assert bench.rerun([judge]) == []
-    assert judge.voids() == 0
-
-
 def stop_and_do(bench, point, fault, repair):
     """Stop a night at a point, let the fault come, go on to the end, repair; what the judge says then."""
     world = bench.world()

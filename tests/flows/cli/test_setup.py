@@ -1,7 +1,6 @@
 """`init`, `simulate` and `advise` as their users meet them."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,82 +10,52 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream import read_published
-from optstream.errors import ConfigurationError, DumpError, OptStreamError, ParameterError
+from optstream.errors import ConfigurationError, DumpError, ParameterError
 from tasks.config import load_settings
 from tests.flows.command import invoke
 from tests.tasks.config.test_refusals import KINDS, Kind
+from tests.tasks.ingest.test_yearly_files import FIRST, lines_of, write
 from tests.tasks.two_regions import CONFIGURATION
 
 pytestmark = pytest.mark.slow
 
-NAMES = "Périmètre\tNature\tDate\tHeures\tConsommation\tThermique"
+
+def test_yearly_texts_of_regions_are_released_where_they_lie(empty):
+    """Latin-1 with tabs, quarters without readings and a legal line, as RTE hands them out."""
+    write(empty / "rte", "Bretagne", lines_of("Bretagne", [FIRST], lambda *_: "3000"), "xls")
+    write(empty / "rte", "PACA", lines_of("PACA", [FIRST], lambda *at: "3000" if at[2] < 47 else "ND"), "xls")
+    given = [word for one in ("zone=Europe/Paris", "size=5000") for word in ("--answer", one)]
+    assert invoke("init", "rte", "--yes", *given).exit_code == 0
+    with temporary_settings({PREFECT_API_URL: None}):
+        refused = " ".join(invoke("run", "--date", str(FIRST)).output.split())
+        assert "RTE_PACA_Annuel-Definitif_2016.xls" in refused
+        assert "step 47 (23:30) of 48: must not be null or NaN" in refused
+        write(empty / "rte", "PACA", lines_of("PACA", [FIRST]), "xls")
+        assert invoke("run", "--date", str(FIRST)).exit_code == 0
+    assert {*read_published("published")["node"]} == {"all", "Bretagne", "PACA"}
 
 
-def text(perimeter="Bretagne", loads=range(3000, 3048)):
-    rows = [
-        f"{perimeter}\tDonnées définitives\t2016-02-01\t{slot // 2:02}:{30 * (slot % 2):02}\t{load}\t-"
-        for slot, load in enumerate(loads)
-    ]
-    return "\n".join([NAMES, *rows, "RTE ne pourra être tenu responsable."]).encode("latin-1")
+@pytest.mark.parametrize("name", ["c.xlsx", "c", "deeper/c.xls", "eCO2mix_RTE_Annuel-Definitif_2016.xls"])
+def test_no_file_is_passed_over(empty, name):
+    for region in ("Bretagne", "PACA"):
+        write(empty / "rte", region, lines_of("PACA"), "xls")
+    (empty / "rte" / name).parent.mkdir(exist_ok=True)
+    (empty / "rte" / name).write_text("\n".join(lines_of("PACA")))
+    with pytest.raises(DumpError, match="move"):
+        invoke("init", "rte", "--yes")
+    assert not (empty / "optstream.toml").exists()
 
 
-@pytest.fixture
-def here(empty, tmp_path):
-    (tmp_path / "rte").mkdir()
-    (tmp_path / "rte/a.xls").write_bytes(text())
-    (tmp_path / "rte/b.xls").write_bytes(text("PACA", [*range(3000, 3047), "ND"]))
-    return tmp_path
-
-
-def test_files_of_rte_become_dumps_and_a_configuration_that_reads_them(here):
-    shown = invoke("init", "rte")
-    assert shown.exit_code == 0
-    lines = shown.output.splitlines()
-    assert lines[:3] == ["read a.xls", "read b.xls", "write the dumps"]
-    assert "2 files, 2 regions: 2 dumps written" in lines[3]
-    assert "1 of them incomplete" in lines[3]
-    assert sorted(path.name for path in (here / "dumps").iterdir()) == ["region=53", "region=93"]
-    settings = load_settings(here / "optstream.toml")
-    assert settings.input_folder == here / "dumps"
-    assert settings.calendar.day == "fixed"
-    (here / "optstream.toml").unlink()
-    assert "0 dumps written" in invoke("init", "rte").output
-
-
-def test_nothing_is_written_if_one_file_is_refused(here):
-    (here / "rte/b.xls").write_bytes(text("France"))
-    with pytest.raises(DumpError, match=r"b\.xls: line 2: 'France' is none of the 12 regions"):
-        invoke("init", "rte")
-    assert not (here / "dumps").exists()
-    assert not (here / "optstream.toml").exists()
-
-
-@pytest.mark.parametrize("name", ["c.xlsx", "c.csv", "c", "deeper/c.xls", "pipe.xls"])
-def test_no_file_of_rte_is_passed_over(here, name):
-    (here / "rte" / name).parent.mkdir(exist_ok=True)
-    os.mkfifo(here / "rte" / name) if name == "pipe.xls" else (here / "rte" / name).write_bytes(text())
-    with pytest.raises(OptStreamError, match="is none of RTE's yearly files"):
-        invoke("init", "rte")
-    for file in (here / "rte").glob("?.xls"):
-        file.unlink()
-    if name == "c.csv":  # alone it is read as any text, after questions
-        assert "no terminal to ask on" in " ".join(invoke("init", "rte").output.split())
-    else:
-        with pytest.raises(OptStreamError, match="none of RTE's yearly files"):
-            invoke("init", "rte")
-    assert not (here / "dumps").exists()
-
-
-def test_simulate_writes_each_day_in_its_layout(here):
+def test_simulate_writes_each_day_in_its_layout(empty, tmp_path):
     invoke("init")
-    file = here / "optstream.toml"
+    file = tmp_path / "optstream.toml"
     change = '[[input.changes]]\nvalid_from = 2016-02-02\nvalue = "gw"\nfactor = "1000"\nmarker = "DONE"\n'
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("[published]", f"{change}[published]"), encoding="utf-8")
     shown = invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-02")
     assert shown.exit_code == 0
     for day, column, marker in (("2016-02-01", "load_mw", "_SUCCESS"), ("2016-02-02", "gw", "DONE")):
-        folder = here / f"dumps/region=84/date={day}"
+        folder = tmp_path / f"dumps/region=84/date={day}"
         rows = pl.read_parquet(folder / "part-0.parquet")
         assert rows.columns == ["timestamp", column]
         assert (folder / marker).exists()

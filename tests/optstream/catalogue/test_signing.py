@@ -2,8 +2,6 @@
 
 import json
 import os
-from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -81,17 +79,6 @@ def test_a_file_that_the_signed_catalogue_does_not_name_is_refused(published, si
         read_published(published.name, public_key=PEM)
 
 
-def test_an_older_catalogue_has_a_lower_number(published, sign):
-    """Its signature holds: only who remembers a newer one can tell."""
-    sign(published)
-    older = published.read("catalogue.json")
-    sign(published, NEXT)
-    newer = read_catalogue(published.name).sequence
-    published.write("catalogue.json", older)
-    assert signed_days_in(published) == [DAY]
-    assert read_catalogue(published.name).sequence == 1 < newer == 2
-
-
 def test_an_unsigned_folder_is_read_without_a_key_alone_until_the_next_publication_of_any_day(
     published, put, sign
 ):
@@ -115,17 +102,6 @@ def test_a_lost_or_spoilt_signature_is_put_back(published, sign):
         published.write(name, b"spoilt")
         assert sign(published).changed
     assert published.files() == before
-
-
-def test_a_withdrawal_is_signed_and_numbered(published, sign):
-    sign(published)
-    sign(published, NEXT)
-    taken_back(published)
-    assert signed_days_in(published) == [NEXT]
-    assert read_catalogue(published.name).sequence == 3
-    assert check_files(published.name, public_key=PEM) == []
-    sign(published, NEXT + timedelta(days=1))
-    assert signed_days_in(published) == [NEXT, NEXT + timedelta(days=1)]
 
 
 def test_a_day_withdrawn_before_there_was_a_key_is_signed_when_it_is_withdrawn_again(published, put):
@@ -192,14 +168,6 @@ def test_nothing_is_signed_that_the_ledger_does_not_know(published, sign, put):
 def test_what_is_no_public_key_is_refused_in_words(given):
     with pytest.raises(ParameterError, match="public"):
         read_public_keys(given)
-
-
-def test_the_key_is_in_no_representation():
-    raw = bytes([1]) * 32
-    shown = repr(signer()) + str(replace(signer()))
-    assert raw.hex() not in shown
-    assert "PRIVATE" not in shown
-    assert "key" not in repr(signer())
 
 
 def test_a_signature_that_is_a_pipe_keeps_nobody_waiting(tmp_path, put, sign):

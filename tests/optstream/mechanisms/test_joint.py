@@ -242,10 +242,10 @@ def test_a_late_day_is_measured_in_full(named_noise):
 @pytest.mark.parametrize("fault", ["dies", "void"])
 def test_a_draw_that_dies_or_is_void_costs_at_most_the_measurements_of_a_window(make, fault, named_noise):
     world = World(make())
-    for day in range(24):
+    for day in range(8):
         world.night(48 * day, 48, **{fault: day == 2})
     assert world.worst <= 1
-    last = world.measured[48 * 23]
+    last = world.measured[48 * 7]
     assert any(len(spend.parts) for spend in last.spends if isinstance(spend, OrderSpend))
 
 

@@ -51,23 +51,25 @@ def first_leaf_wins(rows):
     return tuple(int(1000 * own[0]) if leaf == home else 0 for leaf, own in enumerate(rows))
 
 
-def ingested(small, order):
-    """What the real ingestion counts for each set of rows, put to the day's steps in this order."""
-    stream = small(schema="metered", step="1min")
+def ingested(small, order, sets=SETS, step="1min", finer=""):
+    """What the real ingestion counts for each set of rows, put to the day's steps in this order. Finer rows
+    are pairs of the minute in their step and the value.
+    """
+    stream = small(schema="metered", step=step, marker=finer)
     stamps = stream.rows(0.0)["timestamp"]
-    assert len(SETS) <= len(stamps)
+    assert len(sets) <= len(stamps)
     for leaf, region in enumerate(stream.settings.tree_of(date.min).leaves):
         rows = [
-            (stamps[step], value, "mover")
+            (stamps[step] + timedelta(minutes=row[0] if finer else 0), row[1] if finer else row, "mover")
             for step, number in enumerate(order)
-            for value in SETS[number][leaf]
+            for row in sets[number][leaf]
         ]
         columns = {"timestamp": stamps.dtype, "load": pl.Float64, "customer_id": pl.String}
         frame = pl.DataFrame(rows, schema=columns, orient="row")
         keeper = stream.rows(0.0, customer_id=pl.lit(f"keeper of {region}"))
         stream.write(region, pl.concat([frame, keeper.select(frame.columns)]))
     units = stream.units()[:, : len(order)]
-    return {SETS[number]: tuple(units[:, step].tolist()) for step, number in enumerate(order)}
+    return {sets[number]: tuple(units[:, step].tolist()) for step, number in enumerate(order)}
 
 
 @pytest.mark.slow
@@ -100,6 +102,47 @@ def test_only_rows_that_change_leaf_cost_twice():
 def test_control_with_the_first_leaf_of_the_step_a_row_that_comes_costs_twice():
     changes = [(rows, fewer) for rows in SETS for fewer in without(rows)]
     assert max(moved(first_leaf_wins, *change) for change in changes) == 2 * ALPHA
+
+
+FINE = [(part, value) for part in (0, 1) for value in (*VALUES, -30.0)]
+FINER = [
+    (own, other)
+    for own in [rows for size in range(3) for rows in itertools.product(FINE, repeat=size)]
+    for other in ((), ((0, 40.0),), ((1, 40.0), (0, 100.0)))
+]
+"""The same where two rows make a step."""
+
+
+def by_sum(rows, n=1):
+    """The rule of Lemma 2d: the first of each finer step, added up, or their mean of n, and then clamped."""
+    firsts = [dict(reversed(own)) for own in rows]
+    clamped = [min(max(sum(own.values()) / n, 0.0), 100.0) for own in firsts]
+    alone = [leaves_of(rows) == {leaf} for leaf in range(2)]
+    return tuple(int(1000 * one) if counts else 0 for one, counts in zip(clamped, alone, strict=True))
+
+
+def test_control_with_finer_rows_clamped_one_by_one_presence_costs_a_bound_for_each():
+    def one_by_one(rows):
+        return sum(1000 * min(max(value, 0.0), 100.0) for value in dict(reversed(rows[0])).values())
+
+    assert max(map(one_by_one, FINER)) == 2 * ALPHA
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("combine", "n"), [("sum", 1), ("mean", 2)])
+def test_finer_rows_of_a_customer_are_added_before_they_are_clamped(small, combine, n):
+    """Lemma 2d, over all neighbours: what comes, goes or changes in one leaf moves it by one bound."""
+    order = np.random.default_rng(6).permutation(len(FINER)).tolist()
+    keys = f'step = "1min"\ncombine = "{combine}"'
+    counted = ingested(small, order, FINER, "2min", keys)
+    assert counted == {rows: by_sum(rows, n) for rows in FINER}
+    in_one = [rows for rows in FINER if leaves_of(rows) <= {0}]
+    for one, other in itertools.product(in_one, repeat=2):
+        assert moved(counted.get, one, other) <= ALPHA
+    changes = [(rows, fewer) for rows in FINER for fewer in without(rows) if fewer in counted]
+    assert max(moved(counted.get, *change) for change in changes) == ALPHA
+    for rows, fewer in changes:
+        assert sum(a != b for a, b in zip(counted[rows], counted[fewer], strict=True)) <= 1
 
 
 NEXT = 48

@@ -328,9 +328,9 @@ def test_dumps_without_any_marker_are_reported(opened):
         ("region=84/x.csv", Path.touch, "'x.csv' is no folder date="),
         (f"region=84/date={DAY}/x.csv", Path.touch, None),
         (
-            f"region=84/date={NEXT}/x.xls",
+            f"region=84/date={NEXT}/x.txt",
             Path.touch,
-            f"refuses {NEXT}: region=84/date={NEXT}/'x.xls' must end",
+            f"refuses {NEXT}: region=84/date={NEXT}/'x.txt' must end",
         ),
         (f"region=84/date={NEXT}/_SUCCESS", lambda path: (path.unlink(), path.mkdir()), "must be a file"),
         (

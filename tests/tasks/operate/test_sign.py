@@ -105,6 +105,7 @@ def test_what_a_night_publishes_is_signed_and_verified(signed):
     assert list(Draft202012Validator(schema_of("optstream.catalogue/2")).iter_errors(document)) == []
     assert signed.take_back(DAY)[0].status is Status.WITHDRAWN
     assert_whole(signed, NEXT)
+    assert listed(signed).sequence == 3
 
 
 def forged(installation, day):

@@ -6,6 +6,7 @@ import sys
 from contextlib import contextmanager
 from datetime import date, timedelta
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -51,12 +52,15 @@ def back_up(installation, *folders):
 
 
 def back_up_ledger(installation):
+    """Returns what brings the ledger back as it is now, in any order and as often as it is called."""
     url = installation.settings.ledger_url
     if url.get_backend_name() == "sqlite":
+        if not (installation.folder / "trusted/ledger.sqlite").exists():
+            return lambda: [path.unlink() for path in installation.folder.glob("trusted/ledger.sqlite*")]
         copy = installation.copy_ledger()
-        # several may be made, and brought back in any order
         copy = copy.rename(copy.with_name(f"older-{len([*copy.parent.glob('older-*.sqlite')])}.sqlite"))
-        return lambda: installation.bring_back(copy)
+        return lambda: installation.bring_back(Path(shutil.copy(copy, copy.with_suffix(".again"))))
+    installation.run().ledger.close()
     with connected(url) as connection:
         rows = {
             table: [dict(row) for row in connection.execute(table.select()).mappings()]
@@ -133,16 +137,6 @@ def test_everything_restored_is_noticed_by_the_second_place(either, tmp_path, se
     restore()
     assert place.rpartition("/")[2] in refused(either)
     assert doctor_finds_an_older_copy(either)
-
-
-def test_everything_restored_to_the_middle_of_a_draw_is_noticed_by_the_second_place(either):
-    """The copy has the draw as begun, as after a death: the next run would draw again what readers have."""
-    with_second_witness(either)
-    noise = NoiseMeanwhile(lambda: back_up(either, *EVERYTHING))
-    assert either.status(FIRST, noise=noise) is Status.PUBLISHED
-    noise.came()
-    either.later(hours=1)
-    assert "/second" in refused(either, FIRST)
 
 
 def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_reserved(either):
@@ -256,23 +250,29 @@ def test_a_copied_trusted_folder_run_elsewhere(installation, tmp_path_factory, s
 
 
 STORES = ("ledger", "trusted", "published")
+IN_A_DRAW = 2
 
 
 class Moments:
     """Copies of ledger, trusted and published folder at each moment of one history, to be restored apart."""
 
     def __init__(self, installation):
-        self.installation, self.n = installation, 0
+        self.installation, self.ledgers = installation, []
+        installation.configure('restatement_share = "0"', 'restatement_share = "1/4"')
         self.copy()
         installation.release(FIRST)
         self.copy()
         steps = (*STEPS[:6], self.between, STEPS[6], self.between, STEPS[7])
-        noise = NoiseMeanwhile(self.copy)
-        assert installation.status(SECOND, steps=steps, noise=noise) is Status.PUBLISHED
+        published = {"steps": steps, "noise": NoiseMeanwhile(self.copy)}
+        assert installation.status(SECOND, **published) is Status.PUBLISHED
         self.copy()
         installation.withdraw(FIRST)
         self.copy()
-        self.last = self.n - 1
+        installation.later(hours=1)
+        restated = {"restate": True, "noise": NoiseMeanwhile(self.copy)}
+        assert installation.status(SECOND, **restated) is Status.PUBLISHED
+        self.copy()
+        self.last = len(self.ledgers) - 1
         installation.later(hours=1)
 
     def place(self, number, store=""):
@@ -283,26 +283,27 @@ class Moments:
         return works
 
     def copy(self):
-        for store in ("trusted", "published"):
+        for store in STORES[1:]:
             if (source := self.installation.folder / store).exists():
                 hidden = shutil.ignore_patterns("ledger.sqlite*")
-                shutil.copytree(source, self.place(self.n, store), ignore=hidden)
-        if self.n:
-            self.installation.copy_ledger().rename(self.place(self.n, "ledger"))
-        self.n += 1
+                shutil.copytree(source, self.place(len(self.ledgers), store), ignore=hidden)
+        self.ledgers.append(back_up_ledger(self.installation))
+
+    def names(self, part):
+        """The files of measurements or of data that there were at any moment."""
+        return {path.name for path in self.place("").glob(f"*/{part}/**/*-*") if path.is_file()}
 
     def lay(self, stores, number):
         """Bring these stores back as they were then, and the others as they are at the end."""
+        folder = self.installation.folder
         self.installation.ledger.close()
-        for store in ("trusted", "published"):
-            shutil.rmtree(self.installation.folder / store, ignore_errors=True)
+        for store in (*STORES[1:], "elsewhere"):
+            shutil.rmtree(folder / store, ignore_errors=True)
             source = self.place(number if store in stores else self.last, store)
             if source.exists():
-                shutil.copytree(source, self.installation.folder / store)
-        source = self.place(number if "ledger" in stores else self.last, "ledger")
-        if source.exists():
-            (self.installation.folder / "trusted").mkdir(mode=0o700, exist_ok=True)
-            shutil.copy(source, self.installation.folder / "trusted/ledger.sqlite")
+                shutil.copytree(source, folder / store)
+        (folder / "trusted").mkdir(mode=0o700, exist_ok=True)
+        self.ledgers[number if "ledger" in stores else self.last]()
 
     def run(self):
         """Whether anything was sampled, and whether the run or the check says that something is wrong."""
@@ -314,25 +315,43 @@ class Moments:
         wrong = not statuses <= {Status.PUBLISHED, Status.UNCHANGED, Status.WITHDRAWN}
         return noise.calls > 2, wrong or self.installation.problems() != []
 
+    def judge(self, stores, numbers):
+        """No day that readers saw is drawn again or has other values, and a forgetful ledger is reported."""
+        measurements, data = self.names("trusted/measurements"), self.names("published/data")
+        for number in numbers:
+            self.lay(stores, number)
+            sampled, alerted = self.run()
+            assert not sampled, number
+            assert alerted or "ledger" not in stores, number
+            left = self.installation.files("trusted/measurements")
+            assert {path.name for path in left if "-" in path.name} <= measurements, number
+            assert {path.name for path in self.installation.files("published/data")} <= data, number
 
-@pytest.mark.parametrize("stores", [*combinations(STORES, 1), *combinations(STORES, 2)], ids=" + ".join)
-def test_no_restored_part_of_any_earlier_moment_has_a_day_that_readers_saw_drawn_again(installation, stores):
+
+PARTS = [*combinations(STORES, 1), *combinations(STORES, 2)]
+
+
+@pytest.mark.parametrize("stores", PARTS, ids=" + ".join)
+@pytest.mark.parametrize("moved", [False, True], ids=["in place", "published moved"])
+def test_no_restored_part_of_any_earlier_moment_has_a_day_that_readers_saw_drawn_again(either, stores, moved):
+    """Moved: the configuration names a new place, and the ledger's own terms the old one, once it has any."""
+    moments = Moments(either)
+    assert moments.last == 8
+    if moved:
+        either.configure('folder = "published"\n', 'folder = "elsewhere"\n')
+    moments.judge(stores, range(moved, moments.last))
+
+
+def test_all_parts_of_any_earlier_moment_are_noticed_by_a_second_place_outside_of_the_backup(installation):
+    with_second_witness(installation)
     moments = Moments(installation)
-    assert moments.last == 6
-    hashes = {path.name for path in moments.place(6, "trusted/measurements").rglob("*-*") if path.is_file()}
-    for number in range(moments.last):
-        moments.lay(stores, number)
-        sampled, alerted = moments.run()
-        assert not sampled, number
-        assert alerted or "ledger" not in stores, number
-        left = installation.files("trusted/measurements")
-        assert {path.name for path in left if "-" in path.name} <= hashes, number
+    moments.judge(STORES, range(moments.last))
 
 
 def test_control_all_parts_of_the_middle_of_a_draw_have_it_drawn_again(installation):
-    """Nothing is left that could tell: a second witness outside of the backup is for that."""
+    """Nothing is left that could tell."""
     moments = Moments(installation)
-    moments.lay(STORES, 2)
+    moments.lay(STORES, IN_A_DRAW)
     assert moments.run()[0]
 
 

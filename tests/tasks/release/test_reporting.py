@@ -20,6 +20,7 @@ from tasks.config import load_settings
 from tasks.ingest import customers as module
 from tasks.release.mechanism import mechanism_for, plan_of
 from tasks.release.run import Status
+from tests.by_night import few
 from tests.tasks.conftest import DAY
 from tests.tasks.two_regions import released_by
 
@@ -65,21 +66,18 @@ def test_one_customer_moves_the_counts_of_a_day_by_two_at_most(small, monkeypatc
         places = zip(rng.integers(2, size=n), rng.integers(48, size=n), rng.integers(4, size=n), strict=True)
         return [(name, days[day], int(step), LEAVES[leaf]) for day, step, leaf in places]
 
-    def worst():
-        moves = []
+    def moves():
         for _ in range(8):
             others = [row for number in range(5) for row in rows_of(f"c{number}", 6)]
             worlds = [counts(stream, [*others, *rows_of("mover", n)], days) for n in (0, 1, 2, 12)]
-            pairs = [(one, two) for one in worlds for two in worlds]
-            moves += [np.abs(np.subtract(*pair)).sum(axis=1).max() for pair in pairs]
-        return max(moves)
+            yield max(np.abs(np.subtract(*pair)).sum(axis=1).max() for pair in product(worlds, repeat=2))
 
-    assert worst() == 2
+    assert max(moves()) == 2
     mover = [("mover", days[0], 3, "L1"), ("mover", days[0], 4, "L3"), ("mover", days[1], 4, "L3")]
     assert counts(stream, mover, days) == [[0, 1, 0, 0], [0, 0, 0, 1]]
     # who has no name, or no step of the day, stands behind nothing; a reading decides nothing
     monkeypatch.setattr("tasks.ingest.days.customers_of_leaves", in_each_leaf)
-    assert worst() > 2
+    assert any(move > 2 for move in moves())
 
 
 @pytest.mark.parametrize(
@@ -147,7 +145,7 @@ def true_customers(installation, day):
     return {path.parts[-3][7:]: pl.read_parquet(path)["customer_id"].n_unique() for path in dumps}
 
 
-@pytest.mark.parametrize("mechanism", ["OptStream", "Laplace", "PeGaSus", "BudgetAbsorption"])
+@pytest.mark.parametrize("mechanism", few(["OptStream", "PeGaSus", "Laplace", "BudgetAbsorption"], 2))
 def test_readers_have_the_customers_of_each_node_with_their_error(metered, mechanism):
     if mechanism != "OptStream":
         path = metered.folder / "optstream.toml"

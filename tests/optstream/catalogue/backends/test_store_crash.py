@@ -1,6 +1,5 @@
 """In an object store: death, a lost answer or another publisher at every request that changes something."""
 
-import json
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -297,23 +296,3 @@ def test_a_store_that_takes_tags_without_their_quotes_alone_is_published_to(put,
     take_back(folder.name, last_revision=2)
     assert days_in(folder.name) == [NEXT]
     assert check_files(folder.name) == []
-
-
-def test_without_the_condition_on_the_catalogue_days_are_lost(put, monkeypatch):
-    """The control: the same interleaving on a store that forgets shows what the condition is for."""
-    folder = memory_folder()
-    put(folder.name, DAY)
-    genuine, came = MemoryStore.put_instead, []
-
-    def put_instead(store, name, data, tag):
-        if name == "catalogue.json" and not came:
-            came.append(name)
-            put(folder.name, NEXT)
-            store.filesystem.pipe_file(store.path(name), data)
-            return True
-        return genuine(store, name, data, tag)
-
-    monkeypatch.setattr(MemoryStore, "put_instead", put_instead)
-    put(folder.name, NEXT + timedelta(days=1))
-    listed = json.loads(folder.read("catalogue.json"))["periods"]
-    assert NEXT.isoformat() not in listed

@@ -205,9 +205,9 @@ def test_a_list_may_give_the_hash_of_each_file(small):
 
 FIRST, OTHER = "region=84/date=2025-01-15", "region=11/date=2025-01-15"
 XLS = (
-    "2025-01-15: region=84/date=2025-01-15/'part-0.xls' must end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz "
-    'or .zip; rename it if it is a whole file of that kind, else move it away, or begin its name with "_", '
-    "which hides it (and so for '11')"
+    "2025-01-15: region=84/date=2025-01-15/'part-0.txt' must end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, "
+    ".zip or .xls; rename it if it is a whole file of that kind, else move it away, or begin its name with "
+    "\"_\", which hides it (and so for '11')"
 )
 
 
@@ -218,7 +218,7 @@ XLS = (
         (lambda a, b: (b / "_SUCCESS").unlink(), LateDumpError, f"marker _SUCCESS of {OTHER} is abs"),
         (lambda a, b: (a / "part-0.parquet").unlink(), DumpError, f"{FIRST} is marked complete but"),
         (lambda a, b: (a / "x.parquet").mkdir(), DumpError, f"{FIRST}/'x.parquet' must be a file"),
-        (lambda *both: [(one / "part-0.parquet").rename(one / "part-0.xls") for one in both], DumpError, XLS),
+        (lambda *both: [(one / "part-0.parquet").rename(one / "part-0.txt") for one in both], DumpError, XLS),
     ],
     ids=["no region", "no marker", "no file", "a folder in place of a file", "another format, reported once"],
 )  # fmt: skip

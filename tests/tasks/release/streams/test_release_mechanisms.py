@@ -1,7 +1,6 @@
 """Every mechanism releases, real load too, in epsilon and in rho."""
 
 import json
-import re
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
@@ -13,13 +12,13 @@ from optstream import mechanisms
 from optstream.catalogue import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
-from optstream.noise import simulated_noise
 from optstream.privacy import OrderSpend
 from optstream.privacy.zero_concentrated import largest_rho
 from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
 from tasks.operate.amend import declare, rehearse
-from tasks.operate.rte import read_load, rte_configuration, write_loads
+from tasks.operate.begin import write_configuration
+from tasks.operate.survey import survey
 from tasks.release import draw
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
@@ -29,7 +28,6 @@ from tests.by_night import few
 from tests.failing import Death, raising
 from tests.tasks.release.streams.conftest import DAYS
 from tests.tasks.test_schemas import validator
-from tests.tasks.two_regions import STEPS
 
 OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in section.tables]
 ADAPTIVE = [name for name in OTHERS if getattr(mechanisms, name).adaptive]
@@ -107,19 +105,6 @@ def test_the_open_groups_of_pegasus_lie_in_the_trusted_zone_until_the_next_day_t
     assert str(DAYS[1]) in str(later)
 
 
-def test_no_raw_state_is_in_the_measurements(with_mechanism):
-    """The raw file's own values and thresholds, sought in the measurements; seeded, so never by chance."""
-    installation = with_mechanism("PeGaSus")
-    installation.release(DAYS[0], noise=simulated_noise(1), steps=STEPS[:6])
-    (path,) = installation.raw_files()
-    levels = json.loads((installation.folder / path).read_text())["levels"].values()
-    groups = [group for level in levels for group in level["raw"]["raw state"]["groups"] if group is not None]
-    secrets = {str(value) for group in groups for value in (group["limit"], *group["exact"])}
-    assert len(secrets) > 5
-    (data,) = (data for name, data in installation.files("trusted/measurements").items() if name != path)
-    assert not secrets & set(re.findall(r"\d+", data.decode()))
-
-
 def test_a_draw_that_died_closes_the_open_groups(with_mechanism, monkeypatch):
     """The raw state was taken before the first sample, so the redraw cannot ask the same threshold again."""
     installation = with_mechanism("PeGaSus")
@@ -187,17 +172,22 @@ def test_a_late_day_is_measured_with_the_joint_noise_that_was_kept_for_it(with_m
 @pytest.mark.nightly
 def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(installation, real_data):
     february = [date(2016, 2, 1) + timedelta(days=number) for number in range(29)]
-    real = installation.folder / "real"
-    write_loads([read_load(file) for file in (real_data / "rte_2016_zips").iterdir()], real)
-    (installation.folder / "optstream.toml").write_text(rte_configuration(real))
+    config, rte = installation.folder / "optstream.toml", installation.folder / "rte"
+    config.unlink()
+    rte.mkdir()
+    for file in (real_data / "rte_2016_zips").iterdir():
+        (rte / file.name).write_bytes(file.read_bytes())
+    (rte / "_SUCCESS").touch()
+    answers = {"zone": "Europe/Paris", "size": "5000"}
+    write_configuration(survey(rte, "UTC"), lambda key, _, usual: answers.get(key, usual), config)
     assert installation.statuses(*february) == {Status.PUBLISHED}
     rows = installation.rows()
     value = rows.columns[6]
     assert rows["date"].n_unique() == 29
     assert rows[value].min() >= 0
     units = rows.with_columns((pl.col(value) * 1000).round().cast(pl.Int64).alias("units"))
-    nation = units.filter(node="FR").select("date", "step", "units")
-    regions = units.filter(parent="FR").group_by("date", "step").agg(pl.col("units").sum().alias("sum"))
+    nation = units.filter(node="all").select("date", "step", "units")
+    regions = units.filter(parent="all").group_by("date", "step").agg(pl.col("units").sum().alias("sum"))
     joined = nation.join(regions, on=["date", "step"], validate="1:1")
     assert joined.height == 29 * 48
     assert (joined["units"] == joined["sum"]).all()
@@ -205,7 +195,7 @@ def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(insta
     month = pl.col("timestamp_local").dt.date().is_between(february[0], february[-1])
     series = pl.read_parquet(real_data / "rte_regional_load_2013_2016.parquet")
     true = series.filter(month)["load_mw"].sum() / (29 * 48)
-    assert rows.filter(node="FR")["load_mw"].mean() == pytest.approx(true, rel=0.01)
+    assert rows.filter(node="all")[value].mean() == pytest.approx(true, rel=0.01)
     before = installation.files("published")
     assert installation.statuses(*february) == {Status.UNCHANGED}
     assert installation.files("published") == before
