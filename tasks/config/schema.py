@@ -50,6 +50,7 @@ from tasks.config.fields import (
     Section,
     Share,
     StampColumns,
+    StampsFormat,
     StepLength,
     Text,
     step_minutes,
@@ -577,7 +578,7 @@ def _margin(
 # [input]: how dumps are laid out, and from which day on.
 
 CHANGES = "[[input.changes]]"
-OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "period_number", "step", "revision")
+OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "stamps_format", "period_number", "step", "revision")
 """Keys that say how files are written."""
 DEFAULT_MARKER = "_SUCCESS"
 Bounds = tuple[Fraction, Fraction]
@@ -596,6 +597,7 @@ class Change(Section):
     decimal: Literal[".", ","] | None = None
     stamps: Literal["start", "end"] | None = None
     stamps_zone: FixedZone | None = None
+    stamps_format: StampsFormat | None = None
     period_number: Column | None = None
     step: StepLength | None = None
     revision: Column | None = None
@@ -623,6 +625,7 @@ class Input(Section):
     decimal: Literal[".", ","] = "."
     stamps: Literal["start", "end"] = "start"
     stamps_zone: FixedZone | None = None
+    stamps_format: StampsFormat | None = None
     period_number: Column | None = None
     step: StepLength | None = None
     revision: Column | None = None
