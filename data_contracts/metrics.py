@@ -36,7 +36,8 @@ FILE_FAULTS = {
     "customer_type": "must be text or whole numbers",
     "region_type": "must be text or whole numbers",
     "clock": 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone, '
-    'day = "fixed" wall-clock timestamps without one: deliver this day with those, which other days need not',
+    'day = "fixed" wall-clock timestamps without one: deliver this day with those, which other days need not'
+    '; metered text whose timestamps all have one needs input.stamps_zone = "UTC", too',
 }
 """Why a file cannot be read, the most telling first."""
 FAULTY_COLUMNS = {

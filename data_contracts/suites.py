@@ -49,7 +49,7 @@ _CLAMPED = (
 )
 _ROWS = (
     ("unknown_region", "must be a leaf of the hierarchy", "region margin"),
-    ("no_timestamp", "must not be null", "timestamp"),
+    ("no_timestamp", "must not be null, and in a text by ISO 8601 or input.stamps_format", "timestamp"),
     (
         "outside_day",
         "must lie inside the day; this may be a dump of another day, or in another time zone",

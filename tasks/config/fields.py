@@ -104,6 +104,35 @@ def offset_minutes(zone: str) -> int:
     return -ahead if (sign == "-") != bool(posix) else ahead  # Etc/GMT-1 is ahead of UTC
 
 
+STAMP_PARTS = {
+    "Y": ("year", "[0-9]{4}"),
+    "m": ("month", "[0-9]{1,2}"),
+    "d": ("day", "[0-9]{1,2}"),
+    "H": ("hours", "[0-9]{1,2}"),
+    "M": ("minutes", "[0-9]{2}"),
+    "S": ("seconds", "[0-9]{2}"),
+    "f": ("part", "[0-9]{1,9}"),
+    "z": ("offset", "[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?"),
+}
+"""What a format of stamps may hold, by `strftime`'s letters: the group's name and expression for polars."""
+
+
+def stamp_expression(written: str) -> str:
+    """Return the expression of stamps of a format; raises ValueError for one without a day."""
+    texts, keys = re.split("%.", written), re.findall("%(.)", written)
+    if not {*"Ymd"} <= {*keys} <= STAMP_PARTS.keys() or len({*keys}) < len(keys) or "%" in "".join(texts):
+        raise ValueError("no format of a stamp")
+    groups = {key: f"(?<{name}>{part})" for key, (name, part) in STAMP_PARTS.items()}
+    used = "".join(groups[key] + re.escape(text) for key, text in zip(keys, texts[1:], strict=True))
+    absent = "".join(f"(?<{name}>$.)?" for key, (name, _) in STAMP_PARTS.items() if key not in keys)
+    return f"^{re.escape(texts[0])}{used}{absent}$"
+
+
+def _stamps_format(text: str) -> str:
+    stamp_expression(text)
+    return text
+
+
 def _zone(text: str) -> str:
     offset_minutes(text)
     return text
@@ -167,9 +196,11 @@ StampColumns = Annotated[
 ]
 ZONE = (
     '"UTC", or a fixed distance from it such as "UTC+01:00"; left out for stamps by the clock of '
-    "stream.time_zone, and where stamps have an offset of their own"
+    "stream.time_zone, and of sums where stamps have an offset of their own"
 )
 FixedZone = Annotated[str, AfterValidator(_zone), Field(description=ZONE)]
+WRITTEN = 'a format such as "%d/%m/%Y %H:%M", of each of %Y, %m, %d and perhaps %H, %M, %S, %f, %z once'
+StampsFormat = Annotated[str, AfterValidator(_stamps_format), Field(max_length=60, description=WRITTEN)]
 Text = Annotated[str, Field(min_length=1)]
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
 Folder = Annotated[Text, Field(description=FOLDER)]

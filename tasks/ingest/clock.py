@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 EPOCH = datetime(1970, 1, 1)
 ONE, TWO_YEARS = timedelta(days=1), timedelta(days=731)
 NEEDED = {
-    "elapsed": "deliver days on which the clock changes with a time zone or in UTC, which others need not; "
+    "elapsed": "deliver days on which the clock changes with a time zone or in UTC, which others need not "
+    '(of metered text with input.stamps_zone = "UTC", too); '
     'or before the first release set [stream] day = "fixed", which takes every day by its wall clock',
     "fixed": "deliver days on which the clock changes by the wall clock, without a time zone, which others "
     'need not; or before the first release set [stream] day = "elapsed", of the steps that pass',

@@ -15,9 +15,9 @@ from optstream.stream import day_of
 from tasks.config import Input, Settings
 from tasks.config.fields import offset_minutes
 from tasks.ingest.clamping import countable
-from tasks.ingest.clock import shifted_slots, start_of
+from tasks.ingest.clock import EPOCH, shifted_slots, start_of
 from tasks.ingest.formats import UNREADABLE, opened, pages_are_whole, scan_file
-from tasks.ingest.text import TextForm, form_of, is_zoned, lines_of
+from tasks.ingest.text import DAY, MICROSECOND, TextForm, form_of, is_zoned, lines_of
 
 PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 TEXTS_OF_TIME = (pl.String, pl.Date, pl.Datetime, pl.Time)
@@ -32,12 +32,12 @@ class SourceFile:
 
     day, leaf: indices; of a file with the rows of every leaf the first leaf's. is_partial: whether rows of
     other days are usual. text: the form of a text file. stamp: the type of the stamps, text where they are to
-    be parsed. date: of the day, where its steps are numbered. start, length: of the day's steps, in the
-    stamps' own unit; shift is added to a stamp, of shifts one each to texts with an offset (True) and
-    without. doubled: slots that the wall clock shows twice. value, customer: the columns' types. rows: as
-    the footer claims, or a text's lines. floats, raw: columns that name customers or leaves by floats, or by
-    bytes. found: the columns of a file without the right ones, where they are few: many may be a customer's
-    each, and their names are nobody's to show.
+    be parsed. date: microseconds from the epoch to the day, where its steps are numbered. start, length: of
+    the day's steps, in the stamps' own unit; shift is added to a stamp, of shifts one each to texts with an
+    offset (True) and without. doubled: slots that the wall clock shows twice. value, customer: the columns'
+    types. rows: as the footer claims, or a text's lines. floats, raw: columns that name customers or leaves
+    by floats, or by bytes. found: the columns of a file without the right ones, where they are few: many may
+    be a customer's each, and their names are nobody's to show.
     """
 
     number: int
@@ -52,7 +52,7 @@ class SourceFile:
     broken: str | None = None
     text: TextForm | None = None
     stamp: Any = None
-    date: str = ""
+    date: int = 0
     rows_a_step: int = 1
     start: int = 0
     length: int = 1
@@ -160,7 +160,7 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
         ):
             return replace(file, broken="timestamp_type")
         stamp = pl.String()
-        zoned = bool(file.text and is_zoned(file.path, file.text, layout.stamp_columns))
+        zoned = bool(file.text and is_zoned(file.path, file.text, layout.stamp_columns, layout.stamps_format))
     elif isinstance(stamp, pl.Datetime):
         zoned, unit = stamp.time_zone is not None, PER_SECOND[stamp.time_unit]
     else:
@@ -170,7 +170,7 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
     if layout.period_number is not None:  # each local day counts its own steps
         before = calendar.step_of_day(day) * length
         counted = replace(file, stamp=pl.String(), length=length, shift=-before, rows_a_step=rows)
-        return replace(counted, date=f"{day_of(day):%Y%m%d}")
+        return replace(counted, date=(day_of(day) - EPOCH.date()).days * DAY * MICROSECOND)
 
     def clock(zoned: bool) -> tuple[bool, int, int | None]:
         shift, fixed = -(length // rows) if layout.stamps == "end" else 0, layout.stamps_zone
@@ -178,8 +178,10 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
             shift, zoned = shift - offset_minutes(fixed) * 60 * unit, True
         return zoned, shift, start_of(calendar, day, zoned=zoned)
 
-    fits_clock = clock(zoned)[0] == by_zone
     each = bool(file.text and settings.metered)  # each stamp by itself: no row decides what another's is
+    # nor whether a day is refused: only the configuration says that all stamps are instants
+    unsure = each and by_zone and layout.stamps_zone is None
+    fits_clock = clock(zoned)[0] == by_zone and not unsure
     zoned = by_zone if each else zoned
     _, shift, start = clock(zoned)
     _, other, since = clock(not zoned)
@@ -195,7 +197,7 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
         # do they name each step once where the clock changes?
         fits_clock=fits_clock,
         doubled=() if by_zone else shifted_slots(calendar, day)[1],
-        broken="clock" if start is None else None,
+        broken="clock" if start is None or (unsure and since is None) else None,
         start=(start or 0) * unit,
         length=length,
         rows=0 if start is None else file.rows,

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from optstream.storage.store import Location, StoreUrl
+from tasks.config.fields import stamp_expression
 from tasks.ingest.formats import opened
 
 SEPARATORS = ",;\t|"
@@ -34,7 +35,8 @@ HIGHEST_HEADER = 50
 LARGEST_TEXT = 2**30
 """Bytes of a packed text that is unpacked in memory, whatever size its archive states."""
 STAMP = (
-    r"^(?<date>[0-9]{4}-?[0-9]{2}-?[0-9]{2})(?:(?:T| +)(?<hours>[0-9]{1,2}):?(?<minutes>[0-9]{2})"
+    r"^(?<year>[0-9]{4})-?(?<month>[0-9]{2})-?(?<day>[0-9]{2})"
+    r"(?:(?:T| +)(?<hours>[0-9]{1,2}):?(?<minutes>[0-9]{2})"
     r"(?::?(?<seconds>[0-9]{2})(?:[.,](?<part>[0-9]{1,9}))?)?)?"
     r" ?(?<offset>[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)?$"
 )
@@ -219,26 +221,31 @@ def lines_of(file: Location, form: TextForm) -> int:
 
 
 @once_a_request
-def is_zoned(file: Location, form: TextForm, stamp_columns: tuple[str, ...]) -> bool:
+def is_zoned(file: Location, form: TextForm, stamp_columns: tuple[str, ...], written: str | None) -> bool:
     """Whether the first stamp of a text has an offset: then those of sums all need one."""
     texts = pl.concat_str(stamp_columns, separator=" ")
-    parts = texts.str.extract_groups(STAMP).struct.field("date", "offset")
-    known = scan_text(file, form).select(parts).filter(pl.col("date").is_not_null())
+    parts = texts.str.extract_groups(_expression(written)).struct.field("year", "offset")
+    known = scan_text(file, form).select(parts).filter(pl.col("year").is_not_null())
     first = known.head(1).collect(engine="streaming")
     return first["offset"].null_count() < first.height
 
 
-def microseconds_of(stamps: pl.Expr, shifts: Mapping[bool, int]) -> pl.Expr:
-    """Return the microseconds from the epoch to stamps, shifted by whether they have an offset.
+def _expression(written: str | None) -> str:
+    return STAMP if written is None else stamp_expression(written)
+
+
+def microseconds_of(stamps: pl.Expr, shifts: Mapping[bool, int], written: str | None = None) -> pl.Expr:
+    """Return the microseconds from the epoch to stamps, shifted by whether they have an offset. written:
+    their format, None for ISO 8601.
 
     Null for those without a shift, and for times that no clock shows; "24:00" is the next day's start.
     """
-    parts = stamps.str.extract_groups(STAMP)
+    parts = stamps.str.extract_groups(_expression(written))
 
     def number(name: str) -> pl.Expr:
         return parts.struct.field(name).cast(pl.Int64, strict=False).fill_null(0)
 
-    date = parts.struct.field("date").str.replace_all("-", "", literal=True)
+    date = pl.concat_str(parts.struct.field(one).str.zfill(2) for one in ("year", "month", "day"))
     days = date.str.to_date("%Y%m%d", strict=False).cast(pl.Int32).cast(pl.Int64)
     hours, minutes, seconds = number("hours"), number("minutes"), number("seconds")
     part = parts.struct.field("part").str.pad_end(9, "0").cast(pl.Int64, strict=False).fill_null(0) // 1000

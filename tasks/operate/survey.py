@@ -49,6 +49,9 @@ COMMON_ZONES = (
     "America/Los_Angeles", "Australia/Sydney", "America/Sao_Paulo", "Asia/Kolkata", "Asia/Tokyo",
 )  # fmt: skip
 """Zones that a usual answer may be: the first that fits."""
+DAYS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
+FORMATS = tuple(day + clock for day in DAYS for clock in ("", " %H:%M", " %H:%M:%S"))
+"""Of stamps that are not written by ISO 8601."""
 USUAL = "region={region}/date={date:%Y-%m-%d}/*.parquet"
 IN_ONE = "date={date:%Y-%m-%d}/*.parquet"
 MARK = "\0"
@@ -103,7 +106,8 @@ class Roles:
 class Survey:
     """Public facts of a folder's files. path: None for the usual layout. regions: the leaves' names. stamps:
     the unique ones of one file of n_days from `day` on, in microseconds, without a zone, or in UTC if zoned.
-    marked: whether there is any marker. zone: one whose change of the clock the stamps show.
+    stamps_format: how texts write them, None by ISO 8601. marked: whether there is any marker. zone: one
+    whose change of the clock the stamps show.
     """
 
     folder: Path
@@ -115,6 +119,7 @@ class Survey:
     decimal: str
     zoned: bool
     stamps: pl.Series
+    stamps_format: str | None
     day: date
     n_days: int
     marked: bool
@@ -186,11 +191,12 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> S
     spans = sorted({span for span in days.values() if span is not None})
     # a day that no UTC clock shares tells more
     moved = [span for span in spans if datetime(*span[0].timetuple()[:3], tzinfo=ZoneInfo(zone)).utcoffset()]
-    begins, ends = (moved or spans)[-1]
+    # and one after the 12th which number of a date is the day's
+    begins, ends = max(moved or spans, key=lambda span: (span[1].day > 12, span))
     name = next(one for one, span in days.items() if span == (begins, ends))
     file = _File.opened(folder / name)
     roles = _roles(name, file.types, named or {}, pattern.has_region)
-    stamps, zoned = file.stamps(roles)
+    stamps, zoned, written = file.stamps(roles)
     if pattern.has_region:
         regions = {fields["region"] for fields in found.values()}
     else:
@@ -208,10 +214,11 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> S
         decimal="," if file.form is not None and file.form.separator == ";" else ".",
         zoned=zoned,
         stamps=stamps,
+        stamps_format=written,
         day=begins,
         n_days=(ends - begins).days + 1,
         marked=bool(marked),
-        zone=None if zoned or roles.period_number else _zone_shown(folder, days, zone, roles),
+        zone=None if zoned or roles.period_number else _zone_shown(folder, days, zone, roles, written),
     )
 
 
@@ -219,7 +226,7 @@ def _days_in(files: Sequence["_File"], named: Mapping[str, str], pattern: PathPa
     """Return the first and the last day of files whose names have no date."""
     ends = list[datetime]()
     for file in files:
-        stamps, _ = file.stamps(_roles(file.path.name, file.types, named, pattern.has_region))
+        stamps, *_ = file.stamps(_roles(file.path.name, file.types, named, pattern.has_region))
         ends += [datetime(1970, 1, 1) + timedelta(microseconds=int(stamps[place])) for place in (0, -1)]
     return min(ends).date(), max(ends).date()
 
@@ -426,10 +433,14 @@ class _File:
         """Return the names in a column of regions."""
         return self._unique([column], pl.col(column).cast(pl.String)).to_list()
 
-    def stamps(self, roles: Roles) -> tuple[pl.Series, bool]:
-        """Return the unique stamps in microseconds, rising, and whether they are instants. Rows of sums whose
-        value is empty have none: a supplier of half-hours may write such rows at the quarters between.
+    def stamps(
+        self, roles: Roles, formats: Sequence[str | None] = (None, *FORMATS)
+    ) -> tuple[pl.Series, bool, str | None]:
+        """Return the unique stamps in microseconds, rising, whether they are instants, and the one of the
+        formats that most texts have, None for ISO 8601. Raises DumpError where that may be several. Rows of
+        sums whose value is empty have no stamp: a supplier of half-hours may write such rows at the quarters.
         """
+        written: str | None = None
         timestamp, used = roles.timestamp, [*roles.timestamp, *[roles.value] * (roles.customer is None)]
         kind = self.types[timestamp[0]]
         if isinstance(kind, pl.Datetime):
@@ -438,17 +449,27 @@ class _File:
             is_read = pl.all_horizontal(pl.col(used).is_not_null())
             joined = pl.concat_str(timestamp, separator=" ").cast(pl.String)
             texts = self._unique(used, joined.filter(is_read))
-            plain, found = (
-                pl.select(microseconds_of(pl.lit(texts), {one: 0})).to_series() for one in (False, True)
-            )
-            zoned = found.count() > plain.count()
-            found = found if zoned else plain
+            known = {
+                (one, offset): pl.select(microseconds_of(pl.lit(texts), {offset: 0}, one)).to_series()
+                for one in formats
+                for offset in ((False, True) if one is None else (False,))
+            }
+            most = max(own.count() for own in known.values())
+            fitting = [key for key, own in known.items() if own.count() == most]
+            if most and len(among := dict.fromkeys(one for one, _ in fitting)) > 1:
+                raise DumpError(
+                    f"{self.path}: days and months cannot be told apart, of stamps up to the 12th: add a "
+                    "file of a later day, or write a configuration of your own (optstream init FILE) with "
+                    f"[input] stamps_format = {' or '.join(map(repr, among))}"
+                )
+            (written, zoned), found = fitting[0], known[fitting[0]]
         if not found.count():
             raise DumpError(
                 f"{self.path}: no row of {' and '.join(map(repr, timestamp))} is a time by ISO 8601, such as "
-                "2024-01-15T00:30 or 2024-01-15 00:30:00+01:00: write it so in the files"
+                "2024-01-15 00:30:00+01:00, or such as 15/01/2024 00:30: write it so in the files, or name "
+                "the format by [input] stamps_format in a configuration of your own (optstream init FILE)"
             )
-        return found.drop_nulls().unique().sort(), zoned
+        return found.drop_nulls().unique().sort(), zoned, written
 
 
 @contextmanager
@@ -518,7 +539,7 @@ def _roles(name: str, columns: Types, given: Mapping[str, str], has_region: bool
 
 
 def _zone_shown(
-    folder: Path, days: Mapping[str, tuple[date, date] | None], usual: str, roles: Roles
+    folder: Path, days: Mapping[str, tuple[date, date] | None], usual: str, roles: Roles, written: str | None
 ) -> str | None:
     """Return a zone for whose hour that no clock shows a file has no stamp, though for those around it."""
     for zone in dict.fromkeys((usual, *COMMON_ZONES)):
@@ -526,7 +547,7 @@ def _zone_shown(
         for name, span in days.items():
             if span is None or span[0] != span[1] or not (skipped := shifted_slots(calendar, span[0])[0]):
                 continue
-            stamps, _ = _File.opened(folder / name).stamps(roles)
+            stamps, *_ = _File.opened(folder / name).stamps(roles, [written])
             hours = {one // 3_600_000_000 % 24 for one in stamps}
             if hours.isdisjoint(skipped) and {skipped[0] - 1, skipped[-1] + 1} <= hours:
                 return zone

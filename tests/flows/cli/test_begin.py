@@ -61,6 +61,7 @@ class Shape:
                         "stamp": stamp if self.stamps == "utc instants" else stamp.replace(tzinfo=None),
                         "date": f"{stamp:%Y-%m-%d}",
                         "time": f"{stamp:%H:%M}",
+                        "day first": f"{stamp:%d/%m/%Y %H:%M}",
                         "text": stamp.isoformat().replace("+00:00", "Z"),
                         "value": value,
                         "region": region,
@@ -123,6 +124,12 @@ SHAPES = {
             'timestamp = ["Date", "Heures"]',
             'decimal = ","',
         ),
+    ),
+    "days before months": Shape(
+        "%Y-%m-%d/{}.csv",
+        {"timestamp": "day first", "load_mw": "value"},
+        answers=("zone=Europe/Paris",),
+        expected=('stamps_format = "%d/%m/%Y %H:%M"',),
     ),
     "days in folders": Shape(
         "%Y/%m/%d/{}.parquet",
@@ -306,6 +313,16 @@ def test_a_reading_is_taken_for_no_name(empty, lines, message):
     assert message in str(refused.value)
     assert "31337" not in str(refused.value)
     assert [one.name for one in empty.iterdir()] == ["files"]
+
+
+def test_days_that_may_be_months_are_not_guessed(empty):
+    shape = SHAPES["days before months"]
+    shape.write(empty / "files", [date(2024, 1, 5), date(2024, 1, 6)])
+    with pytest.raises(OptStreamError, match="stamps_format = '%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'"):
+        invoke("init", "files", "--yes")
+    assert not (empty / "optstream.toml").exists()
+    shape.write(empty / "files", [date(2024, 1, 13)])
+    assert invoke("init", "files", "--yes", "--answer", "zone=UTC").exit_code == 0
 
 
 def test_one_reading_does_not_decide_the_decimal_sign(empty):

@@ -17,7 +17,7 @@ from flows.orchestration.backfill import backfill
 from flows.orchestration.environment import connect, environment, served, tags_of
 from flows.orchestration.nightly import nightly, nights
 from flows.orchestration.release import release_days
-from flows.orchestration.serve import found_by_runs
+from flows.orchestration.supervise import found_by_runs
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
 from tasks.operate.doctor import ask_server
@@ -129,7 +129,7 @@ def call(settings, *commands):
 def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, settings, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
     span = ("--from", str(DAYS[1]), "--to", str(DAYS[2]))
-    with found_by_runs([settings], own=False):
+    with found_by_runs([settings.trusted_folder], prefect_api, None):
         call(settings, ("run", "--date", str(DAYS[0])), ("backfill", *span))
         assert served(settings.trusted_folder)["PREFECT_API_URL"] == prefect_api
     assert served(settings.trusted_folder) == {}, "of one that ended, or was killed"
@@ -144,7 +144,6 @@ def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, settin
 
 
 @pytest.mark.slow
-def test_a_served_server_that_does_not_answer_stops_no_run(settings, monkeypatch):
-    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    with found_by_runs([settings], own=False):
+def test_a_served_server_that_does_not_answer_stops_no_run(settings):
+    with found_by_runs([settings.trusted_folder], "http://127.0.0.1:9/api", None):
         call(settings, ("run", "--date", str(DAYS[0])))

@@ -212,10 +212,13 @@ def test_no_line_of_metered_text_stops_a_day_or_changes_another(small, line, pla
 
 
 @pytest.mark.parametrize("place", [1, 20])
-@pytest.mark.parametrize(("day", "moved"), [(DAY, 1000), (SPRING, 0)])
-def test_a_metered_stamp_without_an_offset_counts_by_itself(small, day, moved, place):
+@pytest.mark.parametrize(
+    ("day", "keys", "step"),
+    [(DAY, "", 0), (DAY, "stamps_zone = 'UTC'", 2), (SPRING, "stamps_zone = 'UTC'", 2)],
+)
+def test_a_metered_stamp_without_an_offset_counts_by_itself(small, day, keys, step, place):
     """The first one decided for all: a customer's row could zero a leaf, or refuse the day."""
-    stream = small(schema="metered")
+    stream = small(schema="metered", marker=keys)
     n_steps = stream.settings.calendar.n_steps(day)
     for region, own in (("84", f"another,{day}T00:00,1"), ("11", "")):
         lines = [f"of {region},{one}" for one in lines_of(stream, VALUES[:n_steps], day=day)]
@@ -223,7 +226,22 @@ def test_a_metered_stamp_without_an_offset_counts_by_itself(small, day, moved, p
         write(stream, "\n".join(["customer_id,timestamp,load", *rows]), region, day)
     (judged,) = stream.judge(day)
     assert judged.error is None
-    assert np.array_equal(stream.units(day)[0], UNITS[:n_steps] + moved * (np.arange(n_steps) == 0))
+    assert np.array_equal(stream.units(day)[0], UNITS[:n_steps] + 1000 * (np.arange(n_steps) == step))
+
+
+@pytest.mark.parametrize("own", [None, "T03:00", "T03:00Z"])
+@pytest.mark.parametrize("day", [DAY, SPRING, AUTUMN])
+def test_where_the_clock_changes_metered_text_is_refused_whatever_its_rows_hold(small, day, own):
+    """Stamps by the wall clock had no step, and the day was released as zeros."""
+    stream = small(schema="metered")
+    for region in ("84", "11"):
+        rows = [] if own is None else [f"somebody,{day}{own},1"]
+        write(stream, "\n".join(["customer_id,timestamp,load", *rows]), region, day)
+    (judged,) = stream.judge(day)
+    assert (judged.error is None) == (day == DAY)
+    assert [one.fits_clock for one in stream.ingest(day)] == [False], "it is foreseen on any day"
+    if day != DAY:
+        assert 'whose timestamps all have one needs input.stamps_zone = "UTC"' in str(judged.error)
 
 
 @pytest.mark.parametrize("lost", ["d", "t", "load", "customer_id", "number"])
@@ -311,6 +329,10 @@ def stamps_of(stream, form, day=DAY):
         "ends by the clock": [f"{one + half:%Y-%m-%d,%H:%M}" for one in clock],
         "date and time": [f"{one:%Y%m%d,%H:%M:%S}" for one in clock],
         "numbers": [f"{day},{number}" for number in range(1, len(starts) + 1)],
+        "numbers, day first": [f"{day:%d/%m/%Y},{number}" for number in range(1, len(starts) + 1)],
+        "day first": [f"{one:%d/%m/%Y %H:%M}" for one in starts],
+        "no zero before a month": [f"{one:{one.month}.%d.%Y %H:%M:%S}.000Z" for one in starts],
+        "month first, apart": [f"{one:%m-%d-%Y,%H%M}" for one in clock],
     }[form]
 
 
@@ -321,26 +343,31 @@ KEYS = {
     "ends by the clock": "stamps = 'end'",
     "date and time": "",
     "numbers": "period_number = 'number'",
+    "numbers, day first": "period_number = 'number'\nstamps_format = '%d/%m/%Y'",
+    "day first": "stamps_zone = 'UTC'\nstamps_format = '%d/%m/%Y %H:%M'",
+    "no zero before a month": "stamps_format = '%m.%d.%Y %H:%M:%S.%f%z'",
+    "month first, apart": "stamps_format = '%m-%d-%Y %H%M'",
 }
 
 
 @pytest.mark.parametrize("day", [DAY, SPRING, AUTUMN])
 @pytest.mark.parametrize("form", KEYS)
 def test_stamps_as_the_field_writes_them(small, load_text, form, day):
-    apart = "," in stamps_of(small(), form)[0] and form != "numbers"
+    numbered = form.startswith("numbers")
+    apart = "," in stamps_of(small(), form)[0] and not numbered
     changes = {'timestamp = "timestamp"': "timestamp = ['date', 'time']"} if apart else {}
     stream = small(marker=KEYS[form])
     if changes:
         text = stream.settings.file.read_text()
         stream.settings = load_text(text, *changes.items())
-    head = "date,time,load" if apart else "timestamp,number,load" if form == "numbers" else "timestamp,load"
+    head = "date,time,load" if apart else "timestamp,number,load" if numbered else "timestamp,load"
     stamps = stamps_of(stream, form, day)
     values = [str(Decimal(number) / 8) for number in range(len(stamps))]
     for region in ("84", "11"):
         lines = [head, *(f"{at},{value}" for at, value in zip(stamps, values, strict=True))]
         write(stream, "\n".join(lines), region, day)
     (judged,) = stream.judge(day)
-    if day != DAY and form in ("ends by the clock", "date and time"):
+    if day != DAY and form in ("ends by the clock", "date and time", "month first, apart"):
         assert "the clock changes on this day" in str(judged.error)
     else:
         assert judged.error is None
@@ -418,6 +445,10 @@ def test_a_step_that_becomes_finer_on_a_date(small):
         ("combine = 'sum'", "be left out where none is finer"),
         ("stamps_zone = 'Europe/Paris'", 'must be "UTC", or a fixed distance from it'),
         ("period_number = 'n'\nstamps = 'end'", "leave stamps and stamps_zone out"),
+        ("stamps_format = '%d/%m %H:%M'", 'must be a format such as "%d/%m/%Y %H:%M"'),
+        ("stamps_format = '%d/%m/%Y %m'", "must be a format such as"),
+        ("stamps_format = '%d/%m/%Y %'", "must be a format such as"),
+        ("stamps_format = '%d/%m/%y'", "must be a format such as"),
         ("stamps = 'middle'", 'input.stamps must be "start" or "end"'),
     ],
 )

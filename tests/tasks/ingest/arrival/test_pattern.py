@@ -95,9 +95,9 @@ def test_one_file_may_hold_all_days(small):
 
 def test_a_year_that_goes_on_has_no_days_to_come(small):
     stream = small(marker="path = '{region}_{date:%Y}.csv'")
-    year = datetime.now().year
-    put(stream, f"84_{year}.csv", "timestamp,load\n")
-    assert max(days_with_dumps(stream.settings), default=date.min) < datetime.now().date()
+    today = stream.settings.local_day(datetime.now().astimezone())
+    put(stream, f"84_{today.year}.csv", "timestamp,load\n")
+    assert max(days_with_dumps(stream.settings), default=date.min) < today
 
 
 def test_names_of_regions_may_be_percent_encoded(small, tmp_path):
