@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -231,8 +232,10 @@ class Api:
 
     def answers(self) -> bool:
         """Whether it replies, and lets this process in."""
-        with suppress(OSError, ValueError):
-            return bool(self.ask("health"))
+        with suppress(OSError, HTTPException, ValueError):
+            with suppress(json.JSONDecodeError, UnicodeDecodeError):  # whatever it says
+                self.ask("health")
+            return True
         return False
 
 
