@@ -109,10 +109,8 @@ def write_memory(settings: Settings, memory: Memory) -> None:
     write_private(settings.watch_folder / FILE, json.dumps(document, indent=1).encode())
 
 
-# The event log: a JSON line for each alarm that begins or ends, and for each event of the ledger.
-#
-# Each line is an OTLP logs document (`otlpjsonfile` of the Collector) without a reading, a count of rows, an
-# amount of budget, or an alarm that depends on readings.
+# The event log: an OTLP logs document (`otlpjsonfile`) for each alarm that begins or ends, and for each event
+# of the ledger; without an amount of budget, or an alarm that depends on readings.
 
 LOGGED = "logged"  # file of the watch's folder: how many of the ledger's events are behind the log
 NUMBERS = {Severity.ALARM: (17, "ERROR"), Severity.WARNING: (13, "WARN")}  # OpenTelemetry's severities

@@ -104,8 +104,7 @@ def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
     check_later(run, day.due)
 
 
-# Put a published file that was lost or damaged back: the same bytes, by the hash that the ledger has.
-# Nothing is drawn or charged: they were staged before, or are computed again from the stored measurements.
+# Restore a published file that was lost or damaged: the same bytes, by the hash that the ledger has.
 
 StagedStatement = tuple[StagedRelease, ReleaseStatement]
 

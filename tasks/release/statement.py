@@ -160,7 +160,6 @@ def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDAr
 
 
 # The files that are published next to a day's release: its measurements, where wanted, and its errors.
-# Functions of the stored measurements, which have no raw state, and of the configuration.
 
 
 def _files(settings: Settings, estimate: Estimate) -> tuple[dict[str, Any], dict[str, bytes]]:
