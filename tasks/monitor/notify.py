@@ -12,7 +12,7 @@ from typing import Any
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseEvent
 from tasks.config import Settings
-from tasks.ledger.open import ledger_if_any
+from tasks.ledger import ledger_if_any
 from tasks.monitor.alarms import Alarm, Key, Severity, join_alike
 from tasks.trusted.files import make_private_folder, private_opener, write_private
 

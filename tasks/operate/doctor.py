@@ -38,7 +38,7 @@ from tasks.config.schema import CONSTRAINTS, layout_key
 from tasks.ingest import arrivals
 from tasks.ingest.clock import clock_ahead
 from tasks.ingest.sandbox import clock_before_ingest
-from tasks.ledger.open import find_ledger
+from tasks.ledger import find_ledger
 from tasks.operate.permissions import OTHERS, exposed, mode_of, quoted, writable
 from tasks.operate.purge import release_folders
 from tasks.release.draw import make_ready

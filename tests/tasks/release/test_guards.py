@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 from optstream.errors import LedgerError
 from optstream.ledger import Key
 from optstream.ledger.schema import metadata
-from optstream.storage import lock
+from optstream.storage import folders as lock
 from tasks.ledger.verify import verify
 from tasks.monitor.alarms import Kind
 from tasks.monitor.view import watch
