@@ -19,7 +19,6 @@ from polars import selectors
 from data_contracts import judge as module
 from optstream.stream import days_from
 from tasks.plan import long_spans
-from tasks.trusted import judging
 
 SHORT_SPANS: dict[Any, Any] = {}
 HOLDS: dict[Any, Any] = {}
@@ -38,7 +37,7 @@ def verdicts_once() -> Iterator[None]:
     again.
     """
     kept, pages = VERDICTS, PAGES  # of all modules, but in place only while one that imports this runs
-    real, real_page = module.validated, judging.page_of
+    real, real_page = module.validated, module.page_of
     real_document = ExpectationSuiteValidationResult.to_json_dict
 
     def validated(name, suite, metrics, result_format):
@@ -89,7 +88,7 @@ def verdicts_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "validated", validated)
-        patch.setattr(judging, "page_of", page_of)
+        patch.setattr(module, "page_of", page_of)
         patch.setattr(ExpectationSuiteValidationResult, "to_json_dict", to_json_dict)
         yield
 

@@ -14,8 +14,8 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import exact
 from optstream.privacy.horizon import HorizonLoss
 from tasks.config import Settings, load_settings
+from tasks.ledger import find_ledger, need_ledger
 from tasks.ledger.export import export as write
-from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.show import (
     Book,
     BudgetSummary,

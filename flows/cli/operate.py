@@ -15,7 +15,7 @@ from flows.cli.output import Terminal
 from optstream.errors import ConfigurationError
 from optstream.noise import secure_noise
 from tasks.config import Settings, load_settings
-from tasks.ledger.open import need_ledger
+from tasks.ledger import need_ledger
 from tasks.operate.doctor import DoctorDocument, Finding, Severity, examine
 from tasks.operate.permissions import check_trusted
 from tasks.operate.purge import purge as remove

@@ -1,9 +1,8 @@
 """Commands for published folders and pages: export, report, verify-published; and the key that signs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from datetime import UTC, date, datetime
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,11 +16,11 @@ from optstream.catalogue.about import About, find_hierarchy, read_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import ABOUT, HIERARCHY
 from optstream.catalogue.read import catalogue_reader, rows_of, with_names
-from optstream.catalogue.signing import check_signature, read_public_keys
+from optstream.catalogue.signing import read_public_keys, signature_check
 from optstream.catalogue.standard_errors import Period, daily_replicates, period_sums
 from optstream.errors import PublicationError
 from tasks.config import Settings, load_settings
-from tasks.ledger.open import need_ledger
+from tasks.ledger import need_ledger
 from tasks.operate.keys import new_key
 from tasks.operate.permissions import check_trusted
 from tasks.pages.public import write_pages, write_public_page
@@ -75,12 +74,9 @@ def export(
         raise cli.WordsError("--daily, --weekly and --monthly are different files; export them one by one")
     storage, keys = open_storage(folder), public_key or None
     catalogue = catalogue_reader(storage, keys)()
-
-    def check(name: str) -> Callable[[bytes], str] | None:
-        return keys and partial(check_signature, storage, name, keys=read_public_keys(keys))
-
-    about = read_about(storage, check(ABOUT))
-    hierarchy = None if as_of is None else (as_of, find_hierarchy(storage, check(HIERARCHY)))
+    about, hierarchy = read_about(storage, signature_check(storage, ABOUT, keys)), None
+    if as_of is not None:
+        hierarchy = as_of, find_hierarchy(storage, signature_check(storage, HIERARCHY, keys))
     chosen = cli.names_in(nodes)
     rows = rows_of(storage, catalogue, chosen, first, last, verify=keys is not None, as_of=hierarchy)
     if named:

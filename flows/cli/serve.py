@@ -18,8 +18,7 @@ from flows.orchestration.environment import LOOPBACK, api_without_prefect, passw
 from flows.orchestration.listening import BOUNDED, listen, raise_open_files
 from flows.orchestration.serve import PAGES_PORT, serve_streams
 from flows.web.app import application
-from flows.web.poll import Looks, RunsOf
-from flows.web.prefect_runs import runs_of
+from flows.web.poll import Looks, RunsOf, runs_of
 from optstream.errors import ConfigurationError
 
 API = "A Prefect server that runs already; or PREFECT_API_URL."
@@ -49,7 +48,7 @@ def serve(
     Exit code 2 if it cannot begin, or if server or worker ends or hangs: have systemd start it again
     (docs/schedule.md).
     """
-    serve_streams(cli.every_stream(cli.files_of(config)), api, work_pool, ui_port, Terminal().say)
+    serve_streams(cli.every_stream(cli.files_of(config)), api, work_pool, ui_port)
 
 
 # `optstream ui`: the operators' pages of several streams, as a web application.

@@ -11,7 +11,7 @@ from flows.cli.output import Terminal, rounded_down
 from flows.orchestration.environment import NoServerError, connect, environment
 from optstream.errors import OptStreamError
 from tasks.config import Settings, load_settings
-from tasks.ledger.open import ledger_if_any
+from tasks.ledger import ledger_if_any
 from tasks.monitor.alarms import DEPENDS, but_for_dates, lines_of
 from tasks.monitor.days import DayState, State, by_day, day_or_hour, stretches
 from tasks.monitor.facts import MOST_SHOWN, SUSPECT_DAYS

@@ -6,21 +6,21 @@ import json
 import os
 import re
 import secrets
+import ssl
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import HTTPSHandler, OpenerDirector, Request, build_opener
 
-from flows.orchestration.supervise import Api
-from optstream.errors import ConfigurationError
+from optstream.errors import ConfigurationError, OptStreamError
 from tasks.trusted.files import make_private_folder, write_private
-
-if TYPE_CHECKING:
-    from prefect.client.orchestration import SyncPrefectClient
 
 ALWAYS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -166,21 +166,9 @@ def _unusable(error: Exception) -> str:
     return f"Prefect cannot use a setting: {'; '.join(problems)}. Correct it, or unset it, and run again"
 
 
-@contextmanager
-def impatient_client(seconds: float) -> "Iterator[SyncPrefectClient]":
-    """A client of the server of PREFECT_API_URL that asks once, and waits for so long."""
-    from prefect.client.orchestration import get_client  # prefect has read its settings now
-    from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-
-    once = temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0})
-    with once, get_client(sync_client=True, httpx_settings={"timeout": seconds}) as client:
-        yield client
-
-
 def answers() -> bool:
-    """Whether the server of PREFECT_API_URL replies, and lets this process in."""
-    with impatient_client(ANSWER_SECONDS) as client:
-        return client.api_healthcheck() is None
+    """Whether the server of Prefect's settings replies, and lets this process in."""
+    return api_of_settings().answers()
 
 
 def check_address(url: str) -> None:
@@ -213,6 +201,44 @@ def environment(trusted_folder: Path, current: Mapping[str, str]) -> dict[str, s
     return added | ALWAYS
 
 
+@dataclass(frozen=True)
+class Api:
+    """A Prefect server as Prefect's own client reaches it; certificates: "" for those of the system."""
+
+    url: str
+    headers: Mapping[str, str]
+    certificates: str = ""
+    verify: bool = True
+
+    def ask(self, path: str, document: Any = None) -> Any:
+        """Return the answer to a GET, or to a POST of a document. Raises OSError or ValueError."""
+        data = None if document is None else json.dumps(document).encode()
+        request = Request(f"{self.url}/{path}", data, {"Content-Type": "application/json", **self.headers})
+        with self._opener.open(request, timeout=ANSWER_SECONDS) as answer:
+            return json.load(answer)
+
+    @cached_property
+    def _opener(self) -> OpenerDirector:
+        if not self.url.startswith("https:"):
+            return build_opener()
+        context = ssl.create_default_context(cafile=self.certificates or None)
+        if not self.verify:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return build_opener(HTTPSHandler(context=context))
+
+    def runs(self, **wanted: Any) -> Any:
+        """Return one run at most that a filter matches."""
+        return self.ask("flow_runs/filter", wanted | {"limit": 1})
+
+    def answers(self) -> bool:
+        """Whether it replies, and lets this process in."""
+        with suppress(OSError, HTTPException, ValueError):
+            with suppress(json.JSONDecodeError, UnicodeDecodeError):  # whatever it says
+                self.ask("health")
+            return True
+        return False
+
+
 def api_of_settings() -> Api:
     """Return the server of Prefect's settings, with the headers of its own client; it is imported."""
     from prefect.settings import get_current_settings
@@ -233,18 +259,27 @@ def api_without_prefect(trusted_folder: Path) -> Api | None:
 
     Raises ConfigurationError as `connect`.
     """
-    words = [sys.executable, "-m", "flows.orchestration.environment", str(trusted_folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ")
-        raise ConfigurationError(said or "Prefect's settings cannot be read: run `prefect config view`")
-    found = json.loads(done.stdout.rpartition("\n")[2])
+    found = ask_apart("flows.orchestration.environment", str(trusted_folder))
     return None if found is None else Api(**found)
 
 
-if __name__ == "__main__":
+def ask_apart(module: str, *words: str) -> Any:
+    """Return what a module prints as a program (`print_answer`). Raises ConfigurationError with its error."""
+    command = [sys.executable, "-m", module, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ")
+        raise ConfigurationError(said or "Prefect's settings cannot be read: run `prefect config view`")
+    return json.loads(done.stdout.rpartition("\n")[2])
+
+
+def print_answer(find: Callable[[], Any]) -> None:
+    """Print an answer to `ask_apart`, or end with an error in words."""
     try:
-        url = connect(Path(sys.argv[1]))
-    except ConfigurationError as error:
+        print(json.dumps(find()), end="")
+    except OptStreamError as error:
         sys.exit(f"error: {error}")
-    print(json.dumps(url and asdict(api_of_settings())), end="")
+
+
+if __name__ == "__main__":
+    print_answer(lambda: connect(Path(sys.argv[1])) and asdict(api_of_settings()))

@@ -1,5 +1,6 @@
 """How our servers listen: an address that can be had, and connections that are bounded before the first
-request too, which uvicorn does not limit. As a program it is Prefect's own server command, so bounded.
+request too, which uvicorn does not limit. As a program it is Prefect's own command line, whose server is
+so bounded, without Dask, which only a run needs (20 MB).
 """
 
 import asyncio
@@ -8,6 +9,7 @@ import itertools
 import os
 import resource
 import socket
+import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,7 +18,6 @@ from typing import Any, ClassVar
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from flows.orchestration.prefect_command import main
 from optstream.errors import ConfigurationError
 
 HEAD_SECONDS = 10.0
@@ -163,24 +164,23 @@ def _listener(port: int) -> str:
 
     Options are left out: they may hold secrets.
     """
-    sockets = set()
-    for table in ("tcp", "tcp6"):
-        with suppress(OSError):
-            rows = map(str.split, Path("/proc/net", table).read_text().splitlines())
-            sockets |= {
-                f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and int(row[1][-4:], 16) == port
-            }
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        with suppress(OSError):
-            if str(link.readlink()) in sockets:
-                words = (link.parents[1] / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    import psutil  # only where it is needed
+
+    with suppress(psutil.Error, OSError):
+        for one in psutil.net_connections("tcp"):
+            if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
+                words = psutil.Process(one.pid).cmdline()
                 named = itertools.takewhile(lambda word: word == "-m" or not word.startswith("-"), words)
-                return f"process {link.parts[2]} ({' '.join(Path(word).name for word in named):.80})"
+                return f"process {one.pid} ({' '.join(Path(word).name for word in named):.80})"
     return ""
 
 
 if __name__ == "__main__":
-    raise_open_files()
+    if sys.argv[1:2] == ["server"]:
+        raise_open_files()
+    sys.modules["prefect_dask"] = None  # type: ignore[assignment]  # counts as one that cannot be imported
+    from prefect.cli import app
+
     # Prefect has no options for these, and calls it by this name
     uvicorn.run = partial(uvicorn.run, **BOUNDED)
-    main()
+    app()

@@ -27,6 +27,7 @@ from prefect.types.entrypoint import EntrypointType
 from flows.orchestration.backfill import backfill
 from flows.orchestration.environment import ALWAYS, HEARTBEAT, HEARTBEAT_SECONDS, tags_of
 from flows.orchestration.release import FLOW, in_one_run, persevering, release_days, run_name, stream_of
+from flows.orchestration.supervise import ALIVE
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
@@ -138,9 +139,6 @@ ZOMBIES = "optstream: runs whose process died"
 OVER = "optstream.run.over"
 """The event that a run sends when it is over: see `tell_over`."""
 DEAD = "its heartbeats stopped: its process is taken for dead"
-PLANNED = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
-ALIVE = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
-"""Of a filter of runs."""
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
 
 

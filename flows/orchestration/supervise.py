@@ -1,14 +1,15 @@
-"""The part of `optstream serve` that lasts: it watches over server, worker and pages, and runs the watches.
+"""The part of `optstream serve` that lasts: it starts and supervises server, worker, pages and watches.
 
-`serve` becomes this program once all is set up, by `exec`: the same process without its 150 MB of imports.
+`serve` becomes this program once all is prepared, by `exec`: the same process without its 150 MB of imports.
 """
 
+import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import time
@@ -16,17 +17,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from threading import Event, Thread
 from types import FrameType
-from typing import Any, NoReturn, Self
-from urllib.parse import quote
-from urllib.request import HTTPSHandler, OpenerDirector, Request, build_opener
+from typing import NoReturn, Self
+from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
+from flows.orchestration.environment import LOOPBACK, STATE, TAG, Api, ask_apart, password_of
 from optstream.errors import ConfigurationError
 from tasks.trusted.files import make_private_folder, private_opener, write_private
 
@@ -39,42 +41,6 @@ LEAST_SECONDS = 6 * 3600.0
 LARGEST_LOG = 10 * 2**20
 ENDS_WITH_SERVE = ("setpriv", "--pdeathsig", "TERM")
 """Linux then ends a child with `serve`, which may have been killed."""
-
-
-class Inherited:
-    """A child process that was started before `exec`, with the methods of `Popen` that we use."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
-
-    def poll(self) -> int | None:
-        """Return its exit code, below 0 for a signal; None while it runs."""
-        if self.returncode is None:
-            with suppress(ChildProcessError):
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
-                self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
-
-    def wait(self, timeout: float = float("inf")) -> None:
-        """Wait until it ended. Raises subprocess.TimeoutExpired."""
-        deadline = time.monotonic() + timeout
-        while self.poll() is None:
-            if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired(str(self.pid), timeout)
-            time.sleep(0.05)
-
-    def terminate(self) -> None:
-        """Send it SIGTERM, if it runs."""
-        self._send(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """Send it SIGKILL, if it runs."""
-        self._send(signal.SIGKILL)
-
-    def _send(self, number: signal.Signals) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
 
 
 class Child:
@@ -90,7 +56,6 @@ class Child:
         inherits: Sequence[int] = (),
     ) -> None:
         self.name, self.log, self.stop_seconds = name, log, stop_seconds
-        self.process: subprocess.Popen[bytes] | Inherited
         make_private_folder(log.parent)
         bound = ENDS_WITH_SERVE if shutil.which(ENDS_WITH_SERVE[0]) else ()
         with open(log, "ab", opener=private_opener) as errors:
@@ -105,19 +70,6 @@ class Child:
                 start_new_session=True,  # Ctrl-C is for `serve`, which ends the worker first
             )
         self.bound_log()
-
-    @classmethod
-    def inherited(cls, name: str, log: str, stop_seconds: float, pid: int) -> Self:
-        """Return the child that `facts` are of, after `exec`."""
-        found = cls.__new__(cls)
-        found.name, found.log, found.stop_seconds = name, Path(log), stop_seconds
-        found.process = Inherited(pid)
-        return found
-
-    @property
-    def facts(self) -> tuple[str, str, float, int]:
-        """The arguments of `inherited`."""
-        return self.name, str(self.log), self.stop_seconds, self.process.pid
 
     def __enter__(self) -> Self:
         return self
@@ -207,37 +159,12 @@ class Supervisor:
                     self._values[name] = value, time.monotonic()
 
 
-@dataclass(frozen=True)
-class Api:
-    """A Prefect server as Prefect's own client reaches it; certificates: "" for those of the system."""
-
-    url: str
-    headers: Mapping[str, str]
-    certificates: str = ""
-    verify: bool = True
-
-    def ask(self, path: str, document: Any = None) -> Any:
-        """Return the answer to a GET, or to a POST of a document. Raises OSError or ValueError."""
-        data = None if document is None else json.dumps(document).encode()
-        request = Request(f"{self.url}/{path}", data, {"Content-Type": "application/json", **self.headers})
-        with self._opener.open(request, timeout=PULSE_SECONDS) as answer:
-            return json.load(answer)
-
-    @cached_property
-    def _opener(self) -> OpenerDirector:
-        if not self.url.startswith("https:"):
-            return build_opener()
-        context = ssl.create_default_context(cafile=self.certificates or None)
-        if not self.verify:
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        return build_opener(HTTPSHandler(context=context))
-
-    def runs(self, **wanted: Any) -> Any:
-        """Return one run at most that a filter matches."""
-        return self.ask("flow_runs/filter", wanted | {"limit": 1})
+PLANNED = {"state": {"type": {"any_": ["SCHEDULED"]}}}
+ALIVE = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
+"""Filters of runs."""
 
 
-def pulse_of(api: Api, pool: str, worker: str, deployment: str, planned: Mapping[str, Any]) -> Pulse:
+def pulse_of(api: Api, pool: str, worker: str, deployment: str) -> Pulse:
     """The pulse of a worker by its name, and of the scheduler by a deployment that it has to plan runs of."""
     place, name = f"work_pools/{quote(pool, safe='')}", quote(deployment)
 
@@ -247,7 +174,7 @@ def pulse_of(api: Api, pool: str, worker: str, deployment: str, planned: Mapping
         night = api.ask(f"deployments/name/{name}")
         ours = {"id": {"any_": [night["id"]]}}
         rests = night["paused"] or not any(one["active"] for one in night["schedules"])
-        is_planned = rests or api.runs(deployments=ours, flow_runs=planned)
+        is_planned = rests or api.runs(deployments=ours, flow_runs=PLANNED)
         beats = [one["last_heartbeat_time"] for one in workers if one["name"] == worker]
         return {
             "heartbeat of the worker": max(filter(None, beats), default=None),
@@ -258,11 +185,11 @@ def pulse_of(api: Api, pool: str, worker: str, deployment: str, planned: Mapping
     return pulse
 
 
-def is_idle(api: Api, alive: Mapping[str, Any]) -> bool:
-    """Whether the server answers that no run of this filter is under way that was due within a day."""
-    since = datetime.now(UTC) - timedelta(days=1)
+def is_idle(api: Api) -> bool:
+    """Whether the server answers that no run of ours is under way that was due within a day."""
+    since = {"expected_start_time": {"after_": (datetime.now(UTC) - timedelta(days=1)).isoformat()}}
     with suppress(OSError, ValueError):  # the supervisor reports the problem
-        return not api.runs(flow_runs={**alive, "expected_start_time": {"after_": since.isoformat()}})
+        return not api.runs(flow_runs=ALIVE | since | {"tags": {"all_": [TAG]}})
     return False
 
 
@@ -293,14 +220,16 @@ class Watches:
 
 
 @contextmanager
-def watching(streams: Sequence[Watches]) -> Iterator[None]:
-    """Run `optstream watch` of each stream by its cron, a process each, whatever becomes of the server."""
+def watching(streams: Sequence[Watches]) -> Iterator[Callable[[], None]]:
+    """Run `optstream watch` of each stream by its cron, a process each, whatever becomes of the server. Gives
+    what stops them, as its end does.
+    """
     stop = Event()
     threads = [Thread(target=_watch, args=(one, stop), daemon=True) for one in streams]
     for thread in threads:
         thread.start()
     try:
-        yield
+        yield stop.set
     finally:
         stop.set()
         for thread in threads:
@@ -322,39 +251,169 @@ def _watch(one: Watches, stop: Event) -> None:
                     break
 
 
-# From the program that sets up to this one, and back.
+# Server, worker and pages.
+
+START_SECONDS = 180
+"""For the server: at boot a machine is busy."""
+SERVER_STOP_SECONDS, WORKER_STOP_SECONDS, PAGES_STOP_SECONDS = 15, 45, 10
+OWN_PAGES = Path("ui", "v1")
+"""Where in its folder the server keeps the copy of Prefect's pages that it shows."""
+PREFECT = "flows.orchestration.listening"
+"""The module that is Prefect's own command line."""
+UPGRADE = ("server", "database", "upgrade", "--yes")
+OF_THE_SERVER = {
+    "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",
+    # old runs and log lines go after 30 days, events after 7
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(30 * 86_400),
+    # who holds the one place of a deployment is known after a restart, too
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+    # with the 15 of the default, on a busy machine all wait for SQLite's one writer, which waits for a 16th;
+    # no more than 5 stay open, for each caches up to 80 MB of the database
+    "PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE": "5",
+    "PREFECT_SERVER_DATABASE_SQLALCHEMY_MAX_OVERFLOW": "75",
+}
+OF_THE_WORKER = {
+    # seconds before its time that a run's process starts: it imports, and waits for its time
+    "PREFECT_WORKER_PREFETCH_SECONDS": "20",
+}
+
+
+@contextmanager
+def run_server(home: Path, api: Api) -> Iterator[Child]:
+    """Run a Prefect server at an address of loopback, behind the folder's password; ConfigurationError if it
+    does not answer.
+    """
+    log, secret, port = home / "server.log", password_of(home), urlsplit(api.url).port
+    added = OF_THE_SERVER | {
+        "PREFECT_SERVER_API_AUTH_STRING": secret,
+        "PREFECT_SERVER_UI_API_URL": api.url,
+        # the pages are copied there: where the package lies may not be writable
+        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent),
+    }
+    with _alone(home / "server.lock"):
+        migrate = (PREFECT, *UPGRADE)
+        # not by the server, which would keep up to 35 MB of it
+        with Child("migration of Prefect's database", log, SERVER_STOP_SECONDS, added, *migrate) as child:
+            while child.process.poll() is None:
+                time.sleep(LOOK_SECONDS / 5)
+            if child.process.returncode:
+                child.check()
+        words = (PREFECT, "server", "start", "--host", LOOPBACK, "--port", str(port))
+        with Child("Prefect server", log, SERVER_STOP_SECONDS, added, *words) as server:
+            deadline = time.monotonic() + START_SECONDS
+            while not api.answers():
+                server.check()
+                if time.monotonic() > deadline:
+                    raise ConfigurationError(f"the Prefect server did not start: see {log}")
+                time.sleep(LOOK_SECONDS)
+            yield server
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Hold a lock, whose file says who does: two servers of one database would run each other's services."""
+    with os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigurationError(
+                f"another `optstream serve` has its server here (process {file.read().strip()}), or a "
+                "`backfill --workers`: end that one first, or name its address with --api or PREFECT_API_URL"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@contextmanager
+def found_by_runs(trusted: Sequence[Path], url: str, home: Path | None) -> Iterator[None]:
+    """Have `run` and `backfill` of the streams with these trusted folders find a server (`served`). home: of
+    the server's password, where it is our own.
+    """
+    state = {"api": url} | ({} if home is None else {"home": str(home.resolve())})
+    with ExitStack() as held:
+        for folder in trusted:
+            write_private(folder / STATE, json.dumps(state).encode())
+            fcntl.flock(held.enter_context((folder / STATE).open("rb")), fcntl.LOCK_SH)
+        yield
+
+
+def worker_of(home: Path, stream: str, work_pool: str, name: str) -> Child:
+    """A worker of a process pool under a name; its runs are processes of this machine."""
+    words = ["worker", "start", "--pool", work_pool, "--name", name, "--type", "process"]
+    words += ["--install-policy", "never"]
+    log = home / f"worker-{stream}.log"
+    return Child("Prefect worker", log, WORKER_STOP_SECONDS, OF_THE_WORKER, PREFECT, *words)
+
+
+def pages_of(home: Path, stream: str, configs: Sequence[str], listening: socket.socket) -> Child:
+    """`optstream ui` at a socket, which is its own from now on."""
+    files = [word for one in configs for word in ("--config", one)]
+    words = ("flows.cli.main", "ui", *files, "--socket", str(listening.fileno()))
+    with listening:  # the port is free when it ends
+        name, inherits = "server of the operators' pages", [listening.fileno()]
+        return Child(name, home / f"ui-{stream}.log", PAGES_STOP_SECONDS, {}, *words, inherits=inherits)
+
+
+# A page to log in before Prefect's own, which show an error for each request that is refused before.
+
+LOG_IN = ("log-in.html", "log-in.js", "log-in-first.js")
+LOADS = re.compile(r'<script type="module" crossorigin src="(/assets/[^"]+)"></script>')
+"""How the first page of Prefect's loads its script, if it lies at the root of the server."""
+
+
+def add_log_in(pages: Path) -> bool:
+    """Put the log-in page among Prefect's pages; call after each start, return whether it is there."""
+    first = pages / "index.html"
+    text = first.read_text(encoding="utf-8") if first.is_file() else ""
+    if not LOADS.search(text) and "log-in-first.js" not in text:
+        return False
+    for name in LOG_IN:
+        (pages / name).write_bytes((files("flows.web") / "log_in" / name).read_bytes())
+    part = first.with_suffix(".part")
+    part.write_text(
+        LOADS.sub(r'<script src="/log-in-first.js" data-loads="\1"></script>', text), encoding="utf-8"
+    )
+    part.replace(first)  # in one step: the server shows the page already
+    return True
+
+
+# From the program that prepares to this one.
 
 
 @dataclass(frozen=True)
 class Plan:
     """What lasts of `serve`.
 
-    children: `Child.facts` of server and worker. pulse: arguments of `pulse_of`. begin: the command to begin
-    again, in the environment `before`. files: kept open, for their locks.
+    name: of the first stream, whose trusted folder has home. trusted: folders of all. is_own: whether the
+    server of `api` is to be started. register: a module and words, for `ask_apart`. listening: the open
+    socket of the pages. begin: the command to begin again, in the environment `before`.
     """
 
+    name: str
+    home: str
+    trusted: Sequence[str]
+    configs: Sequence[str]
     api: Api
-    pulse: tuple[str, str, str, Mapping[str, Any]]
-    alive: Mapping[str, Any]
-    children: Sequence[tuple[str, str, float, int]]
-    pages: tuple[str, str, float, int]
+    is_own: bool
+    register: Sequence[str]
+    listening: int
     watches: Sequence[Watches]
-    systemd: str
     begin: Sequence[str]
     before: Mapping[str, str]
-    files: Sequence[int]
     most_memory: int
     least_seconds: float
 
 
 def become(plan: Plan, words: Sequence[str]) -> NoReturn:
-    """Replace this program by `main` of this module; children, locks and signals that are pending stay."""
+    """Replace this program by `main` of this module; signals that are pending stay."""
     place = os.memfd_create("plan")
     os.write(place, json.dumps(asdict(plan)).encode())
     os.lseek(place, 0, os.SEEK_SET)
-    for number in (place, *plan.files):
+    for number in (place, plan.listening):
         os.set_inheritable(number, True)
-    sys.stdout.flush()
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     os.execv(sys.executable, [sys.executable, "-m", "flows.orchestration.supervise", str(place), *words])
 
@@ -367,15 +426,15 @@ def stop_once(_signal: int, _frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Supervise by the plan in the open file that the first word names, until a signal or an error."""
-    for number in STOPPING:
-        signal.signal(number, stop_once)
+    """Serve by the plan in the open file that the first word names, until a signal or an error."""
     with os.fdopen(int(sys.argv[1])) as file:
         read = json.load(file)
     read |= {"api": Api(**read["api"]), "watches": [Watches(**one) for one in read["watches"]]}
     plan = Plan(**read)
-    for place in plan.files:
-        os.set_inheritable(place, False)
+    os.set_inheritable(plan.listening, False)
+    for number in STOPPING:
+        signal.signal(number, stop_once)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     try:
         supervise(plan)
     except ConfigurationError as error:
@@ -384,33 +443,47 @@ def main() -> None:
 
 
 def supervise(plan: Plan) -> NoReturn:
-    """Check server, worker, pages and pulse; ends by a signal or an error, or begins the command again."""
+    """Start and check server, worker, pages and pulse; ends by a signal or an error, or begins again."""
+    systemd, home, say = systemd_address(), Path(plan.home), partial(print, flush=True)
     with ExitStack() as running:
-        children = [Child.inherited(*one) for one in plan.children]
-        pages = Child.inherited(*plan.pages)
-        for child in [*children, pages]:
-            running.enter_context(child)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
-        running.enter_context(watching(plan.watches))
-        supervisor = Supervisor(pulse_of(plan.api, *plan.pulse))
+        listening = running.enter_context(socket.socket(fileno=plan.listening))
+        port = listening.getsockname()[1]
+        stop_watches, children = running.enter_context(watching(plan.watches)), list[Child]()
+        if plan.is_own:
+            children.append(running.enter_context(run_server(home, plan.api)))
+            add_log_in(home / OWN_PAGES)
+        trusted = [Path(one) for one in plan.trusted]
+        running.enter_context(found_by_runs(trusted, plan.api.url, home if plan.is_own else None))
+        night = ask_apart(*plan.register)
+        worker = f"{plan.name}-{socket.gethostname()}-{os.getpid()}"
+        children.append(running.enter_context(worker_of(home, plan.name, night["pool"], worker)))
+        pages = running.enter_context(pages_of(home, plan.name, plan.configs, listening))
+        say(f"operators' pages: http://{LOOPBACK}:{port}/")
+        say(f"dashboard: {plan.api.url.removesuffix('/api')}")
+        if plan.is_own and (home / "password").exists():
+            say(f"user and password: {home / 'password'}")
+        say("\n".join([*night["lines"], "Ctrl-C or SIGTERM ends it"]))
+        notify_systemd(systemd, "READY=1")
+        supervisor = Supervisor(pulse_of(plan.api, night["pool"], worker, night["deployment"]))
         running.callback(supervisor.stop)
-        running.push(lambda kind, *_: notify_systemd(plan.systemd, "STOPPING=1") if kind else None)
+        running.callback(stop_watches)
+        running.push(lambda kind, *_: notify_systemd(systemd, "STOPPING=1") if kind else None)
         started, pages_live = time.monotonic(), True
         while not (
             time.monotonic() - started > plan.least_seconds
             and any(child.memory > plan.most_memory for child in children)
-            and is_idle(plan.api, plan.alive)
+            and is_idle(plan.api)
         ):
             for child in children:
                 child.check()
             supervisor.check()
             pages.bound_log()
             if pages_live and pages.process.poll() is not None:
-                print(f"the {pages.name} ended: see {pages.log}; nights go on", flush=True)
+                say(f"the {pages.name} ended: see {pages.log}; nights go on")
                 pages_live = False
-            notify_systemd(plan.systemd, "WATCHDOG=1")
+            notify_systemd(systemd, "WATCHDOG=1")
             time.sleep(LOOK_SECONDS)
-        print("server or worker has grown: they begin again, while no run is under way", flush=True)
+        say("server or worker has grown: they begin again, while no run is under way")
     os.execve(sys.executable, [sys.executable, *plan.begin], dict(plan.before))
 
 

@@ -17,7 +17,7 @@ from prefect.utilities.asyncutils import run_coro_as_sync
 from flows.orchestration.environment import ANSWER_SECONDS
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings
-from tasks.ledger.open import ledger_if_any
+from tasks.ledger import ledger_if_any
 from tasks.monitor.alarms import Alarm, Kind, alarm, lines_of
 from tasks.monitor.facts import note_end
 from tasks.monitor.notify import (

@@ -1,15 +1,18 @@
-"""The loop that looks at every stream, so that no request waits for a ledger."""
+"""The loop that looks at every stream and its runs, so that no request waits for a ledger."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 from threading import Event
+from typing import Any
+from urllib.parse import urlsplit
 
+from flows.orchestration.environment import Api, tags_of
 from optstream.errors import OptStreamError
 from tasks.pages.metrics import metrics_text
-from tasks.pages.snapshot import Snapshot, StreamRun, take_snapshot
+from tasks.pages.snapshot import RunLink, RunStep, Snapshot, StreamRun, take_snapshot
 
 RunsOf = Callable[[str, date | None], tuple[StreamRun, ...]]
 """The last runs of a stream, or those of a day."""
@@ -94,3 +97,88 @@ def _with_runs(snapshot: Snapshot, runs: RunsOf, day: date | None = None) -> Sna
     except Exception as error:  # noqa: BLE001 - the pages outlive the orchestrator; an address may be a secret
         problem = f"Prefect's API did not answer ({type(error).__name__})"
         return replace(snapshot, runs=(), runs_problem=problem)
+
+
+# The last runs of a stream, or those of a day, from Prefect's API.
+
+MOST_RUNS, MOST_STEPS = 14, 200
+MOST_OF_MONTH = 200
+"""Runs that are asked for to find those of a day: what Prefect gives at once."""
+FLOWS = ("optstream-release", "optstream-backfill", "optstream-nightly")
+"""Those that release. The watch runs every hour, and would leave no room for them."""
+
+Found = Mapping[str, Any]
+"""A run of a flow or a task, as the API has it."""
+
+
+def runs_of(api: Api, stream: str, day: date | None = None) -> tuple[StreamRun, ...]:
+    """Return runs of a stream, or of a day, that began, the newest first. Raises OSError or ValueError."""
+    wanted: dict[str, Any] = {"tags": {"all_": list(tags_of(stream))}, "start_time": {"is_null_": False}}
+    if day is not None:
+        # a name has the first and the last day: of a run over three months or more its middle is not found
+        wanted["name"] = {"like_": f"{day:%Y-%m}-"}
+    query = {
+        "flows": {"name": {"any_": FLOWS}},
+        "flow_runs": wanted,
+        "sort": "START_TIME_DESC",
+        "limit": MOST_RUNS if day is None else MOST_OF_MONTH,
+    }
+    found = api.ask("flow_runs/filter", query)
+    runs = [run for run in found if day is None or names_day(run["parameters"], day)][:MOST_RUNS]
+    if not runs:
+        return ()
+    begun = {"start_time": {"is_null_": False}}
+    steps = _tasks(api, begun, flow_runs={"id": {"any_": [run["id"] for run in runs]}})
+    parents = _parents(api, runs)
+    return tuple(_run(api, run, steps, parents) for run in runs)
+
+
+def names_day(parameters: Mapping[str, Any], day: date) -> bool:
+    """Whether a run with these parameters was asked for this day: by name, or between a first and a last."""
+    words = day.isoformat()
+    if "days" in parameters:
+        return words in (parameters["days"] or ())
+    return bool(str(parameters.get("first", "~")) <= words <= str(parameters.get("last", "")))
+
+
+def _tasks(api: Api, wanted: Mapping[str, Any], **others: Any) -> list[Found]:
+    found: list[Found] = api.ask("task_runs/filter", {"task_runs": wanted, "limit": MOST_STEPS, **others})
+    return found
+
+
+def _parents(api: Api, runs: Sequence[Found]) -> dict[str, RunLink]:
+    """By the run that each started: Prefect has a task in the parent that stands for it."""
+    stands_for = {run["parent_task_run_id"]: run["id"] for run in runs if run["parent_task_run_id"]}
+    if not stands_for:
+        return {}
+    standing = _tasks(api, {"id": {"any_": list(stands_for)}})
+    started_by = {stands_for[one["id"]]: one["flow_run_id"] for one in standing if one["flow_run_id"]}
+    wanted = {"flow_runs": {"id": {"any_": list(set(started_by.values()))}}}
+    known = {run["id"]: _link(api, run) for run in api.ask("flow_runs/filter", wanted)}
+    return {run: known[parent] for run, parent in started_by.items() if parent in known}
+
+
+def _run(api: Api, run: Found, steps: Sequence[Found], parents: Mapping[str, RunLink]) -> StreamRun:
+    own = (
+        # without what Prefect adds: "look up-3f2"
+        RunStep(step["name"].rpartition("-")[0] or step["name"], begins, _at(step["end_time"]))
+        for step in steps
+        if step["flow_run_id"] == run["id"] and (begins := _at(step["start_time"])) is not None
+    )
+    begins, parent, state = _at(run["start_time"]), parents.get(run["id"]), run["state_name"] or ""
+    assert begins is not None  # asked for
+    return StreamRun(run["name"], state, begins, _at(run["end_time"]), (*own,), _link(api, run).page, parent)
+
+
+def _at(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _link(api: Api, run: Found) -> RunLink:
+    return RunLink(run["name"], f"{_site_of(api.url)}/runs/flow-run/{run['id']}")
+
+
+def _site_of(api: str) -> str:
+    """Where the server's pages are; without a user and a password, which pages of ours do not show."""
+    parts = urlsplit(api.rstrip("/").removesuffix("/api"))
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

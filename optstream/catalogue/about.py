@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from optstream.catalogue.backends import Readable
+from optstream.catalogue.backends import Readable, read_if_any
 from optstream.catalogue.documents import Document, OrAbsent, absent
 from optstream.catalogue.layout import ABOUT, HIERARCHY
 from optstream.catalogue.rows import HIERARCHY_COLUMNS
@@ -28,16 +28,13 @@ from optstream.storage.store import Location
 from optstream.stream import DatedHierarchy, Unit
 
 LONGEST_NAME, LONGEST_LINE = 100, 200
-LARGEST_ABOUT = 2**28
-"""Bytes."""
 MOST_NAMED = 20
 """Releases that words name."""
 
 
 def _line(longest: int) -> AfterValidator:
-    """A text that may stand on a page as a name: no control characters, no reversed text."""
-
     def check(text: str) -> str:
+        # it may stand on a page as a name: no control characters, no reversed text
         if not (0 < len(text) <= longest and text.isprintable() and text == text.strip()):
             raise ValueError(f"must be printable text of 1 to {longest} characters")
         return text
@@ -94,8 +91,7 @@ def called(node: str, facts: Mapping[str, NodeFacts]) -> str:
 class About(Document):
     """The document `about.json`: the publisher's facts about the series.
 
-    `known_noise`: stream and period of each release of the privacy budget, also of its other streams, whose
-    noise others know: windows with a step of one of them are not protected.
+    `known_noise`: stream and period of each release of the privacy budget whose noise others know.
     """
 
     called: ClassVar[str] = ""
@@ -142,13 +138,8 @@ TEXTS = tuple(name for name, one in About.model_fields.items() if one.default is
 
 def read_about(storage: Readable, check: Callable[[bytes], object] | None = None) -> About:
     """Return `about.json`, empty where there is none; `check` is called with its bytes before parsing."""
-    try:
-        data = storage.read(ABOUT, LARGEST_ABOUT)
-    except FileNotFoundError:
-        return About()
-    if check is not None:
-        check(data)
-    return parse_about(data)
+    data = read_if_any(storage, ABOUT, check)
+    return About() if data is None else parse_about(data)
 
 
 def parse_about(data: bytes) -> About:
@@ -166,39 +157,27 @@ def parse_about(data: bytes) -> About:
 
 def put_about(folder: Location | str, about: About, signer: Signer | None = None) -> bool:
     """Atomically replace `about.json`, signed if there is a key; where it would say nothing, none is made."""
-    says_something = about != About(stream=about.stream)
-    return put_fact(folder, ABOUT, about.to_bytes(), says_something, LARGEST_ABOUT, signer)
+    is_needed = about != About(stream=about.stream)
+    return put_fact(folder, ABOUT, about.to_bytes(), is_needed, signer)
 
 
 # `hierarchy.parquet`: which units the hierarchy had on which days, and what each became. It is there where
 # the hierarchy ever changed, or will on a known day; rows of releases keep the codes of their day and are
 # joined to it by node and date.
 
-LARGEST_HIERARCHY = 2**28
-"""Bytes of the file, which anyone may have written."""
 LIMITS = Limits(rows=2**23, columns=6)
 FIRST, LAST = ((date(year, 1, 1) - date(1970, 1, 1)).days for year in (2, 9999))
 """Days since 1970 of the first and the last permitted date; Python also has the days just outside them."""
-SEPARATOR = ";"
-"""Between the codes that a unit became; no node of a configuration has one in its name."""
 COLUMNS = {one.name: one.type for one in HIERARCHY_COLUMNS}
 
 
 def hierarchy_rows(hierarchy: DatedHierarchy, names: Callable[[str], str | None]) -> pl.DataFrame:
     """Return a row for each unit while its code and its parent stay the same; names: of a node, or None."""
     rows = [
-        (
-            unit.code,
-            unit.parent,
-            names(unit.code),
-            unit.valid_from,
-            unit.valid_until,
-            SEPARATOR.join(unit.became),
-        )
-        for unit in hierarchy.units()
+        (one.code, one.parent, names(one.code), one.valid_from, one.valid_until, ";".join(one.became) or None)
+        for one in hierarchy.units()
     ]
-    found = pl.DataFrame(rows, schema=COLUMNS, orient="row")
-    return found.with_columns(pl.col("became").replace("", None))
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
 
 
 def put_hierarchy(
@@ -210,19 +189,16 @@ def put_hierarchy(
     """Atomically replace `hierarchy.parquet`, signed if there is a key; none is made without changes."""
     buffer = io.BytesIO()
     hierarchy_rows(hierarchy, names).write_parquet(buffer, compression="zstd", statistics=False)
-    return put_fact(folder, HIERARCHY, buffer.getvalue(), bool(hierarchy.changes), LARGEST_HIERARCHY, signer)
+    return put_fact(folder, HIERARCHY, buffer.getvalue(), bool(hierarchy.changes), signer)
 
 
 def find_hierarchy(
     storage: Readable, check: Callable[[bytes], object] | None = None
 ) -> DatedHierarchy | None:
     """Return the dated hierarchy of a published folder, None where it never changed."""
-    try:
-        data = storage.read(HIERARCHY, LARGEST_HIERARCHY)
-    except FileNotFoundError:
+    data = read_if_any(storage, HIERARCHY, check)
+    if data is None:
         return None
-    if check is not None:
-        check(data)
     try:
         rows, _ = decode_table(data, LIMITS, HIERARCHY)
         if [*rows.schema.items()] != [*COLUMNS.items()] or rows["node"].has_nulls():
@@ -233,7 +209,8 @@ def find_hierarchy(
             raise ValueError
         return DatedHierarchy.of_units(
             [
-                Unit(node, parent, first, last, tuple(became.split(SEPARATOR)) if became else ())
+                # no node of a configuration has a semicolon in its name
+                Unit(node, parent, first, last, tuple(became.split(";")) if became else ())
                 for node, parent, _, first, last, became in rows.iter_rows()
             ]
         )

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from optstream.catalogue.layout import CATALOGUE, INCOMING, LOCK
+from optstream.catalogue.layout import CATALOGUE, INCOMING, LOCK, largest
 from optstream.errors import PublicationError
 from optstream.storage.folders import (
     HIDDEN_FOLDER,
@@ -22,10 +22,10 @@ from optstream.storage.folders import (
     names_below,
     open_folder,
     opened,
+    publishers_lock,
     read_plain,
     split,
 )
-from optstream.storage.lock import publishers_lock
 from optstream.storage.store import Location, Store, StoreUrl, locate, open_store
 
 Result = TypeVar("Result")
@@ -60,11 +60,11 @@ class LocalStorage:
     def __str__(self) -> str:
         return str(self._root)
 
-    def read(self, name: str, largest: int) -> bytes:
-        """Return a file of at most `largest` bytes; PublicationError unless it is a plain, readable file."""
+    def read(self, name: str) -> bytes:
+        """Return a file's bytes. Raises PublicationError unless it is plain, readable and not too large."""
         try:
             with open_folder(self._root) as root:
-                return read_plain(root, name, largest)
+                return read_plain(root, name, largest(name))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise FileNotFoundError(name) from error
         except OSError as error:
@@ -105,21 +105,19 @@ class LocalStorage:
 
 
 class LocalTransaction:
-    """One publisher's change of a folder of this machine, whose lock and descriptor the caller holds.
-
-    is_alone: whether no other can be about to list a file. is_again: whether it met a conflict before, and
-    may have left files that it wrote.
-    """
+    """One publisher's change of a folder of this machine, whose lock and descriptor the caller holds."""
 
     is_alone = True
+    """Whether no other can be about to list a file."""
     is_again = False
+    """Whether it met a conflict before, and may have left files that it wrote."""
 
     def __init__(self, root: int) -> None:
         self._root = root
         self._made: set[str] = set()
 
-    def read(self, name: str, largest: int) -> bytes:
-        return read_plain(self._root, name, largest)
+    def read(self, name: str) -> bytes:
+        return read_plain(self._root, name, largest(name))
 
     def prepare(self, *folders: str) -> None:
         """Make missing folders, durable; unlink a crash's leftovers, which may name published files."""
@@ -288,11 +286,11 @@ class ObjectStorage:
     def __str__(self) -> str:
         return str(self._store.url)
 
-    def read(self, name: str, largest: int) -> bytes:
+    def read(self, name: str) -> bytes:
         """Return the bytes of an object."""
         with self._reading():
-            stored = self._store.get(name, largest)
-        return bounded(stored.data, name, largest)
+            stored = self._store.get(name, largest(name))
+        return bounded(stored.data, name)
 
     def is_file(self, name: str) -> bool:
         with self._reading():
@@ -333,14 +331,14 @@ class ObjectTransaction:
         self._store, self.is_again = store, is_again
         self._tag: str | None = None
 
-    def read(self, name: str, largest: int) -> bytes:
+    def read(self, name: str) -> bytes:
         """Return the bytes of an object; of the catalogue, the tag is kept for `replace_catalogue`."""
         if name == CATALOGUE:
             self._tag = None
-        stored = self._store.get(name, largest)
+        stored = self._store.get(name, largest(name))
         if name == CATALOGUE:
             self._tag = stored.tag
-        return bounded(stored.data, name, largest)
+        return bounded(stored.data, name)
 
     def prepare(self, *folders: str) -> None:
         """Do nothing: a store has no folders."""
@@ -405,10 +403,21 @@ Transaction = LocalTransaction | ObjectTransaction
 Readable = Storage | Transaction
 
 
-def bounded(data: bytes, name: str, largest: int) -> bytes:
+def read_if_any(storage: Readable, name: str, check: Callable[[bytes], object] | None = None) -> bytes | None:
+    """Return the bytes of a file, None without one; `check` sees them before they are parsed."""
+    try:
+        data = storage.read(name)
+    except FileNotFoundError:
+        return None
+    if check is not None:
+        check(data)
+    return data
+
+
+def bounded(data: bytes, name: str) -> bytes:
     """Return the bytes. Raises PublicationError if there are too many."""
-    if len(data) > largest:
-        raise PublicationError(f"{name} is larger than {largest} bytes; it was not written by this OptStream")
+    if len(data) > (most := largest(name)):
+        raise PublicationError(f"{name} is larger than {most} bytes; it was not written by this OptStream")
     return data
 
 
@@ -424,9 +433,7 @@ def check_conditions(store: Store) -> None:
 
 
 def learn_how_tags_are_named(store: Store) -> None:
-    """Find out after a conflict whether the store knows its tags only without quotes, as Ceph's gateway
-    (16). Bare tags need a store that refuses a wrong bare tag.
-    """
+    """Find out after a conflict whether the store heeds its tags only without quotes, as Ceph 16 does."""
 
     def heeds() -> bool:
         return not store.put_instead(PROBE, PROBE_TEXT, WRONG_TAG) and store.put_instead(

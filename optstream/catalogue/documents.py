@@ -82,9 +82,7 @@ Period = Annotated[
 ]
 """A local day, or an hour of one."""
 Name = Annotated[
-    str,
-    PlainValidator(_text),
-    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}),
+    str, PlainValidator(_text), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT})
 ]
 """A line of printable text."""
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -103,11 +101,7 @@ def absent(description: str | None = None, default: Any = None, **others: Any) -
 
 
 class Document(BaseModel):
-    """A document, or a part of one, that is written, signed or hashed, and read by others.
-
-    Raises:
-        ParameterError: A field is missing or outside its range; names it.
-    """
+    """A document, or a part of one, that others read. Raises ParameterError, which names a wrong field."""
 
     model_config = ConfigDict(
         defer_build=True,

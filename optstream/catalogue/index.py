@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, NoReturn
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from optstream.catalogue import layout
-from optstream.catalogue.backends import Readable, Transaction, open_storage
+from optstream.catalogue.backends import Readable, Transaction, open_storage, read_if_any
 from optstream.catalogue.documents import Count, Document, Hash, Name, OrAbsent, Period, absent
 from optstream.catalogue.layout import CATALOGUE, closed_file, data_file, manifest_file, superseded_file
 from optstream.catalogue.statement import ValueColumn
@@ -24,8 +24,6 @@ from optstream.stream.period import Hour, day_of, period_from
 FORMATS = ("optstream.catalogue/1", "optstream.catalogue/2")
 """Of catalogues that are not signed, and of signed ones, which are numbered."""
 LARGEST_SEQUENCE = 2**53
-LARGEST_CATALOGUE = 64 * 2**20
-"""Bytes; about a hundred thousand periods."""
 FIRST_YEAR, LAST_YEAR = 1970, 2199
 """Of days, as the command line takes them: who shows every day of a span shows no more than these."""
 
@@ -35,9 +33,8 @@ Head = Annotated[str, Field(pattern="^[0-9A-Za-z:_-]{1,128}$", description="hash
 class Entry(Document):
     """The current release of one period, or its tombstone, which only a higher revision replaces.
 
-    Revisions count measurements of the day, vintages the estimates from one of them. `rows_hash` is that of
-    the rows, whatever file carries them: of an hour of a closed day, the day's file, whose hash is
-    `closed_in`.
+    Revisions count measurements of the day, vintages the estimates from one of them. `closed_in`: the hash of
+    the day's file that carries the rows of an hour of a closed day.
     """
 
     called: ClassVar[str] = "an entry of a catalogue"
@@ -65,7 +62,6 @@ class Entry(Document):
 
 
 def _keyed(periods: Any) -> Any:
-    """Return the entries of a catalogue by their periods, each with its own."""
     if isinstance(periods, tuple):
         return {one.period: one for one in periods}
     if not isinstance(periods, Mapping):
@@ -86,10 +82,10 @@ def _keyed(periods: Any) -> Any:
 
 
 class Catalogue(Document):
-    """The published periods of one stream.
+    """The published periods of one stream; `ledger_head` is that of the last publication.
 
-    A folder holds one stream: with two, (date, step, node) would not be a key of `data/`. `ledger_head` is
-    that of the last publication; a tuple of entries is taken for `periods`, too.
+    With two streams (date, step, node) would be no key of `data/`. A tuple of entries is taken for `periods`,
+    too.
     """
 
     model_config = ConfigDict(
@@ -109,9 +105,7 @@ class Catalogue(Document):
     value_column: ValueColumn
     ledger_head: Head
     periods: Annotated[
-        dict[Period, Entry],
-        BeforeValidator(_keyed),
-        Field(json_schema_extra={"additionalProperties": False}),
+        dict[Period, Entry], BeforeValidator(_keyed), Field(json_schema_extra={"additionalProperties": False})
     ] = Field(default_factory=dict)
 
     def _derived(self) -> Mapping[str, Any]:
@@ -141,19 +135,13 @@ class Catalogue(Document):
         """Return the entry of a local day or hour, a tombstone included; None if it never had one."""
         return self.periods.get(period)
 
-    def with_entries(self, entries: Iterable[Entry]) -> "Catalogue":
-        """Return the catalogue with these entries, all of one ledger head, which becomes its own."""
-        fresh = {entry.period: entry for entry in entries}
-        (head,) = {entry.ledger_head for entry in fresh.values()}
-        return self.changed(ledger_head=head, periods=self.periods | fresh)
-
     def to_bytes(self) -> bytes:
         """Return the catalogue as JSON: of one that was read the very bytes."""
         return self._encoded
 
     @cached_property
     def _encoded(self) -> bytes:
-        """The bytes that it was read from (`parse_catalogue`), or those of a new one, worked out once."""
+        # of one that was read `parse_catalogue` sets it
         return f"{self.model_dump_json(indent=1, ensure_ascii=True)}\n".encode()
 
 
@@ -163,8 +151,8 @@ class Catalogue(Document):
 class DayEntry(Entry):
     """The published hours of a day, rising, or the tombstones of all of them.
 
-    `file_hash` is that of the closed day's file; of an open day, the hash of its hours' hashes: it names what
-    the rows are made of, and no file. `file` is the day's, or that of its last hour.
+    `file_hash` is that of the closed day's file, else the hash of its hours' hashes; `file` the day's, or
+    that of its last hour.
     """
 
     own: tuple[Entry, ...] = Field(exclude=True)
@@ -214,9 +202,7 @@ def files_of(entry: Entry) -> frozenset[str]:
 # (docs/privacy.md, section 6).
 
 SIGNED = datetime(2000, 1, 1, tzinfo=UTC)
-"""Of every signature, and of their folder: a file is named by what it signs, so its bytes are always the
-same, and it need not look newer than another.
-"""
+"""Of every signature, and of their folder: it is named by what it signs, and need not look newer."""
 MOST_CHANGES = 2**31
 """Seconds; nobody publishes so often, but anyone may have written the revisions of a catalogue."""
 
@@ -270,25 +256,16 @@ def settle_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
 def find_catalogue(
     folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
 ) -> Catalogue | None:
-    """Return the catalogue of a published folder, None without one; `check` sees the bytes before they are
-    parsed.
-    """
+    """Return the catalogue of a published folder, None without one; `check` sees its bytes before parsing."""
     source = open_storage(folder) if isinstance(folder, Path | StoreUrl | str) else folder
-    try:
-        data = source.read(CATALOGUE, LARGEST_CATALOGUE)
-    except FileNotFoundError:
-        return None
-    if check is not None:
-        check(data)
-    return parse_catalogue(data)
+    data = read_if_any(source, CATALOGUE, check)
+    return None if data is None else parse_catalogue(data)
 
 
 def read_catalogue(
     folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
 ) -> Catalogue:
-    """Return the catalogue of a published folder, as `find_catalogue`; raise PublicationError where there is
-    none.
-    """
+    """Return what `find_catalogue` does. Raises PublicationError where there is none."""
     catalogue = find_catalogue(folder, check)
     if catalogue is None:
         raise PublicationError(
@@ -309,8 +286,6 @@ def check_days(catalogue: Catalogue, now: datetime) -> None:
 @lru_cache(maxsize=2)
 def parse_catalogue(data: bytes) -> Catalogue:
     """Return the catalogue of these bytes, kept for the next call. Raises PublicationError."""
-    if len(data) > LARGEST_CATALOGUE:
-        _refuse(f"is larger than {LARGEST_CATALOGUE} bytes")
     try:
         document = json.loads(data, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:

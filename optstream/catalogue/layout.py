@@ -42,12 +42,12 @@ ANSWERS_INDEX = "questions.json"
 SIGNATURES = "signatures"
 INCOMING = ".incoming"
 LOCK = ".lock"
-LARGEST_RELEASE = 2**32
-"""Bytes of one release's Parquet file, which anyone may have written."""
-LARGEST_MEASUREMENTS = 2**32
-"""Bytes of one day's file of measurements, likewise."""
-LARGEST_ERRORS = 2**31
-"""Bytes of one release's file of errors, likewise."""
+
+LARGEST = {MANIFESTS: 2**21, SIGNATURES: 64, ABOUT: 2**28, HIERARCHY: 2**28}
+LARGEST |= dict.fromkeys((CATALOGUE, PAGE, *DESCRIPTIONS), 2**26)
+LARGEST |= dict.fromkeys((DATA, SUPERSEDED, MEASUREMENTS), 2**32)
+LARGEST |= dict.fromkeys((ERRORS, SUPERSEDED_ERRORS), 2**31)
+"""Bytes of a file, by its name or that of its folder: anyone may have written it."""
 
 PARTS = (DATA, SUPERSEDED, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS)
 """Kinds of files that have a folder for each day."""
@@ -59,6 +59,11 @@ _ERRORS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-vintage-(0|[1-9][0-9]{0,9})-
 _RELEASE = re.compile(r"release-([0-9a-f]{64})\.parquet")
 
 # Names, and places relative to the published folder.
+
+
+def largest(name: str) -> int:
+    """Return the most bytes that a file of the published folder may have."""
+    return LARGEST[name.partition("/")[0]]
 
 
 def is_release_name(name: str) -> bool:

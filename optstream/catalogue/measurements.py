@@ -21,12 +21,7 @@ import optstream.mechanisms as mechanisms
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.documents import Count, Document, Hash, Period
 from optstream.catalogue.index import Catalogue
-from optstream.catalogue.layout import (
-    LARGEST_MEASUREMENTS,
-    MEASUREMENTS,
-    measurements_file,
-    measurements_name,
-)
+from optstream.catalogue.layout import MEASUREMENTS, measurements_file, measurements_name
 from optstream.catalogue.read import catalogue_reader, read_attachment, read_statement
 from optstream.catalogue.signing import GivenKeys
 from optstream.errors import OptStreamError, ParameterError, PublicationError
@@ -59,13 +54,7 @@ Json = dict[str, Any]
 FORMAT: Final = "optstream.measurements/1"
 KEY = b"optstream.measurements"
 WRITTEN_OTHERWISE = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    MemoryError,
-    RecursionError,
+    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError),
 )
 """What reading a document raises that is not as OptStream writes it; anyone may have written it."""
 
@@ -97,10 +86,10 @@ LONGEST_RANGE = 2**12
 
 def describe(mechanism: Mechanism) -> Json | None:
     """Return a mechanism as a JSON-ready document, fractions exact; None where a part has none."""
+    document: Json | None = None
     with suppress(ParameterError):
-        document: Json = _described(mechanism)
-        return document
-    return None
+        document = _described(mechanism)
+    return document
 
 
 def mechanism_from(document: Mapping[str, Any]) -> Mechanism:
@@ -170,7 +159,6 @@ def _made(document: Any) -> Any:
 
 
 def _check_tree(nodes: Any, parents: Any) -> None:
-    """Raise ParameterError unless each node has a name and, but for the root, a parent before it."""
     known = isinstance(nodes, tuple) and isinstance(parents, tuple) and len(nodes) == len(parents) > 0
     if not known or not all(isinstance(name, str) for name in nodes) or len(set(nodes)) < len(nodes):
         raise ParameterError("a tree has nodes, each with a name of its own and a parent")
@@ -223,8 +211,8 @@ def rows_of(document: Json, mechanism: Mechanism) -> pl.DataFrame:
         depths = np.array([tree.depths[one] for one in nodes], dtype=np.int32)
         names = pl.Series([tree.nodes[one] for one in nodes], dtype=pl.String)
         spends = [spend_from_document(one) for one in part["spends"]]
-        for array in _arrays(part, features, {spend.stage for spend in spends}):
-            kind, feature, stage, spans, values, variances = array
+        arrays = _arrays(part, features, {spend.stage for spend in spends})
+        for kind, feature, stage, spans, values, variances in arrays:
             numbers = np.array(values, dtype=np.int64).reshape(len(values), len(spans))
             if len(numbers) != len(nodes):
                 raise PublicationError(
@@ -234,12 +222,8 @@ def rows_of(document: Json, mechanism: Mechanism) -> pl.DataFrame:
             noise = np.broadcast_to(_floats(variances), numbers.shape)
             node, column = np.nonzero(np.isfinite(noise))
             of_column = np.array(spans, dtype=np.int32).reshape(-1, 2)[column]
-            joint = [
-                spend.level
-                for spend in spends
-                if isinstance(spend, JointSpend | OrderSpend)
-                and (spend.stage not in of_sums if stage is None else spend.stage == stage)
-            ]
+            own = [one for one in spends if (one.stage == stage if stage else one.stage not in of_sums)]
+            joint = [one.level for one in own if isinstance(one, JointSpend | OrderSpend)]
             drawn = {
                 "level": depths[node],
                 "node": names.gather(node),
@@ -274,7 +258,6 @@ def _arrays(part: Json, features: Sequence[Feature], stages: Collection[str | No
 
 
 def _sums(part: Json) -> Iterator[tuple[Any, Any]]:
-    """Return the arrays of a part's sums, each with its variances."""
     return zip(part["sums"], part["sum_variances"] or [None] * len(part["sums"]), strict=True)
 
 
@@ -335,7 +318,7 @@ SUMS, SERIES = "sums", "n_series"
 
 def blocks_of(measured: Measured, levels: Sequence[int]) -> dict[Block, tuple[int, ...]]:
     """Return the sums of every block that a period measured, if any, one for each node of its level."""
-    found: dict[Block, tuple[int, ...]] = {}
+    found = dict[Block, tuple[int, ...]]()
     for level, part in zip(levels, measured.parts or (measured,), strict=True):
         with suppress(ParameterError):
             own = BlockHistory.of(part)
@@ -367,7 +350,6 @@ def _histories_in(state: Any, level: int) -> Iterator[tuple[int, Json]]:
 
 
 def _with_states(document: Json, of: Callable[[Any], Any]) -> Json:
-    """Return the document with other states, also of its parts."""
     changed = {**document, **{key: of(document[key]) for key in STATES}}
     return changed | {"parts": [_with_states(part, of) for part in document["parts"]]}
 
@@ -380,11 +362,10 @@ LONGEST_PERIOD, FARTHEST_STEP = 2**12, 2**40
 
 
 class Found(Document):
-    """A file of measurements but for its rows; sums of earlier days that it rests on are not in it.
+    """A file of measurements but for its rows: `document` has histories without sums, in the file no numbers.
 
-    `document` are the measurements, histories without sums, in the file without their numbers too;
-    `measured_hash` is the SHA-256 of the whole (`Measured.to_bytes`), which the ledger has. `least_units`: of
-    the resolution, that every leaf has at least.
+    `measured_hash`: SHA-256 of the whole (`Measured.to_bytes`), which the ledger has. `least_units`: of the
+    resolution, that every leaf has at least.
     """
 
     called: ClassVar[str] = "a file of measurements"
@@ -425,18 +406,9 @@ def encode_measurements(
     for _, history in _histories(document, levels):
         history[SERIES] = n_series_of(history)
         del history[SUMS]
-    footer = Found.read(
-        {
-            "period": period,
-            "revision": revision,
-            "levels": levels,
-            "measured": without_numbers(document),
-            "measured_hash": hashlib.sha256(data).hexdigest(),
-            "mechanism": describe(mechanism),
-            "rounding": rounding,
-            "least_units": least_units,
-        }
-    )
+    facts = {"period": period, "revision": revision, "rounding": rounding, "least_units": least_units}
+    facts |= {"levels": levels, "measured": without_numbers(document), "mechanism": describe(mechanism)}
+    footer = Found.read(facts | {"measured_hash": hashlib.sha256(data).hexdigest()})
     encoded = encode_table(rows_of(document, mechanism), {KEY: _text(footer.to_json())})
     if decode_measurements(encoded).document != document:
         raise PublicationError("the measurements cannot be read back from their file: nothing is published")
@@ -459,9 +431,11 @@ def decode_measurements(data: bytes) -> Found:
         n_steps, first_step = found.document["n_steps"], found.document["first_step"]
         if type(n_steps) is not int or not 1 <= n_steps <= LONGEST_PERIOD or abs(first_step) > FARTHEST_STEP:
             raise ValueError
-        for part in found.document["parts"]:
-            if (part["n_steps"], part["first_step"]) != (n_steps, first_step) or part["parts"]:
-                raise ValueError
+        parts = found.document["parts"]
+        if any(
+            (one["n_steps"], one["first_step"], one["parts"]) != (n_steps, first_step, []) for one in parts
+        ):
+            raise ValueError
         return found.changed(document=with_numbers(found.document, rows))
 
 
@@ -512,10 +486,7 @@ class DayMeasurements:
     least_units: int | None
 
     def release(self) -> Release:
-        """Estimate the day again, as its publisher did; draws and costs nothing.
-
-        Returns:
-            The release before it was rounded.
+        """Estimate the day again, as its publisher did: the release before it was rounded. Draws nothing.
 
         Raises:
             PublicationError: The mechanism cannot be made from the file, or is not of these measurements.
@@ -570,12 +541,11 @@ def read_measurements(
     catalogue = catalogue_reader(storage, public_key)()
     found, later_days = _listed(storage, catalogue, day)
     later = [_listed(storage, catalogue, one)[0] for one in later_days]
-    for one in later:
-        if one.revision:  # new estimates are made of first measurements alone
-            raise PublicationError(
-                f"the estimate of {day} rests on the first measurements of {one.period}, which has others by "
-                "now"
-            )
+    # new estimates are made of first measurements alone
+    if renewed := [one.period for one in later if one.revision]:
+        raise PublicationError(
+            f"the estimate of {day} rests on the first measurements of {renewed[0]}, which has others by now"
+        )
     return DayMeasurements(
         period=day,
         measured=_whole(storage, found),
@@ -587,7 +557,6 @@ def read_measurements(
 
 
 def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, tuple[date, ...]]:
-    """Return the measurements of the listed release of a day, and which later days its estimate is of."""
     entry = catalogue.entry(day)
     if entry is None or entry.withdrawn:
         raise PublicationError(f"{day} is not published, or was withdrawn; see the catalogue")
@@ -600,9 +569,8 @@ def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, t
 
 
 def _read(storage: Storage, period: date, revision: int, file_hash: str) -> Found:
-    """Return the file of measurements with this hash. Raises PublicationError where it is not that."""
     name = measurements_file(period, revision, file_hash)
-    found = decode_measurements(read_attachment(storage, period, name, file_hash, LARGEST_MEASUREMENTS))
+    found = decode_measurements(read_attachment(storage, period, name, file_hash))
     if (found.period, found.revision) != (period, revision):
         raise PublicationError(f"the measurements of {period} are of another day or revision; restore them")
     return found

@@ -47,8 +47,6 @@ from optstream.stream.period import day_of
 # The page of the data users. Lemma: pages only move forward, because a put demands the page that was found
 # before the catalogue was read; in a store the catalogue is looked for once more after the put.
 
-LARGEST_PAGE = 2**26
-"""Bytes."""
 MARKER = "optstream-catalogue"
 MOST_TRIES = 20
 _STATED = re.compile(rb'<meta name="' + MARKER.encode() + rb'" content="([0-9a-f]{64})">')
@@ -71,36 +69,34 @@ def digest_of(catalogue: Catalogue) -> str:
 def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], bytes]) -> bool:
     """Atomically replace the page by one of the catalogue that is there; return whether it changed.
 
-    `make` is called outside of any lock, since it may read years of files, and again where another published
-    meanwhile; its page must state `digest_of` the catalogue.
+    `make` is called outside of any lock, again where another published meanwhile; its page states
+    `digest_of`.
     """
     storage = open_storage(folder)
     for _ in range(MOST_TRIES):
         catalogue = read_catalogue(storage)
         data = make(storage, catalogue)
-        work = partial(_put_page, made=catalogue, data=data)
-        put = change_folder(storage, work, PAGE, "fix it and run `optstream report`")
-        if put is not None and read_catalogue(storage) == catalogue:
-            return put
+
+        def put(transaction: Transaction, made: Catalogue = catalogue, data: bytes = data) -> bool | None:
+            mark = transaction.mark(PAGE)
+            if find_catalogue(transaction) != made:
+                return None
+            transaction.prepare()
+            changed = put_file(transaction, PAGE, data, mark)
+            _remove_figures(transaction)
+            settle_page_time(transaction, made)
+            return changed
+
+        changed = change_folder(storage, put, PAGE, "fix it and run `optstream report`")
+        if changed is not None and read_catalogue(storage) == catalogue:
+            return changed
     raise PublicationError(f"others publish all the time, and {PAGE} is behind; run `optstream report` later")
-
-
-def _put_page(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
-    """Return whether the page changed; None if it was made of another catalogue than is there."""
-    mark = transaction.mark(PAGE)
-    if find_catalogue(transaction) != made:
-        return None
-    transaction.prepare()
-    changed = put_file(transaction, PAGE, data, mark, LARGEST_PAGE)
-    _remove_figures(transaction)
-    settle_page_time(transaction, made)
-    return changed
 
 
 def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:
     """Replace a page that may show a withdrawn day by one that shows nothing, as a part of the withdrawal."""
     mark = transaction.mark(PAGE)
-    if mark is not None and transaction.read(PAGE, LARGEST_PAGE) != BLANK:
+    if mark is not None and transaction.read(PAGE) != BLANK:
         if not check_page(transaction, catalogue):
             return
         transaction.replace_marked(PAGE, BLANK, mark)
@@ -119,7 +115,7 @@ def _remove_figures(transaction: Transaction) -> None:
 def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
     """Return a line if the page is not of this catalogue; none without a page, as in older folders."""
     try:
-        stated = _STATED.search(storage.read(PAGE, LARGEST_PAGE)[:HEAD])
+        stated = _STATED.search(storage.read(PAGE)[:HEAD])
     except FileNotFoundError:
         return []
     except PublicationError as error:
@@ -390,8 +386,6 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
 
 # The files.
 
-LARGEST_METADATA = 2**26
-"""Bytes of one description."""
 Describe = Callable[[Dataset], bytes]
 
 
@@ -428,9 +422,7 @@ def put_metadata(
         transaction.prepare()
         signs = signer is not None and signer.has_signed(transaction, dataset.catalogue, **signer.earlier)
         changed = [
-            put_file(
-                transaction, name, describe(dataset), marks[name], LARGEST_METADATA, signer if signs else None
-            )
+            put_file(transaction, name, describe(dataset), marks[name], signer if signs else None)
             for name, describe in several.items()
         ]
         settle_page_time(transaction, dataset.catalogue)
@@ -446,7 +438,7 @@ def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:
         is_of = False
         with suppress(PublicationError):
             try:
-                is_of = version in storage.read(name, LARGEST_METADATA)
+                is_of = version in storage.read(name)
             except FileNotFoundError:
                 continue
         if not is_of:

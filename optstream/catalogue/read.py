@@ -20,7 +20,6 @@ from optstream.catalogue.layout import (
     CATALOGUE,
     ERRORS,
     HIERARCHY,
-    LARGEST_RELEASE,
     data_file,
     errors_name,
     folder_of,
@@ -37,9 +36,8 @@ from optstream.catalogue.rows import (
     kind_of,
     schema,
 )
-from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
-from optstream.catalogue.stage import Footer, dated_rows, decode, encode, statement_in
-from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.signing import GivenKeys, signature_check
+from optstream.catalogue.statement import Footer, ReleaseStatement, dated_rows, decode, encode, statement_in
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.store import Location
 from optstream.stream import AggregationTree, DatedHierarchy
@@ -50,10 +48,10 @@ from optstream.stream.period import day_of
 
 def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
     """Return the file's bytes, also if a newer release moved it meanwhile; verify: compare the hash."""
-    places = [place(entry.period, entry.file_hash) for place in (data_file, superseded_file)]
-    for name in dict.fromkeys((entry.file, *places)):
+    key = entry.period, entry.file_hash
+    for name in dict.fromkeys((entry.file, data_file(*key), superseded_file(*key))):
         with suppress(FileNotFoundError):
-            data = storage.read(name, LARGEST_RELEASE)
+            data = storage.read(name)
             if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
                 raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
             return data
@@ -68,10 +66,10 @@ def lost(entry: Entry) -> PublicationError:
     )
 
 
-def read_attachment(storage: Readable, period: date, name: str, file_hash: str, largest: int) -> bytes:
+def read_attachment(storage: Readable, period: date, name: str, file_hash: str) -> bytes:
     """Return the bytes of a file attached to a release. Raises PublicationError if missing or changed."""
     try:
-        data = storage.read(name, largest)
+        data = storage.read(name)
     except FileNotFoundError as error:
         raise PublicationError(
             f"{name} is missing; its publisher puts the same bytes back with `optstream publish {period}`"
@@ -138,7 +136,7 @@ def _hashes(entry: Entry) -> tuple[str, str, str]:
 def _read_closed(storage: Readable, entry: Entry, verify: bool = True) -> bytes:
     """Return the file of the closed day that shows an entry; verify: compare the hash."""
     try:
-        data = storage.read(entry.shown_in, LARGEST_RELEASE)
+        data = storage.read(entry.shown_in)
     except FileNotFoundError as error:
         raise PublicationError(f"{entry.shown_in} is missing; restore it from a copy") from error
     if verify and hashlib.sha256(data).hexdigest() != entry.closed_in:
@@ -162,14 +160,14 @@ def read_day(storage: Readable, value_column: str, entries: Sequence[Entry], ver
     if not any(list(one.items()) == list(rows.schema.items()) for one in wanted):
         raise PublicationError(f"{name} has other columns than a release has; restore it")
     if verify:
-        at = 0
+        left = rows
         for period, _, rows_hash, height in hours:
-            if hash_rows(rows.slice(at, height)) != rows_hash:
+            if hash_rows(left[:height]) != rows_hash:
                 raise PublicationError(
                     f"the rows of {period} in {name} differ from their hash in the catalogue; restore it"
                 )
-            at += height
-        if at != rows.height:
+            left = left[height:]
+        if left.height:
             raise PublicationError(f"{name} has more rows than its hours; restore it")
     return rows
 
@@ -221,9 +219,7 @@ def read_published(
     for closed_in, several in groupby(catalogue.entries, key=lambda entry: entry.closed_in):
         entries = list(several)
         if closed_in is not None:
-            with suppress(
-                PublicationError
-            ):  # opened again meanwhile, or lost: each hour has its own file too
+            with suppress(PublicationError):  # opened again, or lost: each hour has its own file too
                 frames.append(read_day(storage, catalogue.value_column, entries, verify))
                 continue
         for entry in entries:
@@ -231,18 +227,13 @@ def read_published(
     rows = joined_rows(frames, catalogue.value_column)
     if as_of is None:
         return rows
-    check = None
-    if public_key is not None:
-        check = partial(check_signature, storage, HIERARCHY, keys=read_public_keys(public_key))
-    return rows_as_of(rows, find_hierarchy(storage, check), as_of, catalogue.value_column)
+    hierarchy = find_hierarchy(storage, signature_check(storage, HIERARCHY, public_key))
+    return rows_as_of(rows, hierarchy, as_of, catalogue.value_column)
 
 
 def catalogue_reader(storage: Storage, public_key: GivenKeys | None) -> Callable[[], Catalogue]:
     """Return what reads the folder's catalogue, which must be signed if keys are given."""
-    if public_key is None:
-        return partial(read_catalogue, storage)
-    keys = read_public_keys(public_key)
-    return partial(read_catalogue, storage, partial(check_signature, storage, CATALOGUE, keys=keys))
+    return partial(read_catalogue, storage, signature_check(storage, CATALOGUE, public_key))
 
 
 def _read_period(
@@ -273,17 +264,13 @@ def rows_of(
     verify: bool = False,
     as_of: AsOf | None = None,
 ) -> pl.DataFrame:
-    """Return the published rows of some nodes (all by default) from a first to a last day, from these days'
-    files alone; as_of: as for `read_published`, with the hierarchies as read.
+    """Return the published rows of some nodes (all by default) from a first to a last day.
 
-    Raises ParameterError where no published day of the span has a node of one of these names, or none is
-    published; PublicationError as `read_published`.
+    as_of: as for `read_published`, with the hierarchies as read. Raises ParameterError where no day of the
+    span is published, or none has a node of one of these names; PublicationError as `read_published`.
     """
-    entries = [
-        entry
-        for entry in catalogue.listed
-        if (first or date.min) <= day_of(entry.period) <= (last or date.max)
-    ]
+    first, last = first or date.min, last or date.max
+    entries = [entry for entry in catalogue.listed if first <= day_of(entry.period) <= last]
     if not entries:
         raise ParameterError(
             "no day of this span is published; see the page or catalogue.json for those that are"
@@ -352,7 +339,7 @@ def decode_columns(
 
 
 def _is_sound(column: pl.Series) -> bool:
-    """Return whether whole numbers are at least 0, no level is absurd, and sums of others stay finite."""
+    # so that sums stay finite
     if column.dtype.is_float():
         return bool((column.abs() < LARGEST_VALUE).all())
     if column.dtype.is_integer():
@@ -390,7 +377,6 @@ def made_of(hierarchy: DatedHierarchy, wanted: date, day: date) -> tuple[Made, .
 
 
 def _leaves_below(tree: AggregationTree) -> dict[str, frozenset[str]]:
-    """Return the leaves of each node, root first."""
     found: list[set[str]] = [set() for _ in tree.nodes]
     for index in reversed(range(len(tree.nodes))):
         found[index] = found[index] or {tree.nodes[index]}
@@ -405,9 +391,7 @@ def _same_leaves(
     wanted: frozenset[str],
     is_after: bool,
 ) -> frozenset[str]:
-    """Return the leaves of the other tree that are together just the wanted ones of one tree.
-
-    There are none where others are in them, or a part of an earlier leaf is left out.
+    """Return the leaves of the other tree that are together just the wanted ones of one tree, else none.
 
     parts: leaves after, leaves before, shares of these. is_after: whether the wanted are leaves after.
     """
@@ -431,9 +415,7 @@ def rows_as_of(
     """Return published rows in the tree of one day, as far as a day's add up to it; sums have no errors."""
     if hierarchy is None or rows.is_empty():
         return rows
-    columns = pl.Schema(
-        {"as_of": pl.String(), "above": pl.String(), "depth": pl.Int32(), "node": pl.List(pl.String())}
-    )
+    columns = {"as_of": pl.String(), "above": pl.String(), "depth": pl.Int32(), "node": pl.List(pl.String())}
     errors = {*error_columns(value), *band_columns(value)} & {*rows.columns}
     summed_up = {value, estimate_column(value)} & {*rows.columns}
     parts, made = [], dict[str, pl.DataFrame]()

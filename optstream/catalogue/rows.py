@@ -54,15 +54,11 @@ class Column:
         return KINDS.get(type(self.type), "string")
 
 
+_SLOT = "Start of the step in UTC; empty for a slot the day does not have."
 _BEFORE = (
     Column("date", pl.Date(), "The local day."),
     Column("step", pl.Int32(), "Number of the time step within the day, from 0."),
-    Column(
-        "timestamp",
-        pl.Datetime("us", "UTC"),
-        "Start of the step in UTC; empty for a slot the day does not have.",
-        True,
-    ),
+    Column("timestamp", pl.Datetime("us", "UTC"), _SLOT, True),
     Column("node", pl.String(), "The node of the hierarchy."),
     Column("parent", pl.String(), "The node above it; empty at the root.", True),
     Column("level", pl.Int32(), "Depth of the node, 0 at the root."),
@@ -84,7 +80,6 @@ HIERARCHY_COLUMNS = (
 """Of `hierarchy.parquet`."""
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 KEY = ("date", "step", "node")
-
 
 ESTIMATE, REPLICATE = "estimate", "replicate_"
 """Columns of a file of replicates: the value before bound and rounding; the start of a replicate's name."""
@@ -108,9 +103,7 @@ def columns_of(
     with_customers: bool = False,
 ) -> tuple[Column, ...]:
     """Return the columns of the published rows, in order; bands and estimates are of counts alone."""
-    noise, model = error_columns(value)
-    low, high = band_columns(value)
-    kind = pl.Float64()
+    (noise, model), (low, high), kind = error_columns(value), band_columns(value), pl.Float64()
     errors = (
         Column(noise, kind, "Standard deviation of the noise in the value; no error bar.", True),
         Column(model, kind, "Standard error of the value by the mechanism's own model.", True),
@@ -136,13 +129,14 @@ def columns_of(
     )
 
 
-def check_value_column(name: object) -> None:
-    """Raise ParameterError unless `name` can be the name of the published values."""
-    if not isinstance(name, str) or not _COLUMN.fullmatch(name) or name.lower() in _TYPES:
+def check_value_column(name: str) -> str:
+    """Return the name. Raises ParameterError unless it can be that of the published values."""
+    if not _COLUMN.fullmatch(name) or name.lower() in _TYPES:
         raise ParameterError(
             "value_column must be letters, digits and underscores, at most 64, and none of the columns "
             f"{', '.join(_TYPES)}"
         )
+    return name
 
 
 def kind_of(name: str) -> pl.DataType:
@@ -160,8 +154,7 @@ def joined_rows(frames: Iterable[pl.DataFrame], value_column: str) -> pl.DataFra
     parts = list(frames)
     some = band_columns(value_column)[0], estimate_column(value_column), CUSTOMERS
     has = (any(name in part.columns for part in parts) for name in some)
-    none = pl.DataFrame(schema=schema(value_column, True, *has))
-    return pl.concat([none, *parts], how="diagonal")
+    return pl.concat([pl.DataFrame(schema=schema(value_column, True, *has)), *parts], how="diagonal")
 
 
 def ordered_rows(
@@ -226,8 +219,7 @@ def is_ordered(rows: pl.DataFrame) -> bool:
 
 def hash_rows(rows: pl.DataFrame) -> str:
     """Return SHA-256 of the content: per column a JSON line [name, type, n], a byte a row (1 if filled), then
-    little-endian values (days int32, microseconds int64; text lengths int64, then UTF-8), nulls as zero or
-    empty.
+    little-endian values (days int32, microseconds int64; text lengths int64, then UTF-8; nulls zero or "").
     """
     digest = hashlib.sha256()
     for column in rows.iter_columns():

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -15,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder
 from optstream.catalogue.index import LARGEST_SEQUENCE, SIGNED, Catalogue, Entry
-from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, SIGNATURES, signature_file
-from optstream.catalogue.stage import decode
+from optstream.catalogue.layout import CATALOGUE, SIGNATURES, signature_file
+from optstream.catalogue.statement import decode
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.store import Location
 
@@ -25,7 +26,6 @@ Keys = Mapping[str, Ed25519PublicKey]
 GivenKeys = Path | str | Sequence[Path | str]
 """Of one or more public keys: paths of PEM files, or PEM texts."""
 
-LENGTH = 64
 LARGEST_KEY_FILE = 2**16
 _PEM = re.compile(r"-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]{1,500}-----END PUBLIC KEY-----")
 
@@ -53,7 +53,7 @@ class Signer:
         """Write the signature of a file of these bytes, also over a wrong one; return if it was needed."""
         name, signature = signature_file(data, self.name), self.key.sign(data)
         try:
-            is_needed = transaction.read(name, LENGTH) != signature
+            is_needed = transaction.read(name) != signature
         except (FileNotFoundError, PublicationError):
             is_needed = True
         if is_needed:
@@ -68,7 +68,7 @@ class Signer:
             return
         for entry in catalogue.entries:
             with suppress(FileNotFoundError, PublicationError):
-                data = b"" if entry.withdrawn else transaction.read(entry.file, LARGEST_RELEASE)
+                data = b"" if entry.withdrawn else transaction.read(entry.file)
                 if hashlib.sha256(data).hexdigest() != entry.file_hash:
                     continue
                 stated = decode(data)[1].rows_hash
@@ -89,24 +89,17 @@ class Signer:
 
 
 def put_file(
-    transaction: Transaction,
-    name: str,
-    data: bytes,
-    mark: str | None,
-    largest: int,
-    signer: Signer | None = None,
+    transaction: Transaction, name: str, data: bytes, mark: str | None, signer: Signer | None = None
 ) -> bool:
     """Atomically replace the file that had this mark, signed if there is a key; return whether it changed."""
     changed = signer is not None and signer.sign(transaction, data)
-    if mark is None or transaction.read(name, largest) != data:
+    if mark is None or transaction.read(name) != data:
         transaction.replace_marked(name, data, mark)
         return True
     return changed
 
 
-def put_fact(
-    folder: Location | str, name: str, data: bytes, is_needed: bool, largest: int, signer: Signer | None
-) -> bool:
+def put_fact(folder: Location | str, name: str, data: bytes, is_needed: bool, signer: Signer | None) -> bool:
     """Put a file of public facts as `put_file`; where it is not needed, none is made."""
 
     def put(transaction: Transaction) -> bool:
@@ -114,7 +107,7 @@ def put_fact(
         if mark is None and not is_needed:
             return False
         transaction.prepare()
-        return put_file(transaction, name, data, mark, largest, signer)
+        return put_file(transaction, name, data, mark, signer)
 
     return change_folder(folder, put, name, "fix it and run `optstream report`")
 
@@ -167,7 +160,7 @@ def check_signature(storage: Readable, name: str, data: bytes, keys: Keys) -> st
     """Return the identifier of a key that signed this file, or raise PublicationError."""
     for key_id, key in keys.items():
         try:
-            signature = storage.read(signature_file(data, key_id), LENGTH)
+            signature = storage.read(signature_file(data, key_id))
             key.verify(signature, data)
         except FileNotFoundError:
             continue
@@ -181,6 +174,13 @@ def check_signature(storage: Readable, name: str, data: bytes, keys: Keys) -> st
         f"{name} is not signed by key {listed}: it was altered, or published without that key; ask its "
         "publisher, whose next publication, or `optstream publish DAY`, signs it"
     )
+
+
+def signature_check(
+    storage: Readable, name: str, given: GivenKeys | None
+) -> Callable[[bytes], object] | None:
+    """Return what raises PublicationError for bytes that none of these keys signed; None without keys."""
+    return None if given is None else partial(check_signature, storage, name, keys=read_public_keys(given))
 
 
 def has_signature(storage: Storage, data: bytes, keys: Keys) -> bool:

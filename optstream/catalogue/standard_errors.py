@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
+from optstream.catalogue.layout import SUPERSEDED_ERRORS, errors_file, folder_of
 from optstream.catalogue.read import catalogue_reader, read_attachment, read_release, read_statement
 from optstream.catalogue.rows import (
     ESTIMATE,
@@ -49,9 +49,8 @@ LIMITS = Limits(rows=2**26, columns=3 + MOST_REPLICATES, group_rows=2**26, group
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """A file of replicates: rows of step, node, estimate, replicate_1 to replicate_R, sorted as the release.
-
-    `of`: whether they err as the values do, or as noise alone makes them.
+    """A file of replicates: rows of step, node, estimate, replicate_1 to replicate_R, sorted as the release;
+    they err as the values do, or as noise alone makes them (`of`).
     """
 
     period: date
@@ -81,9 +80,8 @@ class Replicates:
         }
         drawn = enumerate(replicates.astype(kind), 1)
         figures = {ESTIMATE: estimate} | {f"{REPLICATE}{at}": one for at, one in drawn}
-        return cls(
-            period, of, pl.DataFrame(labels | {name: one[order].T.ravel() for name, one in figures.items()})
-        )
+        columns = labels | {name: one[order].T.ravel() for name, one in figures.items()}
+        return cls(period, of, pl.DataFrame(columns))
 
 
 def replicate_columns(frame: pl.DataFrame) -> list[str]:
@@ -113,8 +111,7 @@ def decode_replicates(data: bytes) -> Replicates:
             wanted = {name: pl.Float64() if kind == pl.Float32 else kind for name, kind in wanted.items()}
         if footer["format"] != FORMAT or footer["of"] not in get_args(ErrorsOf) or rows.schema != wanted:
             raise ValueError
-        total = rows[rows.columns[2:]].sum_horizontal(ignore_nulls=False)  # not finite where one is not
-        if not (replicate_columns(rows) and np.isfinite(total.to_numpy()).all()):
+        if not (replicate_columns(rows) and np.isfinite(rows[rows.columns[2:]].to_numpy()).all()):
             raise ValueError
         return Replicates(period_from(footer["period"]), footer["of"], rows)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
@@ -139,10 +136,10 @@ OLD_LIMITS = Limits(rows=2**26, columns=len(OLD_SCHEMA), group_rows=2**26, group
 
 @dataclass(frozen=True, eq=False)
 class OldErrors:
-    """A file of errors. A covariance is a sum over terms, each of nodes times of steps.
+    """A file of errors: a covariance is a sum over terms, each of nodes times of steps.
 
     A row has a pair of nodes, a node of a group (its number in other_step), a pair of steps, or an earlier
-    day; without a term it has the value less the estimate of a node at a step.
+    day; without a term the value less the estimate of a node at a step.
     """
 
     period: date
@@ -171,12 +168,8 @@ class OldErrors:
         terms = self.rows.filter(pl.col("term").is_not_null())
         pairs = terms.filter(pl.all_horizontal(pl.col("node", "other_node").is_not_null()))
         sums = self.in_groups.group_by("term", "other_step").agg((weight * pl.col("value")).sum())
-        of_nodes = pl.concat(
-            [
-                pairs.select("term", weight * other_weight * pl.col("value")),
-                sums.select("term", pl.col("node") ** 2),
-            ]
-        )
+        of_pairs = pairs.select("term", weight * other_weight * pl.col("value"))
+        of_nodes = pl.concat([of_pairs, sums.select("term", pl.col("node") ** 2)])
         share = pl.col("earlier_date").replace_strict(dict(shares), default=0.0, return_dtype=pl.Float64)
         is_chosen = pl.all_horizontal(pl.col("step", "other_step").is_in(list(steps))).cast(pl.Float64)
         earlier = 2.0 * shares[day_of(self.period)] * share
@@ -207,20 +200,18 @@ def decode_old_errors(data: bytes) -> OldErrors:
 def read_replicates(
     storage: Storage, entry: Entry, stated: ReleaseStatement, rows: pl.DataFrame | None = None
 ) -> Replicates | OldErrors | None:
-    """Return the replicates of a listed or just replaced release, None without any; PublicationError if their
-    file is missing, altered, or has other nodes or steps than the release's `rows`.
-    """
+    """Return the replicates of a listed or just replaced release, if any. Raises PublicationError."""
     if stated.errors is None:
         return None
     digest = stated.errors.file_hash
     name = errors_file(entry.period, entry.revision, entry.vintage, digest)
     try:
-        data = read_attachment(storage, entry.period, name, digest, LARGEST_ERRORS)
+        data = read_attachment(storage, entry.period, name, digest)
     except PublicationError:
         replaced = f"{folder_of(SUPERSEDED_ERRORS, entry.period)}/{name.rpartition('/')[2]}"
         if not storage.is_file(replaced):
             raise
-        data = read_attachment(storage, entry.period, replaced, digest, LARGEST_ERRORS)
+        data = read_attachment(storage, entry.period, replaced, digest)
     is_old = stated.errors.replicates is None
     found = decode_old_errors(data) if is_old else decode_replicates(data)
     if (found.period, found.of) != (entry.period, stated.errors.of):
@@ -240,9 +231,8 @@ def read_replicates(
 
 @dataclass(frozen=True, eq=False)
 class Day:
-    """A published day or hour: its release's rows with the value as `value`, its estimates and replicates.
-
-    `has_whole`, `has_noise`: whether whole errors are known, and those that noise makes.
+    """A published day or hour: rows of its release with `value`, estimates and replicates, and whether whole
+    errors are known, and those that noise makes.
     """
 
     period: date
@@ -307,21 +297,21 @@ def read_figure(
     """
     days = _read_days(folder, first, last, public_key)
     rows = pl.concat([day.rows for day in days], how="diagonal")
-    found = _figures(rows if where is None else rows.filter(where), figure, by, _common_replicates(days))
+    common = _common_replicates(day.rows for day in days)
+    found = _figures(rows if where is None else rows.filter(where), figure, by, common)
     if any(found[name].dtype.is_nested() for name in ("value", ESTIMATE)):
         raise ParameterError("a figure must be one number for each of `by`, such as value.max()")
-    known = all(day.has_whole for day in days), all(day.has_noise for day in days)
-    errors = [
-        (pl.col("spread") if is_known else pl.lit(None, pl.Float64)).alias(name)
-        for name, is_known in zip(("standard_error", "noise_standard_error"), known, strict=True)
-    ]
-    labels = [name for name in found.columns if name not in ("value", ESTIMATE, "spread")]
-    return found.select(*labels, "value", ESTIMATE, *errors).sort(labels)
+    known = {"standard_error": all(day.has_whole for day in days)}
+    known["noise_standard_error"] = all(day.has_noise for day in days)
+    none = pl.lit(None, pl.Float64)
+    errors = {name: pl.col("spread") if is_known else none for name, is_known in known.items()}
+    labels = found.drop("value", ESTIMATE, "spread").columns
+    return found.select(*labels, "value", ESTIMATE, **errors).sort(labels)
 
 
-def _common_replicates(days: Sequence[Day]) -> list[str]:
+def _common_replicates(frames: Iterable[pl.DataFrame]) -> list[str]:
     """Return the replicates that all days have: a stream may have had fewer before."""
-    return min((replicate_columns(day.rows) for day in days), key=len, default=[])
+    return min(map(replicate_columns, frames), key=len, default=[])
 
 
 def _figures(
@@ -375,7 +365,6 @@ def read_sum(
 
 
 def _read_days(folder: Location | str, first: date, last: date, public_key: GivenKeys | None) -> list[Day]:
-    """Return all days of a span. Raises as `read_figure`."""
     for day, name in ((first, "first"), (last, "last")):
         if not isinstance(day, date):
             raise ParameterError(f"{name} day must be one such as date(2016, 2, 1); got {day!r:.80}")
@@ -398,9 +387,7 @@ def _read_days(folder: Location | str, first: date, last: date, public_key: Give
 
 
 def sum_of_days(
-    days: Sequence[Day],
-    nodes: Collection[str] | Mapping[str, float],
-    steps: Collection[int] | None = None,
+    days: Sequence[Day], nodes: Collection[str] | Mapping[str, float], steps: Collection[int] | None = None
 ) -> SumOfValues:
     """Return the sum over some days of nodes and steps, and raise ParameterError, as `read_sum`."""
     weights = dict(nodes) if isinstance(nodes, Mapping) else dict.fromkeys(nodes, 1.0)
@@ -409,7 +396,7 @@ def sum_of_days(
     for name, one in weights.items():
         if not (isinstance(one, Real | Decimal) and isfinite(one)):
             raise ParameterError(f"the weight of {name!r:.80} in a sum must be a finite number")
-    weights = {name: float(one) for name, one in weights.items()}
+        weights[name] = float(one)
     # groups of version 0.2 have no pairs, which the covariance of two nested nodes would need
     if not isinstance(nodes, Mapping) or any(day.old and day.old.in_groups.height for day in days):
         _check_apart(days[-1].rows, weights.keys())
@@ -422,9 +409,8 @@ def sum_of_days(
     rows = pl.concat(chosen, how="diagonal")
     rows = rows if steps is None else rows.filter(pl.col("step").is_in(list(steps)))
     weight = pl.col("node").replace_strict(weights)
-    replicates = _common_replicates([day for day in days if day.old is None])
-    by = [pl.lit(0).alias("all")]
-    (found,) = _figures(rows, lambda value: (value * weight).sum(), by, replicates).iter_rows(named=True)
+    common, by = _common_replicates(day.rows for day in days if day.old is None), [pl.lit(0).alias("all")]
+    (found,) = _figures(rows, lambda value: (value * weight).sum(), by, common).iter_rows(named=True)
     has_whole, has_noise = all(day.has_whole for day in days), all(day.has_noise for day in days)
     if not (has_whole or has_noise):
         has_estimates = ESTIMATE in rows.columns and not rows[ESTIMATE].null_count()
@@ -441,7 +427,6 @@ def sum_of_days(
 
 
 def _check_steps(days: Sequence[Day], steps: Collection[int] | None) -> None:
-    """Raise ParameterError for steps that a day has not, that are no integers, or none."""
     if steps is None:
         return
     if bad := [step for step in steps if not isinstance(step, Integral)]:
@@ -453,7 +438,6 @@ def _check_steps(days: Sequence[Day], steps: Collection[int] | None) -> None:
 
 
 def _check_apart(rows: pl.DataFrame, named: Collection[str]) -> None:
-    """Raise ParameterError for a node that lies in another of them."""
     labels = list(rows.select("node", "parent", "level").unique("node").iter_rows())
     parents, levels = ({row[0]: row[place] for row in labels} for place in (1, 2))
     margin = sorted(
@@ -465,13 +449,12 @@ def _check_apart(rows: pl.DataFrame, named: Collection[str]) -> None:
             "take nodes of the margin alone, or none of them"
         )
     for name in named:
-        above = parents.get(name)
-        while above is not None:
+        above: str | None = name
+        while (above := parents.get(above)) is not None:
             if above in named:
                 raise ParameterError(
                     f"nodes of a sum: {name!r:.80} lies in {above!r:.80}; none may lie in another"
                 )
-            above = parents.get(above)
 
 
 # Sums of published values over days, weeks and months, each node's with its standard errors.
@@ -523,7 +506,7 @@ def period_sums(
         sums.with_columns(pl.lit(day).alias("date"), (pl.col("n") * int(of == "whole")).alias("n_whole"))
         for day, of, sums in replicates
     ]
-    common = min((replicate_columns(part) for part in parts), key=len, default=[])
+    common = _common_replicates(parts)
     figures = ("n", "n_whole", ESTIMATE, *common)
     none = pl.DataFrame(schema={"date": pl.Date, "node": pl.String, **dict.fromkeys(figures, pl.Float64)})
     known = pl.concat([none, *parts], how="diagonal_relaxed").group_by(begins, "node")

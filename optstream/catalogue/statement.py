@@ -1,13 +1,17 @@
-"""The statement of a published release: its owner, its guarantee and its cost."""
+"""The statement of a published release, its guarantee and its cost, and the file that carries it."""
 
+import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
+import numpy as np
+import polars as pl
 from pydantic import (
     AfterValidator,
     ConfigDict,
@@ -36,8 +40,16 @@ from optstream.catalogue.documents import (
     Text,
     absent,
 )
-from optstream.catalogue.layout import errors_file, measurements_file
-from optstream.catalogue.rows import band_columns, check_value_column, error_columns
+from optstream.catalogue.layout import errors_file, measurements_file, release_name
+from optstream.catalogue.rows import (
+    band_columns,
+    check_value_column,
+    error_columns,
+    hash_rows,
+    is_ordered,
+    ordered_rows,
+    schema,
+)
 from optstream.errors import PublicationError
 from optstream.estimation.constraints import NO_ANSWER, Kept
 from optstream.estimation.estimate import Optimality
@@ -45,7 +57,9 @@ from optstream.mechanisms import mechanism_named
 from optstream.privacy import GaussianSpend, JointSpend, OrderSpend
 from optstream.privacy.model import PrivacyModel, Unit, Windows
 from optstream.privacy.spends import CUSTOMERS, Spend, StepSpend
+from optstream.storage.parquet import GROUP_ROWS, Limits, decode_table, encode_table
 from optstream.stream.calendar import DayKind
+from optstream.stream.period import day_of
 
 MARGIN = "margin"
 """Key of `mechanism`: the name of the last level, where it is a margin."""
@@ -60,8 +74,6 @@ GAUSSIAN, ORDER = "discrete Gaussian", "order of a stream"
 JOINT = ("noise", "joint_over", "n_nodes")
 ErrorsOf = Literal["whole", "noise"]
 """The whole errors of the values, or the part made by noise alone."""
-LARGEST_MANIFEST = 2**21
-"""Bytes, which anyone may have written."""
 Known = Literal["all", "some", "none"]
 
 
@@ -136,10 +148,7 @@ class LongSpan(Document):
     def rounded(
         cls, n_days: int, epsilon: float, delta: Fraction, plain_sum: Fraction, composed: str
     ) -> "LongSpan":
-        """Return a span whose two amounts are rounded up to four significant digits.
-
-        So the figure is the same on machines whose floats round differently, and is never understated.
-        """
+        """Round both amounts up to four significant digits: alike on every machine, never understated."""
         given = {"epsilon": Fraction(epsilon), "plain_sum": plain_sum}
         up = Context(DIGITS, ROUND_CEILING)
         amounts = {name: Fraction(up.divide(one.numerator, one.denominator)) for name, one in given.items()}
@@ -150,9 +159,7 @@ class NoiseScale(Document):
     """The noise of one measurement; three keys are of joint noise alone, and law of Gaussian noise."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "dependentRequired": {one: [key for key in JOINT if key != one] for one in JOINT},
-        },
+        json_schema_extra={"dependentRequired": {one: [key for key in JOINT if key != one] for one in JOINT}}
     )
     level: Count = Field(description="depth in the tree, root 0")
     stage: str = Field(description='what was measured, such as "samples"')
@@ -183,9 +190,7 @@ class NoiseScale(Document):
 
 
 def noise_scales(spends: Iterable[Spend], resolution: Fraction) -> tuple[NoiseScale, ...]:
-    """Return the distinct noise scales of a release's spends, in their order; resolution: of the privacy
-    model.
-    """
+    """Return the distinct noise scales of a release's spends, in their order."""
     of_readings = (spend for spend in spends if spend.stage != CUSTOMERS)
     return tuple(dict.fromkeys(_noise_of(spend, resolution) for spend in of_readings))
 
@@ -327,23 +332,17 @@ Mechanism = Annotated[
 ]
 
 
-def _column(name: str) -> str:
-    check_value_column(name)
-    return name
-
-
 ValueColumn = Annotated[
     Text,
-    AfterValidator(_column),
+    AfterValidator(check_value_column),
     Field(description="name of the published values, which also tells their unit"),
 ]
 
 
 class ReleaseStatement(Document):
-    """What a release says of itself, in public facts.
+    """What a release says of itself, in public facts alone: no raw values, clocks or durations.
 
-    Nothing in it may come from raw values, clocks or durations. The order of the fields is that of the stored
-    bytes.
+    The order of the fields is that of the stored bytes.
     """
 
     called: ClassVar[str] = "a release's statement"
@@ -439,10 +438,7 @@ class ReleaseStatement(Document):
 
     @property
     def epsilon_of_grant(self) -> Fraction:
-        """The greatest cost of any window with a step of this release, over all plans: the ledger's limit.
-
-        A plan that costs more than it was asked to, as the paper's scales do, is stated in full.
-        """
+        """The greatest cost of any window with a step of this release, over all plans: the ledger's limit."""
         return max(self.model.epsilon, self.epsilon_plan)
 
     @property
@@ -507,7 +503,6 @@ class Manifest(Document):
 
 
 def _decimal(amount: Fraction) -> str:
-    """Return four decimals, rounded up: the words may overstate a cost, never understate it."""
     whole, rest = divmod(math.ceil(amount * 10**4), 10**4)
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
 
@@ -552,3 +547,110 @@ def _sentences() -> Any:
 def in_words(name: str, *facts: object) -> str:
     """Return sentences for data users: a macro of templates/words.jinja, its lines joined by spaces."""
     return " ".join(filter(None, getattr(_sentences(), name)(*facts).split("\n")))
+
+
+# A release as the bytes of its Parquet file. `date` is in the path (`date=2016-02-01`) alone: pyarrow refuses
+# a dataset in which a column says it too.
+
+ROWS_KEY = b"optstream.rows_sha256"
+STATEMENT_KEY = b"optstream.statement"
+LARGEST_STATEMENT = 2**20
+LIMITS = Limits(rows=2**26, columns=16, group_rows=2**26, group_bytes=2**34)
+"""What the footer of a release may claim: a million nodes at every half-hour of a day."""
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What a release's file says about itself, as it stands there: the hash of its rows, the statement."""
+
+    rows_hash: str
+    statement: dict[str, Any]
+
+    @cached_property
+    def stated(self) -> ReleaseStatement:
+        """The statement. Raises PublicationError where it is not as OptStream writes it."""
+        return ReleaseStatement.read(self.statement)
+
+
+def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
+    """Return the rows without `date` as Parquet; the same rows and footer give the same bytes."""
+    text = json.dumps(footer.statement, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    metadata, order = {ROWS_KEY: footer.rows_hash.encode(), STATEMENT_KEY: text.encode()}, None
+    if rows.height > GROUP_ROWS and is_ordered(rows):
+        n_steps = rows["step"].n_unique()
+        order = np.arange(rows.height).reshape(n_steps, -1).T.ravel()
+    return encode_table(rows.drop("date"), metadata, order)
+
+
+def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.DataFrame, Footer]:
+    """Return a release's rows, step after step, and its footer; PublicationError beyond `LIMITS`."""
+    rows, metadata = decode_table(
+        data, LIMITS, "a published file", {*columns, "step"} if columns else columns
+    )
+    is_stepped = rows.schema.get("step", pl.Null()).is_integer()  # another type is the caller's to refuse
+    if is_stepped and not rows["step"].is_sorted():
+        rows = rows.sort("step", maintain_order=True)
+    text = metadata.get(STATEMENT_KEY, b"")
+    try:
+        if len(text) > LARGEST_STATEMENT:
+            raise ValueError
+        footer = Footer(metadata[ROWS_KEY].decode("ascii"), json.loads(text))
+    except (ValueError, KeyError, RecursionError) as error:
+        raise PublicationError("a published file lacks the footer that a release has") from error
+    if not isinstance(footer.statement, dict):
+        raise PublicationError("a published file lacks the statement that a release has")
+    if columns is not None:
+        rows = rows.select(name for name in rows.columns if name in columns)
+    return rows, footer
+
+
+@dataclass(frozen=True)
+class StagedRelease:
+    """The file of a release to be published, and the files that its statement names, by their SHA-256."""
+
+    data: bytes = field(repr=False)
+    rows_hash: str
+    attachments: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def file_hash(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def name(self) -> str:
+        return release_name(self.file_hash)
+
+
+def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
+    """Return the file of the rows of one period, a row for each node at each step, under their statement.
+
+    Equal arguments give equal bytes. Raises PublicationError where the rows are not a whole period.
+    """
+    stated = {"date": day_of(statement.period), "revision": statement.revision, "vintage": statement.vintage}
+    ordered = ordered_rows(rows, statement.value_column, stated, *statement.has_columns)
+    rows_hash = hash_rows(ordered)
+    return StagedRelease(encode(ordered, Footer(rows_hash, statement.to_json())), rows_hash)
+
+
+def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
+    """Return a staged file with the statement in its footer; its rows are checked against their hash."""
+    inner, footer = decode(data)
+    if hash_rows(dated_rows(inner, footer.stated)) != footer.rows_hash:
+        raise PublicationError(
+            "the rows of a staged release differ from the hash in its footer; stage it again"
+        )
+    return StagedRelease(data, footer.rows_hash), footer.stated
+
+
+def statement_in(data: bytes) -> ReleaseStatement:
+    """Return the statement in a staged file's footer; no row is read."""
+    return decode(data, ())[1].stated
+
+
+def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame:
+    """Return the rows of a file with the date of its statement. Raises PublicationError for other columns."""
+    wanted = schema(statement.value_column, *statement.has_columns)
+    if "date" in inner.columns or {"date": pl.Date(), **inner.schema} != wanted:
+        raise PublicationError(f"the release of {statement.period} has other columns than a release has")
+    date = pl.Series("date", [day_of(statement.period)], pl.Date()).new_from_index(0, inner.height)
+    return inner.hstack([date])[list(wanted)]

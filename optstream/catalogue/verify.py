@@ -6,14 +6,14 @@ from datetime import date
 from itertools import groupby
 
 from optstream.catalogue import layout
-from optstream.catalogue.about import LARGEST_ABOUT, LARGEST_HIERARCHY, find_hierarchy, read_about
+from optstream.catalogue.about import find_hierarchy, read_about
 from optstream.catalogue.backends import Storage, open_storage
-from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
-from optstream.catalogue.layout import LARGEST_MEASUREMENTS, LARGEST_RELEASE, MEASUREMENTS, folder_of
-from optstream.catalogue.metadata import LARGEST_METADATA, check_metadata, check_page
+from optstream.catalogue.index import Catalogue, Entry, read_catalogue
+from optstream.catalogue.layout import MEASUREMENTS, folder_of
+from optstream.catalogue.metadata import check_metadata, check_page
 from optstream.catalogue.read import is_of, listed_errors, lost, read_attachment, read_day, read_release
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
-from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
+from optstream.catalogue.statement import Manifest
 from optstream.errors import PublicationError
 from optstream.storage.store import Location
 
@@ -23,9 +23,8 @@ AGAIN = "publish or withdraw its day again, or remove it"
 def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> list[str]:
     """Return a line with the remedy for each problem of a published folder; none where it is whole.
 
-    Reported is what is missing, altered, not listed, left of a withdrawn day, of other days than are listed,
-    or with public keys, as for `read_published`, not signed by one of them. Raises PublicationError where the
-    catalogue cannot be read, or a folder not be entered.
+    Problems are files that are missing, altered, not listed, of another catalogue, left of a withdrawn day
+    or, with public keys, not signed. Raises PublicationError where the catalogue or a folder cannot be read.
     """
     storage = open_storage(folder)
     catalogue = read_catalogue(storage)
@@ -67,7 +66,7 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[st
     else:
         _, footer = read_release(storage, catalogue, entry, verify=True)
     try:
-        data = storage.read(entry.manifest, LARGEST_MANIFEST)
+        data = storage.read(entry.manifest)
     except FileNotFoundError as error:
         raise PublicationError(f"{entry.manifest} is missing; {remedy}") from error
     try:
@@ -86,19 +85,17 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[st
         )
     files = {} if entry.withdrawn else dict(manifest.stated.attachments)
     for name, digest in files.items():
-        read_attachment(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
+        read_attachment(storage, entry.period, name, digest)
     return set(files)
 
 
 def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
     """Yield files that should be signed and are not; a listed day's manifest need not be signed."""
     keys = read_public_keys(public_key)
-    always = {layout.CATALOGUE: LARGEST_CATALOGUE, layout.ABOUT: LARGEST_ABOUT}
-    always |= {layout.HIERARCHY: LARGEST_HIERARCHY, **dict.fromkeys(layout.DESCRIPTIONS, LARGEST_METADATA)}
-    manifests = {entry.manifest: LARGEST_MANIFEST for entry in catalogue.entries}
-    for name, largest in (always | manifests).items():
+    always = (layout.CATALOGUE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS)
+    for name in (*always, *(entry.manifest for entry in catalogue.entries)):
         try:
-            data = storage.read(name, largest)
+            data = storage.read(name)
             if name in always or has_signature(storage, data, keys):
                 check_signature(storage, name, data, keys)
         except FileNotFoundError:
@@ -115,16 +112,14 @@ def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
             folder, _, last = name.rpartition("/")
             if folder in withdrawn:
                 yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
-            elif part == layout.SUPERSEDED and last != layout.release_name(
-                _digest(storage, name, LARGEST_RELEASE)
-            ):
+            elif part == layout.SUPERSEDED and last != layout.release_name(_digest(storage, name)):
                 yield f"{name!r} differs from the hash in its name; restore it from a copy, or remove it"
 
 
-def _digest(storage: Storage, name: str, largest: int) -> str:
+def _digest(storage: Storage, name: str) -> str:
     """Return the SHA-256 of a file; "" where it cannot be read."""
     try:
-        return hashlib.sha256(storage.read(name, largest)).hexdigest()
+        return hashlib.sha256(storage.read(name)).hexdigest()
     except (OSError, PublicationError):
         return ""
 
@@ -137,7 +132,7 @@ def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
         named = layout.measurements_name(last)
         if named is None or folder not in days:
             yield f"{name!r} is of no listed day; {AGAIN}"
-        elif _digest(storage, name, LARGEST_MEASUREMENTS) != named[1]:
+        elif _digest(storage, name) != named[1]:
             yield f"{name!r} differs from the hash in its name; `optstream publish` of its day puts it back"
 
 

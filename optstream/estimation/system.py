@@ -49,7 +49,7 @@ class Holders:
 
     @cached_property
     def groups(self) -> "Holders":
-        """The same with groups in the place of leaves."""
+        """The same with groups for leaves."""
         first = np.searchsorted(self.group, np.arange(self.group[-1] + 1))
         return replace(self, leaves=self.leaves[first], family=self.family[first], member=self.member[first])
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import groupby
+from itertools import compress, groupby
 from operator import itemgetter
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, or_, select, update
 
-from optstream.ledger.records import GuaranteeLoss, Key, ReleaseState, WindowLoss
+from optstream.ledger.records import GuaranteeLoss, Key, ReleaseState, StreamTerms, WindowLoss
 from optstream.ledger.schema import (
     AmendmentRow,
     GrantRow,
@@ -107,26 +107,26 @@ def _model(row: GuaranteeColumns) -> PrivacyModel:
     )
 
 
-def first_guarantee(
-    connection: Connection, name: str, calendar: str, guarantee: Mapping[str, str | int]
-) -> int:
-    """Insert a privacy budget; return its key."""
-    wanted = {column: guarantee.get(column) for column in GUARANTEE_COLUMNS}
-    own = {"name": name, "calendar": calendar, "longest_spend": 0, "amendment": 0}
+def _columns_of(terms: StreamTerms) -> dict[str, str | int | None]:
+    stated = terms.guarantee()
+    return {name: stated.get(name) for name in GUARANTEE_COLUMNS}
+
+
+def first_guarantee(connection: Connection, terms: StreamTerms) -> int:
+    """Insert the privacy budget of a stream's terms; return its key."""
+    wanted = _columns_of(terms)
+    own = {"name": terms.grant, "calendar": terms.calendar, "longest_spend": 0, "amendment": 0}
     grant_id = insert_row(connection, GrantRow, **own, **wanted)
     insert_row(connection, AmendmentRow, grant_id=grant_id, number=0, **wanted)
     return grant_id
 
 
-def next_guarantee(
-    connection: Connection, grant: GrantRow, calendar: str, guarantee: Mapping[str, str | int]
-) -> int:
+def next_guarantee(connection: Connection, grant: GrantRow, terms: StreamTerms) -> int:
     """Put another privacy guarantee in force; return its number. Earlier ones stay, for their own plans."""
-    wanted = {column: guarantee.get(column) for column in GUARANTEE_COLUMNS}
-    number = grant.amendment + 1
+    wanted, number = _columns_of(terms), grant.amendment + 1
     insert_row(connection, AmendmentRow, grant_id=grant.id, number=number, **wanted)
     change = update(GrantRow).where(GrantRow.id == grant.id)
-    connection.execute(change.values(calendar=calendar, amendment=number, **wanted))
+    connection.execute(change.values(calendar=terms.calendar, amendment=number, **wanted))
     return number
 
 
@@ -139,10 +139,7 @@ COLUMNS = ("position", "first_step", "n_steps", "document")
 
 def spend_rows(plan: Iterable[Spend]) -> list[PlainSpend]:
     """Return the spends' own columns, in order."""
-    return [
-        (position, spend.first_step, spend.n_steps, _document_of(spend))
-        for position, spend in enumerate(plan)
-    ]
+    return [(place, one.first_step, one.n_steps, _document_of(one)) for place, one in enumerate(plan)]
 
 
 def rows_hash(grant_id: int, rows: Iterable[PlainSpend]) -> str:
@@ -181,13 +178,11 @@ def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, 
 # the ledger is asked for a day's spends at each of its steps, and a backfill takes a month step by step
 @lru_cache(maxsize=1024)
 def _spend_of(document: str) -> Spend:
-    """Return the spend of a document."""
     return spend_from_document(json.loads(document))
 
 
 @lru_cache(maxsize=1024)
 def _document_of(spend: Spend) -> str:
-    """Return the document of a spend."""
     return json.dumps(spend_to_document(spend), sort_keys=True, separators=(",", ":"))
 
 
@@ -270,18 +265,14 @@ def having_one_of(grant: GrantRow, steps: range) -> tuple[Condition, ...]:
 def planned_near(connection: Connection, grant: GrantRow, steps: range, *only: Condition) -> list[Planned]:
     """Return the spends, of all streams, that have one of `steps`; `only` restricts their releases."""
     query = CHARGED.where(*having_one_of(grant, steps), *only).order_by(SpendRow.first_step, SpendRow.id)
-    return [
-        Planned(_spend_of(document), number, reason is not None)
-        for document, number, reason in connection.execute(query).tuples()
-    ]
+    found = connection.execute(query).tuples()
+    return [Planned(_spend_of(document), number, reason is not None) for document, number, reason in found]
 
 
 def charges_of(near: Sequence[Planned], guarantees: Guarantees) -> Charges:
     """Return the charge of these by the privacy guarantee in force."""
-    priced = [(guarantees.price(one.spend, one.guarantee), one.is_known) for one in near]
-    return Charges(
-        tuple(spend for spend, _ in priced), tuple(spend for spend, is_known in priced if is_known)
-    )
+    priced = [guarantees.price(one.spend, one.guarantee) for one in near]
+    return Charges(tuple(priced), tuple(compress(priced, (one.is_known for one in near))))
 
 
 def charged_to_grant(
@@ -324,8 +315,8 @@ def losses_with(
     """Return the loss of the worst window of each privacy guarantee, a plan included.
 
     The guarantee in force, which comes first, answers for every window with a step of the plan; an earlier
-    one for those of them that also have a step planned under it. Each is judged by its own window length,
-    alpha and unit, over all spends.
+    one for those of them that also have a step planned under it. Each is judged by its own model, over all
+    spends.
     """
     steps, guarantees = hull(plan), guarantees_of(connection, grant)
     if amended is not None:
@@ -377,10 +368,7 @@ class History:
         self._latest: dict[tuple[int, int], tuple[list[str], list[int]]] = {}
 
     def add(self, plan: Sequence[PlainSpend], amendment: int = 0) -> None:
-        """Charge one more plan, made under guarantee `amendment`.
-
-        Plans recur: to compare a text with the one before takes a third of the time of a search.
-        """
+        """Charge one more plan, made under guarantee `amendment`: as they recur, by the one before first."""
         position, first_step, *_ = plan[0]
         text = "\n".join([document for _, _, _, document in plan])
         between, found = self._latest.get((position, amendment), ([], []))
@@ -419,9 +407,9 @@ class History:
     def costs(self, guarantees: Guarantees) -> Iterator[tuple[int, PrivacyModel, WindowCost]]:
         """Yield number, model and worst window of each privacy guarantee under which something was planned.
 
-        A guarantee answers for the windows with a step planned under it, charged by all plans before and
-        after. One of aligned windows, as earlier versions had, answers for windows inside one period alone.
-        The worst window of all is given where that is within the guarantee.
+        A guarantee answers for windows with a step planned under it, one of aligned windows, as earlier
+        versions had, for those inside one period. The worst window of all is given where that is within the
+        guarantee.
         """
         used = [guarantees.by(number) for number in sorted(self.amendments)] or [guarantees]
         for under in used:
@@ -495,11 +483,10 @@ def charged_near(
 ) -> tuple[Spend, ...]:
     """Return the priced charges of a stream's other releases at steps that share a window with a plan's.
 
-    Only releases of the same share count: first releases have one share of the privacy budget, restatements
-    another, or, `apart`, those of each number one of their own; counts of customers, which have theirs, are
-    left out. Of a release whose owner died while drawing, only those reserved before it count, so that its
-    plan comes out as it was. amended: the privacy guarantee to price by, if not the one in force. only_drawn:
-    of releases that are DRAWN or PUBLISHED alone, whose spends are what was drawn.
+    Only releases of the same share count: first releases have one, restatements another, or, `apart`, each
+    number one of its own; counts of customers are left out. Of a release whose owner died while drawing, only
+    those reserved before it count, so that its plan comes out as it was. amended: the guarantee to price by,
+    if not the one in force. only_drawn: of releases that are DRAWN or PUBLISHED alone.
     """
     row = find_stream(connection, key.stream)
     if row is None:
@@ -525,10 +512,7 @@ def charged_near(
 def judge_plan(
     connection: Connection, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
 ) -> list[GuaranteeLoss]:
-    """Return the loss of the worst window of each privacy guarantee with a plan, as `reserve` judges it.
-
-    The guarantee in force, or the `amended` one in its place, comes first.
-    """
+    """Return the losses by which `reserve` judges a plan, by the guarantee in force, or `amended`, first."""
     return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
 
@@ -564,19 +548,14 @@ class Stretch:
 
 
 def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[Stretch, ...]:
-    """Return the charge of each window with one of these steps, equal neighbours as one stretch.
-
-    Reads the history of these windows; time O(spends * (period + window)).
-    """
+    """Return the charge of each window with one of these steps, equal neighbours as one stretch."""
     row = find_grant(connection, grant)
     reach = window_reach(row, steps)
     starts = range(reach.start, steps.stop)
     charged = charged_to_grant(connection, row, reach).of_windows(row.window_length, starts)
-    found = []
-    for amount, group in groupby(zip(starts, charged, strict=True), key=itemgetter(1)):
-        own = [start for start, _ in group]
-        found.append(Stretch(own[0], own[-1], amount))
-    return tuple(found)
+    groups = groupby(zip(starts, charged, strict=True), key=itemgetter(1))
+    found = [(amount, [start for start, _ in own]) for amount, own in groups]
+    return tuple(Stretch(own[0], own[-1], amount) for amount, own in found)
 
 
 def last_charged(connection: Connection, grant: str) -> Stretch | None:
@@ -598,10 +577,8 @@ def last_charged(connection: Connection, grant: str) -> Stretch | None:
 class Spent:
     """The spends of a span, of all its releases.
 
-    It is compromised where the noise of some of them is, and adaptive where earlier outputs chose the
-    measurements: any plan within a window of the span left something to be decided. `window`: steps of a
-    window, and what the privacy budget gives each; None where windows do not slide, or an amendment changed
-    them.
+    Compromised where noise of some is, adaptive where earlier outputs chose measurements of a window of it.
+    `window`: its steps and budget; None where windows do not slide, or an amendment changed them.
     """
 
     spends: tuple[Spend, ...]

@@ -27,7 +27,7 @@ from sqlalchemy import (
     make_url,
     select,
     text,
-)  # fmt: skip
+)
 from sqlalchemy.exc import ArgumentError, DisconnectionError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
@@ -64,13 +64,6 @@ OVERWRITTEN = (
     "its file was written over, or its log taken away, while this program had it open; end all programs that "
     "use it, bring the newest copy back, and run `optstream ledger verify`"
 )
-
-
-def keep_across_forks(engine: Engine) -> None:
-    """Register the engine's connections, so that a child of this process lets them alone."""
-    opened = _opened.setdefault(engine, {})
-    event.listen(engine, "connect", lambda connection, _: opened.update({id(connection): connection}))
-    event.listen(engine, "close", lambda connection, _: opened.pop(id(connection), None))
 
 
 def watch_file(engine: Engine, file: Path) -> None:
@@ -111,11 +104,10 @@ def watch_file(engine: Engine, file: Path) -> None:
 
 
 def _identity(file: Path) -> Identity | None:
-    try:
+    with suppress(OSError):
         found = file.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino
+    return None
 
 
 def _never_close(connection: Any) -> None:
@@ -224,7 +216,10 @@ def open_engine(url: str | URL, busy_timeout_seconds: float) -> Engine:
         raise LedgerError(f"the ledger's database needs the driver {error.name!r}: install it") from None
     except OSError as error:
         raise LedgerError(f"the ledger's file or folder cannot be made: {error.strerror}") from error
-    keep_across_forks(engine)
+    # registered, so that a child of this process lets them alone
+    opened = _opened.setdefault(engine, {})
+    event.listen(engine, "connect", lambda connection, _: opened.update({id(connection): connection}))
+    event.listen(engine, "close", lambda connection, _: opened.pop(id(connection), None))
     try:
         with reading(engine) as connection:
             version = version_of(connection)
@@ -242,7 +237,7 @@ def open_engine(url: str | URL, busy_timeout_seconds: float) -> Engine:
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """A transaction that may write: on SQLite it holds the database from its first statement on."""
-    with _translated(engine), _begun(engine, ledger_writes=True) as connection:
+    with _begun(engine, ledger_writes=True) as connection:
         yield connection
 
 
@@ -250,14 +245,14 @@ def writing(engine: Engine) -> Iterator[Connection]:
 def reading(engine: Engine) -> Iterator[Connection]:
     """A transaction that only reads, all of it from one moment."""
     snapshot = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-    with _translated(engine), _begun(engine, **snapshot) as connection:
+    with _begun(engine, **snapshot) as connection:
         yield connection
 
 
 @contextmanager
 def _migrating(engine: Engine) -> Iterator[Connection]:
     """A transaction that may change the tables, alone; all of it or nothing."""
-    with _translated(engine), _begun(engine, ledger_writes=True, ledger_migrates=True) as connection:
+    with _begun(engine, ledger_writes=True, ledger_migrates=True) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": UPGRADE_LOCK})
         yield connection
@@ -268,14 +263,9 @@ def _migrating(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def _begun(engine: Engine, **options: Any) -> Iterator[Connection]:
     """A transaction under these options; set on an engine, they would slow down all of its events."""
-    with engine.connect() as connection, connection.execution_options(**options).begin():
-        yield connection
-
-
-@contextmanager
-def _translated(engine: Engine) -> Iterator[None]:
     try:
-        yield
+        with engine.connect() as connection, connection.execution_options(**options).begin():
+            yield connection
     except SQLAlchemyError as error:
         # SQLite's text has the problem alone ("database is locked"); another driver's may name host and user
         cause = getattr(error, "orig", None) or error

@@ -22,7 +22,6 @@ from optstream.ledger.accounting import (
     store,
 )
 from optstream.ledger.database import lease_time
-from optstream.ledger.hash_chain import append, check_contains, move
 from optstream.ledger.records import (
     LONGEST_LEASE,
     GuaranteeLoss,
@@ -39,6 +38,8 @@ from optstream.ledger.schema import (
     GrantRow,
     ReleaseRow,
     VintageRow,
+    append,
+    check_contains,
     find_row,
     giving_up,
     id_of,
@@ -46,6 +47,7 @@ from optstream.ledger.schema import (
     lease_error,
     lock,
     locked_release,
+    move,
     require,
     terms_of,
 )
@@ -220,7 +222,6 @@ def _check_windows(
 
 
 def _broken(grant: GrantRow, kept: GuaranteeLoss) -> str:
-    """Return which privacy guarantee the plan would break, and the remedy."""
     cost, model = kept.loss, kept.guarantee
     window = (
         f"the window of {model.window_length} steps from step {cost.first_step} would cost "
@@ -272,10 +273,7 @@ def give_up(
 
 
 def withdraw(connection: Connection, key: Key, reason: str, now: datetime) -> None:
-    """Record that a PUBLISHED release leaves the catalogue; it stays charged.
-
-    A release that is not published is made VOID instead. Repeating it changes nothing.
-    """
+    """Record that a PUBLISHED release leaves the catalogue, or make another one VOID; it stays charged."""
     check_name(reason, "reason of a withdrawal")
     release, _ = locked_release(connection, key, None)
     if release.withdrawn is not None or release.state == ReleaseState.VOID:
@@ -287,11 +285,10 @@ def withdraw(connection: Connection, key: Key, reason: str, now: datetime) -> No
 
 
 def compromise(connection: Connection, key: Key, reason: str, now: datetime) -> None:
-    """Record that the noise of a release is known to others: its windows have lost everything.
+    """Record that others know the noise of a release: the windows that it charges lost everything.
 
-    Every window that the release charges has an infinite loss, and nothing more is reserved or drawn in it. A
-    release that is drawn, or being drawn, and not published becomes VOID: with its noise known it would show
-    the raw values. There is no refund and no way back. Repeating it changes nothing.
+    Nothing more is reserved or drawn in them, and there is no way back. A release that is drawn, or being
+    drawn, and not published becomes VOID: it would show the raw values. Repeating it changes nothing.
     """
     check_name(reason, "reason why noise is compromised")
     release, _ = locked_release(connection, key, None)
@@ -303,8 +300,7 @@ def compromise(connection: Connection, key: Key, reason: str, now: datetime) -> 
 
 def begin_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """Record that the first noise sample is about to be drawn; only once this has returned may it be."""
-    now = lease_time(connection, now)
-    key = reservation.key
+    now, key = lease_time(connection, now), reservation.key
     release, grant = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "drawn")
     if release.drawing:
@@ -316,32 +312,25 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
             f"{key} was planned under a privacy guarantee that was amended since: "
             "run it again to make another plan"
         )
-    _require_unknown_noise(connection, key, release, grant)
+    plan, known = charged_to_release(connection, release.id), ReleaseRow.compromised.is_not(None)
+    # what all but the rarest days find, without adding anything up, is nothing
+    near = planned_in_reach(connection, grant, guarantees_of(connection, grant), hull(plan), known)
+    # its own spends count twice, which does not matter: the test is whether anything lost everything
+    if near and any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
+        raise BudgetError(
+            f"{key}: noise in its windows was compromised after it was reserved, and they lost "
+            f"everything: it is not drawn; {giving_up(key.period)}"
+        )
     move(connection, release, "draw begun", now, drawing=True)
 
 
 def call_off_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """Take `begin_draw` back: the owner knows that no sample was drawn since, and that none will be."""
-    now = lease_time(connection, now)
-    key = reservation.key
+    now, key = lease_time(connection, now), reservation.key
     release, _ = locked_release(connection, key, reservation)
     require(key, release, ReleaseState.RESERVED, "called off")
     if release.drawing:
         move(connection, release, "draw called off", now, drawing=False)
-
-
-def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow, grant: GrantRow) -> None:
-    """Raise BudgetError if noise in a window of the release is known, as a plan would be judged."""
-    plan = charged_to_release(connection, release.id)
-    known = ReleaseRow.compromised.is_not(None)
-    if not planned_in_reach(connection, grant, guarantees_of(connection, grant), hull(plan), known):
-        return  # what all but the rarest days find, without adding anything up
-    # its own spends count twice, which does not matter: the test is whether anything lost everything
-    if any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
-        raise BudgetError(
-            f"{key}: noise in its windows was compromised after it was reserved, and they lost "
-            f"everything: it is not drawn; {giving_up(key.period)}"
-        )
 
 
 def record_drawn(
@@ -353,9 +342,9 @@ def record_drawn(
 ) -> LedgerError | None:
     """Record RESERVED -> DRAWN; from now on the outcome's spends are charged instead of the plan's.
 
-    The measurements must be durable before this is called; repeating it changes nothing. If the outcome
-    charges any window more than the plan did, by any privacy guarantee of the budget, the release becomes
-    VOID and stays charged for its plan: the LedgerError that is returned is raised once this is durable.
+    The measurements must be durable before; repeating it changes nothing. If the outcome charges any window
+    more than the plan did, by any guarantee of the budget, the release becomes VOID and stays charged for its
+    plan.
     """
     check_name(measurements_hash, "measurements_hash of a release")
     key = reservation.key
@@ -422,13 +411,8 @@ def record_published(
 
 
 def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:
-    """Hold a release until now + lease; never shortens the lease. No event is written: nothing was released.
-
-    Raises:
-        LedgerError: Another run has taken the release over, or it is neither RESERVED nor DRAWN.
-    """
-    now = lease_time(connection, now)
-    key = reservation.key
+    """Hold a RESERVED or DRAWN release until now + lease; never shortens the lease. No event is written."""
+    now, key = lease_time(connection, now), reservation.key
     release, _ = locked_release(connection, key, reservation)
     if not ReleaseState(release.state).is_under_way:
         raise LedgerError(f"{key} is {release.state}: there is no lease to renew")
@@ -436,10 +420,7 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
 
 
 def end_lease(connection: Connection, reservation: Reservation, now: datetime) -> None:
-    """End the owner's lease at `now`, if it lasts until then, so that the next run need not wait.
-
-    Does nothing while a draw is open, and for a VOID release. No event is written.
-    """
+    """End the owner's lease at `now`, but while a draw is open, or of a VOID release. No event is written."""
     now = lease_time(connection, now)
     release, _ = locked_release(connection, reservation.key, reservation)
     if release.state != ReleaseState.VOID and not release.drawing:
@@ -451,17 +432,13 @@ def _set_lease(connection: Connection, release: ReleaseRow, until: str) -> None:
 
 
 def release_lease(connection: Connection, key: Key, reason: str, now: datetime) -> None:
-    """End the lease of a run that will not come back, and refuse its later writes; an operator's decision.
-
-    An unrecorded draw of that run counts as a death, as if the lease had ended by itself.
-    """
+    """End the lease of a run that will not come back, and refuse its writes; a begun draw is a death."""
     now = lease_time(connection, now)
     check_name(reason, "reason why a lease is ended")
     release, _ = locked_release(connection, key, None)
     if release.state == ReleaseState.VOID:
         raise LedgerError(f"{key} is VOID: there is no lease to end")
-    until = min(release.lease_until, stamp(now))
-    fence = release.fence + 1
+    until, fence = min(release.lease_until, stamp(now)), release.fence + 1
     move(connection, release, "lease released", now, {"why": reason}, lease_until=until, fence=fence)
 
 
@@ -483,10 +460,7 @@ def take_lease(
     *,
     longest: timedelta = timedelta.max,
 ) -> Reservation:
-    """Give a release to `owner` until now + lease, with an event; earlier reservations become stale.
-
-    Another owner's lease holds it off, unless it ends later than now + longest.
-    """
+    """Give a release to `owner`, with an event, unless another owner's lease lasts, by `longest` at most."""
     check_name(owner, "owner of a release")
     now = lease_time(connection, now)
     lasts = datetime.fromisoformat(release.lease_until) - now
@@ -503,10 +477,7 @@ def take_lease(
 
 @dataclass(frozen=True)
 class Vintage:
-    """A new estimate of a PUBLISHED release; the first estimate, number 0, is the release's own.
-
-    `basis` identifies the measurements that it was computed from.
-    """
+    """A new estimate of a PUBLISHED release, from 1 on, made of the measurements that `basis` identifies."""
 
     number: int
     basis: str
@@ -521,9 +492,8 @@ _COLUMNS = [getattr(VintageRow, name) for name in Vintage.__dataclass_fields__]
 def revise(connection: Connection, key: Key, owner: str, now: datetime, lease: timedelta) -> Reservation:
     """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
 
-    Earlier reservations become stale. A lease that ends later than any lease taken now can comes from a clock
-    that ran ahead, and holds nobody off: no noise is drawn under this reservation, and of two owners the
-    later one alone can write.
+    Earlier reservations become stale. A lease that ends later than any taken now comes from a clock that ran
+    ahead, and holds nobody off: no noise is drawn here, and of two owners the later one alone can write.
     """
     release, _ = locked_release(connection, key, None)
     _require_shown(connection, key, release)
@@ -550,9 +520,9 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
         raise LedgerError(
             f"{key} has vintage {known[-1].number} already: a new estimate takes the next number"
         )
-    insert_row(connection, VintageRow, release_id=release.id, **vars(vintage))
-    body = {"vintage": number, **vars(vintage)}
-    del body["number"]
+    facts = dict(vars(vintage))
+    insert_row(connection, VintageRow, release_id=release.id, **facts)
+    body = {"vintage": facts.pop("number"), **facts}
     append(connection, release.stream_id, "vintage staged", now, body, (release.period, release.revision))
 
 
@@ -583,17 +553,14 @@ def _require_shown(connection: Connection, key: Key, release: ReleaseRow) -> Non
         ReleaseRow.revision > release.revision,
         ReleaseRow.state != ReleaseState.VOID.value,
     )
-    what = None
-    if release.state != ReleaseState.PUBLISHED:
-        what = release.state
-    elif release.withdrawn is not None:
-        what = "withdrawn"
-    elif release.compromised is not None:
-        what = "compromised"
-    elif connection.execute(newer.limit(1)).one_or_none() is not None:
-        what = "restated"
-    if what is not None:
-        raise LedgerError(f"{key} gets no new estimate: it is {what}")
+    for what, is_so in (
+        (release.state, release.state != ReleaseState.PUBLISHED),
+        ("withdrawn", release.withdrawn is not None),
+        ("compromised", release.compromised is not None),
+        ("restated", connection.execute(newer.limit(1)).one_or_none() is not None),
+    ):
+        if is_so:
+            raise LedgerError(f"{key} gets no new estimate: it is {what}")
 
 
 def list_vintages(connection: Connection, release_id: int) -> tuple[Vintage, ...]:
@@ -614,8 +581,7 @@ def vintages(
     if steps is not None:
         query = query.where(ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop)
     found: dict[tuple[str, int], tuple[Vintage, ...]] = {}
-    for period, revision, *facts in connection.execute(
-        query.order_by(VintageRow.release_id, VintageRow.number)
-    ):
+    query = query.order_by(VintageRow.release_id, VintageRow.number)
+    for period, revision, *facts in connection.execute(query):
         found[period, revision] = (*found.get((period, revision), ()), Vintage(*facts))
     return found

@@ -38,11 +38,6 @@ def hash_at(entries: Entries, first_step: int) -> str:
     return [name for step, name in entries if step is None or step <= first_step][-1]
 
 
-def trees_to_text(entries: Entries) -> str:
-    """Return the list as the ledger keeps it: empty for one tree, which `hierarchy_hash` identifies."""
-    return json.dumps(entries[1:] and [list(one) for one in entries], separators=(",", ":"))
-
-
 def trees_from(terms: Mapping[str, object]) -> Entries:
     """Return the list of trees in an event about a stream's terms, or in its row."""
     given = terms.get("hierarchy", ())
@@ -111,7 +106,8 @@ class StreamTerms:
     def __post_init__(self) -> None:
         if not self.trees:
             object.__setattr__(self, "trees", ((None, self.hierarchy_hash),))
-        self._check_trees()
+        if problem := self._problem_of_trees():
+            raise ParameterError(f"trees of StreamTerms must {problem}")
         if self.budget_alpha is not None and not self.budget_alpha > 0:
             raise ParameterError("budget_alpha of StreamTerms must be greater than 0")
         if self.stream_share is not None and not 0 < self.stream_share <= 1:
@@ -123,41 +119,30 @@ class StreamTerms:
         except (ValueError, TypeError) as error:
             raise ParameterError("document of StreamTerms must be JSON text") from error
 
-    def _check_trees(self) -> None:
+    def _problem_of_trees(self) -> str | None:
         entries: object = self.trees
         if not isinstance(entries, tuple):
-            raise ParameterError("trees of StreamTerms must be a tuple of (first step, hash), at least one")
-        (oldest, *later), problem = [step for step, _ in entries], None
+            return "be a tuple of (first step, hash), at least one"
+        oldest, *later = [step for step, _ in entries]
         if oldest is not None or any(type(step) is not int for step in later):
-            problem = "have None as the first step of the oldest tree, and integers after it"
-        elif any(second <= first for first, second in pairwise(later)):
-            problem = "have steps that rise"
-        elif entries[-1][1] != self.hierarchy_hash:
-            problem = "end with hierarchy_hash"
-        if problem:
-            raise ParameterError(f"trees of StreamTerms must {problem}")
+            return "have None as the first step of the oldest tree, and integers after it"
+        if any(second <= first for first, second in pairwise(later)):
+            return "have steps that rise"
+        return None if entries[-1][1] == self.hierarchy_hash else "end with hierarchy_hash"
 
     def guarantee(self) -> dict[str, str | int]:
         """Return, by name, the parts that only an amendment changes once the stream has releases."""
         own = {} if self.budget_alpha is None else {"own_alpha": str(self.model.alpha)}
         if self.stream_share is not None:
             own["stream_share"] = str(self.stream_share)
-        return {
-            "grant": self.grant,
-            **self.budget_model.to_document(),
-            **own,
-            "hierarchy_hash": self.hierarchy_hash,
-            "calibration": self.calibration,
-            "calendar": self.calendar,
-        }
+        rest = {name: getattr(self, name) for name in ("hierarchy_hash", "calibration", "calendar")}
+        return {"grant": self.grant, **self.budget_model.to_document(), **own, **rest}
 
     def differing(self, other: "StreamTerms") -> list[str]:
-        """Return the names of the parts of the guarantee that differ in later terms, as in `guarantee`.
-
-        A share that the operator writes is no such part: it may be any that windows have left.
-        """
+        """Return the names of the parts of the guarantee that differ in later terms, as in `guarantee`."""
         ours, theirs = self.guarantee(), other.guarantee()
         if other.stream_share is None:
+            # the operator wrote it, and it may be any that windows have left
             ours.pop("stream_share", None)
         found = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
         # lists of trees may end alike and begin otherwise
@@ -178,8 +163,7 @@ class StreamTerms:
 class Reservation:
     """The right to draw and publish one release, until another run takes it over.
 
-    A write with an older `fencing_token` is refused. `redraws`: how often an earlier owner died while
-    drawing; where it is greater than 0, destroy the bytes that such an owner left before the draw.
+    `redraws`: how often an earlier owner died while drawing; destroy the bytes that it left before the draw.
     `is_drawn`: an earlier owner's draw is whole and is used, so that nothing is drawn again.
     """
 
@@ -191,11 +175,10 @@ class Reservation:
 
 @dataclass(frozen=True)
 class ReleaseOutline:
-    """A release in the ledger, with its owner, or the last that it had; without its charges.
+    """A release in the ledger, with its last owner, without its charges.
 
-    `drawing`: a draw was begun and is not recorded. `first_step` and `n_steps` are its plan's. `reason`,
-    `withdrawn` and `compromised` say why it is VOID, left the catalogue, or has noise that protects nobody;
-    `amendment` numbers the privacy guarantee of its plan.
+    `drawing`: a draw was begun and is not recorded. `first_step` and `n_steps` are its plan's, `amendment`
+    the number of its guarantee. `reason`, `withdrawn`, `compromised` say why it is so.
     """
 
     stream: str
@@ -248,10 +231,7 @@ class ReleaseEvent:
 
 @dataclass(frozen=True)
 class WindowLoss:
-    """The most that a window of a privacy budget has lost, in the budget's currency.
-
-    It is `math.inf` where the noise of a release in the window was compromised.
-    """
+    """The most that a window has lost, in the budget's currency: `math.inf` with compromised noise in it."""
 
     epsilon: Fraction | float
     first_step: int
@@ -261,8 +241,7 @@ class WindowLoss:
 class GuaranteeLoss:
     """The worst window under a privacy guarantee, given by its number.
 
-    `free_from`: first step from which a plan shares no window of this guarantee with the plans under it; None
-    for the one in force, which answers for every plan.
+    `free_from`: the first step from which a plan shares no window with the plans under it; None if in force.
     """
 
     number: int

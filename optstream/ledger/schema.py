@@ -1,12 +1,14 @@
-"""The tables, as typed rows. Exact numbers are text; spends and events are written once and never changed.
+"""The tables, as typed rows, and the chain of events. Exact numbers are text; spends and events only append.
 
 Queries go by these classes; `migrations` alone make databases, with keys and constraints. A test compares the
 columns of the two.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, cast
 
 from sqlalchemy import (
@@ -22,6 +24,7 @@ from sqlalchemy import (
     bindparam,
     insert,
     select,
+    update,
 )
 from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute, Mapped, mapped_column
 
@@ -32,8 +35,8 @@ from optstream.ledger.records import (
     Reservation,
     StreamTerms,
     check_key,
+    stamp,
     trees_from,
-    trees_to_text,
 )  # fmt: skip
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import exact_from_text
@@ -96,7 +99,7 @@ class AmendmentRow(GuaranteeColumns, Row):
 
 
 class StreamRow(Row):
-    """A stream under its terms, with its list of trees (`trees_to_text`) and the head of its chain."""
+    """A stream under its terms, with its list of trees (`columns_of`) and the head of its chain."""
 
     __tablename__ = "streams"
 
@@ -113,10 +116,7 @@ class StreamRow(Row):
 
 
 class ReleaseRow(Row):
-    """A release; a VOID one keeps its place: the period is never drawn again under the same revision.
-
-    `generation` is that of the spends in force, and `amendment` the guarantee of its plan.
-    """
+    """A release, with the generation of its spends in force; a VOID one is never drawn again."""
 
     __tablename__ = "releases"
 
@@ -261,18 +261,19 @@ def find_grant(connection: Connection, grant: str) -> GrantRow:
     return row
 
 
+TERMS = ("hierarchy_hash", "calibration", "calendar", "document")
+"""Columns of a stream's row that are as in its terms."""
+
+
 def columns_of(terms: StreamTerms) -> dict[str, str]:
     """Return the columns of a stream's row that say its terms."""
     own = {"budget_alpha": terms.budget_alpha, "stream_share": terms.stream_share}
     stated = {name: str(amount) for name, amount in own.items() if amount is not None}
-    return {
-        "model": json.dumps({**terms.model.to_document(), **stated}, sort_keys=True),
-        "hierarchy_hash": terms.hierarchy_hash,
-        "calibration": terms.calibration,
-        "calendar": terms.calendar,
-        "document": terms.document,
-        "hierarchy": trees_to_text(terms.trees),
-    }
+    model = json.dumps({**terms.model.to_document(), **stated}, sort_keys=True)
+    rest = {name: getattr(terms, name) for name in TERMS}
+    # empty for one tree, which `hierarchy_hash` identifies
+    hierarchy = json.dumps(terms.trees[1:] and list(map(list, terms.trees)), separators=(",", ":"))
+    return {"model": model, **rest, "hierarchy": hierarchy}
 
 
 def event_body(terms: StreamTerms, amendment: int) -> dict[str, object]:
@@ -289,19 +290,9 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     for name in exact & model.keys():
         model[name] = exact_from_text(model[name])
     own = {name: model.pop(name, None) for name in ("budget_alpha", "stream_share")}
-    return StreamTerms(
-        stream=stream.name,
-        grant=grant,
-        model=PrivacyModel(**model),
-        hierarchy_hash=stream.hierarchy_hash,
-        calibration=stream.calibration,
-        calendar=stream.calendar,
-        document=stream.document,
-        trees=trees_from(
-            {"hierarchy": json.loads(stream.hierarchy), "hierarchy_hash": stream.hierarchy_hash}
-        ),
-        **own,
-    )
+    own |= {name: getattr(stream, name) for name in TERMS}
+    trees = trees_from(own | {"hierarchy": json.loads(stream.hierarchy)})
+    return StreamTerms(stream.name, grant, PrivacyModel(**model), trees=trees, **own)
 
 
 # Rows of releases: found, locked, and checked against a reservation and a state.
@@ -356,3 +347,89 @@ def require(key: Key, release: ReleaseRow, state: ReleaseState, action: str) -> 
     """Raise LedgerError unless the release is in this state."""
     if release.state != state:
         raise LedgerError(f"{key} cannot be {action}: it is {release.state}, not {state}")
+
+
+# The events of a stream: each carries the hash of the one before, so no edit, gap or swap goes unseen.
+
+HEADS_AT_ONCE = 1000
+
+HASHED = ("previous", "number", "at", "kind", "period", "revision", "body")
+"""The columns of an event that its hash is made of, in this order."""
+PlainEvent = tuple[str, int, str, str, str | None, int | None, str, str]
+"""Those, and one more: the hash that is kept."""
+
+GENESIS = "0" * 64
+"""What stands for the hash before a stream's first event."""
+
+# built once: making and comparing a statement costs the processor more than SQLite does to run it
+_STREAM = select(StreamRow).where(StreamRow.id == bindparam("stream"))
+_APPEND = insert(EventRow)
+_ADVANCE = update(StreamRow).where(StreamRow.id == bindparam("stream"))
+_ADVANCE = _ADVANCE.values(head=bindparam("new_head"), n_events=bindparam("new_count"))
+
+
+def hash_of(stream: str, event: PlainEvent) -> str:
+    """Return sha256 of the stream's name and the HASHED columns of an event, none with a line break."""
+    previous, number, at, kind, period, revision, body, _ = event
+    # None is written as nothing; a period is never empty text
+    return sha256(
+        f"{stream}\n{previous}\n{number}\n{at}\n{kind}\n{'' if period is None else period}\n"
+        f"{'' if revision is None else revision}\n{body}".encode()
+    ).hexdigest()
+
+
+def append(
+    connection: Connection,
+    stream_id: int,
+    kind: str,
+    now: datetime,
+    body: Mapping[str, object],
+    key: tuple[str, int] | None = None,
+) -> None:
+    """Add an event to a stream whose row the transaction holds. key: period and revision of a release."""
+    stream = one_row(connection, _STREAM, stream=stream_id)
+    assert stream is not None
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    period, revision = key or (None, None)
+    event = (stream.head, stream.n_events, stamp(now), kind, period, revision, text)
+    head = hash_of(stream.name, (*event, ""))
+    columns = dict(zip(HASHED, event, strict=True))
+    connection.execute(_APPEND, {"stream_id": stream_id, "hash": head, **columns})
+    moved = {"stream": stream_id, "new_head": head, "new_count": stream.n_events + 1}
+    connection.execute(_ADVANCE, moved)
+
+
+def move(
+    connection: Connection,
+    release: ReleaseRow,
+    kind: str,
+    now: datetime,
+    more: Mapping[str, object] = MappingProxyType({}),
+    /,
+    **columns: object,
+) -> None:
+    """Change columns of a release's row and append the event that records them, with `more` in its body."""
+    connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(**columns))
+    append(connection, release.stream_id, kind, now, {**more, **columns}, (release.period, release.revision))
+
+
+def check_contains(connection: Connection, heads: Iterable[str]) -> None:
+    """Raise LedgerError unless the ledger has every one of the heads that a catalogue carries."""
+    for head in missing_heads(connection, heads):
+        raise LedgerError(
+            f"the ledger does not contain the head {head[:12]} of the published catalogue: it was "
+            "restored from an older copy, or belongs to another folder; nothing may be drawn or published "
+            "from it. Bring back the ledger that the catalogue was written with"
+        )
+
+
+def missing_heads(connection: Connection, heads: Iterable[str]) -> list[str]:
+    """Return, sorted, a catalogue's heads that no event has: with any, the ledger is an older copy."""
+    wanted = sorted(set(heads))
+    found: set[str] = set()
+    # a catalogue of ten years carries thousands; a database takes so many in one question
+    for place in range(0, len(wanted), HEADS_AT_ONCE):
+        some = wanted[place : place + HEADS_AT_ONCE]
+        query = select(EventRow.hash).join(StreamRow, EventRow.stream_id == StreamRow.id)
+        found.update(connection.execute(query.where(EventRow.hash.in_(some))).scalars())
+    return [head for head in wanted if head not in found]

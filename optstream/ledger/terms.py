@@ -8,13 +8,14 @@ from sqlalchemy import Connection, and_, func, or_, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounting import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
-from optstream.ledger.hash_chain import GENESIS, append
 from optstream.ledger.records import StreamTerms, check_name, continues
 from optstream.ledger.schema import (
+    GENESIS,
     LOCKED_STREAM,
     GrantRow,
     ReleaseRow,
     StreamRow,
+    append,
     columns_of,
     event_body,
     find_stream,
@@ -54,9 +55,8 @@ def difference(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -
 def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
     """Enrol a stream, or check that it is enrolled under these terms. Charges nothing.
 
-    Until a stream has releases, terms that differ replace the known ones, unless another stream relies on the
-    parts of the privacy budget that they would change; `document` may change at any time. So may the list of
-    trees from a step on that lies after everything that was ever reserved: that is an event of its own.
+    Until a stream has releases, terms that differ replace the known ones, unless another stream relies on
+    them; `document` may change at any time, and the list of trees after everything that was ever reserved.
     """
     stream = one_row(connection, LOCKED_STREAM, stream=terms.stream)
     kind = "enrolled" if stream is None else "terms"
@@ -70,7 +70,15 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
         if changed and period is not None:
             if changed != [HASH]:
                 raise LedgerError(f"stream {terms.stream!r} has releases{_kept(changed, known, terms)}")
-            _check_trees_kept(connection, stream, known, terms, period)
+            end = select(func.max(ReleaseRow.first_step + ReleaseRow.n_steps))
+            reserved_until = connection.execute(end.where(ReleaseRow.stream_id == stream.id)).scalar_one()
+            # every period that was ever reserved keeps its tree (Lemma 18)
+            if not continues(known.trees, terms.trees, reserved_until):
+                raise LedgerError(
+                    f"stream {terms.stream!r} has releases, made under another hierarchy: a change of the "
+                    f"hierarchy must begin after {period}, the last period that was reserved, and leave what "
+                    f"held before as it was; else restore the configuration, or {DECLARE}"
+                )
             kind = "hierarchy"
     grant_id, amendment = _agreed_grant(connection, terms, None if stream is None else stream.id)
     refuse_more_than_all(connection, terms, grant_id)
@@ -100,20 +108,6 @@ def _kept(changed: Sequence[str], known: StreamTerms, terms: StreamTerms) -> str
     )
 
 
-def _check_trees_kept(
-    connection: Connection, stream: StreamRow, known: StreamTerms, terms: StreamTerms, last: str
-) -> None:
-    """Raise LedgerError unless every period that was ever reserved keeps its tree (Lemma 18)."""
-    end = select(func.max(ReleaseRow.first_step + ReleaseRow.n_steps))
-    reserved_until = connection.execute(end.where(ReleaseRow.stream_id == stream.id)).scalar_one()
-    if not continues(known.trees, terms.trees, reserved_until):
-        raise LedgerError(
-            f"stream {terms.stream!r} has releases, made under another hierarchy: a change of the hierarchy "
-            f"must begin after {last}, the last period that was reserved, and leave what held before as it "
-            f"was; else restore the configuration, or {DECLARE}"
-        )
-
-
 def refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: int) -> None:
     """Raise LedgerError, before any release, where the shares chosen of one epsilon add up to more than 1."""
     if terms.stream_share is None:
@@ -135,31 +129,29 @@ def refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: i
 
 def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | None) -> tuple[int, int]:
     """Return key and amendment of the budget, which must agree unless nobody else relies on it."""
-    wanted = terms.guarantee()
-    query = select(GrantRow).where(GrantRow.name == terms.grant).with_for_update()
-    grant = one_row(connection, query)
+    grant = one_row(connection, select(GrantRow).where(GrantRow.name == terms.grant).with_for_update())
     if grant is None:
-        return first_guarantee(connection, terms.grant, terms.calendar, wanted), 0
+        return first_guarantee(connection, terms), 0
+    wanted = terms.guarantee()
     differing = [name for name in OF_GRANT if getattr(grant, name) != wanted.get(name)]
     if not differing:
         return grant.id, grant.amendment
-    members = connection.execute(select(StreamRow.id).where(StreamRow.grant_id == grant.id)).scalars().all()
-    if any(member != stream_id for member in members):
+    members = connection.execute(select(StreamRow.id).where(StreamRow.grant_id == grant.id)).scalars()
+    if any(member != stream_id for member in members.all()):
         raise LedgerError(
             f"privacy budget {terms.grant!r} is shared, and has another "
             f"{', '.join(CALLED.get(name, name) for name in differing)} than stream {terms.stream!r}: "
             "streams of one privacy budget must agree; take the values of the others in this configuration"
         )
-    return grant.id, next_guarantee(connection, grant, terms.calendar, wanted)
+    return grant.id, next_guarantee(connection, grant, terms)
 
 
 def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
     """Change the privacy guarantee of a stream that has releases, and of all streams of its privacy budget.
 
-    Earlier spends stay and are priced by the new guarantee (Lemma 12, docs/privacy.md), so that windows are
-    judged across the change. Releases that were reserved and not drawn are planned again; one that is drawn,
-    or being drawn, and not published refuses the change. Nothing changes the privacy budget, its calendar or
-    its currency.
+    Earlier spends stay and are priced by the new guarantee (Lemma 12, docs/privacy.md). Releases that were
+    reserved and not drawn are planned again; one that is drawn, or being drawn, and not published refuses the
+    change. Nothing changes the privacy budget, its calendar or its currency.
     """
     check_name(reason, "reason of an amendment")
     # the streams before their budget, as everybody does: else one that waits for it would be waited for
@@ -169,7 +161,7 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
     stream, grant = lock(connection, terms.stream)
     refuse_amendment(connection, terms)
     # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
-    number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
+    number = next_guarantee(connection, grant, terms)
     for member in read_rows(connection, members):
         agreed = terms
         if member.id != stream.id:

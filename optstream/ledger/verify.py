@@ -19,9 +19,10 @@ from optstream.ledger.accounting import (
     rows_hash,
 )
 from optstream.ledger.database import reading
-from optstream.ledger.hash_chain import GENESIS, HASHED, hash_of
 from optstream.ledger.records import Entries, Key, StreamTerms, continues, trees_from
 from optstream.ledger.schema import (
+    GENESIS,
+    HASHED,
     AmendmentRow,
     EventRow,
     GrantRow,
@@ -32,6 +33,7 @@ from optstream.ledger.schema import (
     VintageRow,
     columns_named,
     event_body,
+    hash_of,
     plain_rows,
     read_rows,
     terms_of,
@@ -57,10 +59,7 @@ NOTHING_RESERVED = -(2**62)
 
 @dataclass
 class Account:
-    """A privacy budget's spends in force, their longest and number, and the guarantees by the events.
-
-    A guarantee is named by the budget and its number.
-    """
+    """A privacy budget's spends in force, and its guarantees by the events, named by budget and number."""
 
     history: History = field(default_factory=History)
     longest: int = 0
@@ -99,8 +98,7 @@ class StreamCheck:
         yield from self._spends()
 
     def _chain(self) -> Iterator[str]:
-        """Recompute the chain of events, and replay them."""
-        name, before, expected = self.stream.name, GENESIS, 0
+        name, before, expected, releases = self.stream.name, GENESIS, 0, self.releases
         events = select(*columns_named(EventRow, (*HASHED, "hash"))).where(
             EventRow.stream_id == self.stream.id
         )
@@ -115,9 +113,32 @@ class StreamCheck:
                 yield f"stream {name!r}, event {number}: was changed after it was written"
             # SQLite keeps text among numbers
             before, expected = found, (number if isinstance(number, int) else expected) + 1
+            try:
+                body = orjson.loads(text)
+            except ValueError:
+                body = None
+            if type(body) is not dict:
+                body = {}
             # a list in the place of a name names nothing, and its row is missed below
             try:
-                self._replay(number, kind, (period, revision), text)
+                if period is None:
+                    self._replay_terms(number, kind, body)
+                elif "vintage" in body:
+                    self.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
+                else:
+                    place = (period, revision)
+                    stated = releases.get(place)
+                    if stated is None:
+                        # events from before there were amendments do not say it
+                        body.setdefault("amendment", 0)
+                        releases[place] = body
+                    else:
+                        stated |= body
+                    if "n_steps" in body:
+                        until = body["first_step"] + body["n_steps"]
+                        self.reserved_until = max(self.reserved_until, until)
+                    if "spends_hash" in body:
+                        self.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
             except (TypeError, ValueError, KeyError):
                 continue
         if (self.stream.head, self.stream.n_events) != (before, expected):
@@ -132,37 +153,16 @@ class StreamCheck:
         if terms is None or self.terms is None or any(stated.get(one) != kept.get(one) for one in named):
             yield f"stream {name!r}: its terms differ from its events"
 
-    def _replay(self, number: int, kind: str, place: Place, text: str) -> None:
-        """Add an event to the record of those before it."""
-        try:
-            body = orjson.loads(text)
-        except ValueError:
-            body = None
-        if type(body) is not dict:
-            body = {}
-        if place[0] is None:
-            self.terms = body
-            named = body.get("grant"), body.get("amendment", 0)
-            self.account.guarantees[named] = [body.get(name) for name in GUARANTEE_COLUMNS]
-            trees = trees_from(body)
-            # until something is reserved, terms may be any
-            is_kept = kind == "amended" or self.trees is None or self.reserved_until == NOTHING_RESERVED
-            if not is_kept and not continues(self.trees or (), trees, self.reserved_until):
-                self.tree_problems.append(number)
-            self.trees = trees
-        elif "vintage" in body:
-            self.vintages.setdefault((*place, body["vintage"]), {}).update(body)
-        else:
-            stated = self.releases.get(place)
-            if stated is None:
-                # events from before there were amendments do not say it
-                self.releases[place] = {"amendment": 0, **body}
-            else:
-                stated |= body
-            if "n_steps" in body:
-                self.reserved_until = max(self.reserved_until, body["first_step"] + body["n_steps"])
-            if "spends_hash" in body:
-                self.spends[*place, body.get("generation", 0)] = body["spends_hash"]
+    def _replay_terms(self, number: int, kind: str, body: Body) -> None:
+        self.terms = body
+        named = body.get("grant"), body.get("amendment", 0)
+        self.account.guarantees[named] = [body.get(name) for name in GUARANTEE_COLUMNS]
+        trees = trees_from(body)
+        # until something is reserved, terms may be any
+        is_kept = kind == "amended" or self.trees is None or self.reserved_until == NOTHING_RESERVED
+        if not is_kept and not continues(self.trees or (), trees, self.reserved_until):
+            self.tree_problems.append(number)
+        self.trees = trees
 
     def _rows(self, query: Select[Place], names: Sequence[str], recorded: dict[Place, Body]) -> Iterator[str]:
         """Yield what differs between rows, which begin with what names them, and their events."""
@@ -185,22 +185,18 @@ class StreamCheck:
 
     def _spends(self) -> Iterator[str]:
         """Compare every generation of spends with its recorded hash; charge the one in force if it agrees."""
-        of_release = ("id", "period", "revision", "generation", "amendment")
-        own = ReleaseRow.stream_id == self.stream.id
-        releases = plain_rows(self.connection, select(*columns_named(ReleaseRow, of_release)).where(own))
-        known = {number: facts for number, *facts in releases}
         query = (
-            select(ReleaseRow.id, SpendRow.generation, SpendRow.grant_id)
+            select(SpendRow.release_id, SpendRow.generation, SpendRow.grant_id)
+            .add_columns(ReleaseRow.period, ReleaseRow.revision, ReleaseRow.generation, ReleaseRow.amendment)
             .add_columns(*columns_named(SpendRow, COLUMNS))
             .join(ReleaseRow, SpendRow.release_id == ReleaseRow.id)
-            .where(own)
+            .where(ReleaseRow.stream_id == self.stream.id)
             # in the order of indexes, so that SQLite sorts nothing
             .order_by(ReleaseRow.first_step, ReleaseRow.id, SpendRow.generation, SpendRow.position)
         )
-        by_plan = groupby(plain_rows(self.connection, query), key=itemgetter(0, 1, 2))
-        for (release_id, generation, grant_id), group in by_plan:
-            *place, in_force, amendment = known[release_id]
-            plan = [row[3:] for row in group]
+        by_plan = groupby(plain_rows(self.connection, query), key=itemgetter(*range(7)))
+        for (_, generation, grant_id, *place, in_force, amendment), group in by_plan:
+            plan = [row[7:] for row in group]
             self.account.n_spends += len(plan)
             digest = self.spends.pop((*place, generation), None)
             if digest != rows_hash(grant_id, plan) or not _are_numbered(plan):
@@ -224,10 +220,7 @@ def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | N
 
 
 def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
-    """Return whether numbers stand before the documents: then a line can be read in one way only.
-
-    SQLite keeps text among numbers, and a line whose spaces are in other columns has the same hash.
-    """
+    # SQLite keeps text among numbers, and a line whose spaces are in other columns has the same hash
     try:
         sum([position + first_step + n_steps for position, first_step, n_steps, _ in plan])
     except TypeError:
@@ -272,9 +265,8 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
 
 def _guarantees_as_recorded(grant: GrantRow, found: Iterable[AmendmentRow], account: Account) -> bool:
     """Return whether the guarantees that price spends (found: amendments) are those of the events."""
-    kept: dict[object, object] = {
-        row.number: [getattr(row, name) for name in GUARANTEE_COLUMNS] for row in found
-    }
+    stated = [(row.number, [getattr(row, name) for name in GUARANTEE_COLUMNS]) for row in found]
+    kept: dict[object, object] = dict(stated)
     recorded = {number: stated for (name, number), stated in account.guarantees.items() if name == grant.name}
     if sorted(row.number for row in found) != list(range(grant.amendment + 1)):
         return False
@@ -303,9 +295,8 @@ def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
         (AmendmentRow, AmendmentRow.grant_id, GrantRow),
     ):
         # one after the other, for together they are in no index
-        strays = _count(connection, table, key.not_in(select(owner.id)))
-        strays += _count(connection, table, key.is_(None))
-        if strays:
+        conditions = key.not_in(select(owner.id)), key.is_(None)
+        if strays := sum(_count(connection, table, one) for one in conditions):
             yield f"{strays} {table.__tablename__} belong to no row of {owner.__tablename__}"
     strays = _count(connection, SpendRow) - n_spends
     if strays > 0:

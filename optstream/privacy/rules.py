@@ -21,7 +21,7 @@ from optstream.privacy.spends import CappedSpend, OrderSpend, Spend, StepSpend
 
 
 def may_be_ordered(model: PrivacyModel, n_nodes: int, leaves_per_window: int | None) -> bool:
-    """Return whether the operator vouches that a customer's changes of a window move one node (Lemma 16b).
+    """Return whether the operator declares that a customer's changes of a window move one node (Lemma 16b).
     `leaves_per_window` is None where not declared."""
     return n_nodes == 1 or (model.unit == "customer" and leaves_per_window == 1)
 

@@ -7,8 +7,12 @@ elsewhere afterwards needs a right to write where it goes, which who may write t
 not have. So who swaps a folder for a link can make a call fail, and cannot make it reach a file outside.
 """
 
+import errno
+import fcntl
 import os
+import pwd
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -134,8 +138,8 @@ def kind_of(root: int, name: str) -> int | None:
 def read_plain(root: int, name: str, largest: int) -> bytes:
     """Return the bytes of a file below `root`, which anyone may have written.
 
-    Raises FileNotFoundError where it is absent, and PublicationError, naming the rule, unless it is a plain
-    file (a pipe would keep the reader waiting) of at most `largest` bytes that can be read, and no link.
+    Raises FileNotFoundError where it is absent, and PublicationError unless it is a plain file, no pipe or
+    link, of at most `largest` bytes that can be read.
     """
     folder, last = split(name)
     try:
@@ -159,19 +163,18 @@ def read_plain(root: int, name: str, largest: int) -> bytes:
     return data
 
 
-def _barred(error: OSError) -> None:
-    """Raise the error if it is of rights; what vanished while it was looked at is no error."""
-    if isinstance(error, PermissionError):
-        raise error
-
-
 def names_below(root: int, folder: str) -> Iterator[str]:
-    """Yield the names of all that is below a folder and is no folder itself: links and pipes too; and of
-    folders that lie deeper than any of ours, which nobody looks into. Raises PermissionError for a folder
-    that may not be entered: its contents would be skipped silently.
+    """Yield the names of all below a folder but for folders, of which only those deeper than ours are named.
+
+    Links and pipes are named too. Raises PermissionError for a folder that may not be entered.
     """
+
+    def barred(error: OSError) -> None:
+        if isinstance(error, PermissionError):  # what vanished meanwhile is no error
+            raise error
+
     try:
-        for path, folders, files, descriptor in os.fwalk(folder, onerror=_barred, dir_fd=root):
+        for path, folders, files, descriptor in os.fwalk(folder, onerror=barred, dir_fd=root):
             if path.count("/") >= DEEPEST:
                 yield from (f"{path}/{name}" for name in folders)
                 folders.clear()
@@ -182,3 +185,98 @@ def names_below(root: int, folder: str) -> Iterator[str]:
             yield from (f"{path}/{name}" for name in files)
     except FileNotFoundError:
         return
+
+
+# The publishers' lock of a local folder. Anyone who can open a file, even read-only, can hold `flock` on it:
+# so the file belongs to its owner alone (0600), and only one user publishes in a folder.
+
+LONGEST_WAIT = 120.0
+"""Seconds. A turn writes files that are ready; a month of them takes seconds."""
+LOCKS = Path("/proc/locks")
+PAUSE = 0.02
+_GIVEN_UP: dict[tuple[int, int], float] = {}
+"""Locks that this process failed to get, by device and inode: until when it does not wait for them again."""
+
+
+@contextmanager
+def publishers_lock(root: int, name: str, place: Path) -> Iterator[None]:
+    """Hold the lock `name` of the folder `root`, a descriptor; a process that dies releases it.
+
+    Raises OSError, which calls it `place`, and after `LONGEST_WAIT` seconds names who holds it, if known.
+    """
+    until = time.monotonic() + LONGEST_WAIT
+    while True:
+        descriptor = _opened(root, name, place)
+        try:
+            _wait(descriptor, place, until)
+            if _is_still(descriptor, root, name):
+                yield
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _opened(root: int, name: str, place: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(name, flags, 0o600, dir_fd=root)
+    except PermissionError as error:
+        words = f"its lock {place} is another user's: publish as that user"
+        raise PermissionError(error.errno, words, str(place)) from None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        words = f"its lock {place} is a link, which is not followed: remove it, and see who made it"
+        raise OSError(error.errno, words, str(place)) from None
+    with suppress(PermissionError):  # an older version let readers open it
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) != 0o600:
+            os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def _wait(descriptor: int, place: Path, until: float) -> None:
+    found = os.fstat(descriptor)
+    lock = found.st_dev, found.st_ino
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _GIVEN_UP.pop(lock, None)
+            return
+        except BlockingIOError:
+            now = time.monotonic()
+            if now >= until or now < _GIVEN_UP.get(lock, now):
+                _GIVEN_UP[lock] = now + LONGEST_WAIT
+                who = _holder(descriptor)
+                words = f"its lock {place} was held for {LONGEST_WAIT:.0f} s by {who}: end that"
+                raise BlockingIOError(errno.EAGAIN, words, str(place)) from None
+        time.sleep(PAUSE)
+
+
+def _is_still(descriptor: int, root: int, name: str) -> bool:
+    try:  # somebody may have removed it meanwhile
+        return os.path.samestat(os.fstat(descriptor), os.stat(name, dir_fd=root, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def _holder(descriptor: int) -> str:
+    """Return in words the process that holds a lock on the open file."""
+    found = os.fstat(descriptor)
+    wanted = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    with suppress(OSError, ValueError, IndexError):
+        for line in LOCKS.read_text().splitlines():
+            # "1: FLOCK  ADVISORY  WRITE 4711 08:01:123456 0 EOF"; who waits has "->" before FLOCK
+            parts = line.split()
+            if parts[1] == "FLOCK" and parts[5] == wanted and int(parts[4]) > 0:
+                return f"process {int(parts[4])}{_owner(int(parts[4]))}"
+    return "another process, perhaps on another machine"
+
+
+def _owner(process: int) -> str:
+    try:
+        user = Path(f"/proc/{process}").stat().st_uid
+        return f" of user {pwd.getpwuid(user).pw_name}"
+    except OSError:
+        return ""
+    except KeyError:
+        return f" of user {user}"

@@ -100,14 +100,8 @@ GROUP_ROWS = 2**20
 FEW_TEXTS, TEXT_A_ROW = 2**28, 128
 """Bytes: of all texts of a table together, where that is more than so many for each of its rows."""
 _UNREADABLE = (
-    pa.ArrowException,
-    pl.exceptions.PolarsError,
-    pl.exceptions.PanicException,
-    OSError,
-    ValueError,
-    TypeError,
-    LookupError,
-    MemoryError,
+    *(pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException),
+    *(OSError, ValueError, TypeError, LookupError, MemoryError),
 )
 
 
@@ -118,12 +112,10 @@ def encode_table(
     compression: str = "zstd",
     **encoding: Any,
 ) -> bytes:
-    """Return the rows as Parquet, with metadata in the footer; the same of both give the same bytes.
+    """Return the rows as Parquet, with metadata in the footer; equal arguments give one pyarrow equal bytes.
 
     order: (n_rows,), numbers of the rows in the order in which they are written; as they are by default.
     encoding: columns with a dictionary or split bytes, as `pyarrow.parquet.ParquetWriter` takes them.
-    Nothing in the bytes comes from a clock, a host or the frame's chunks; another pyarrow may encode
-    differently.
     """
     schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in rows.schema.items()])
     sink = pa.BufferOutputStream()
@@ -142,11 +134,10 @@ def encode_table(
 def decode_table(
     data: bytes, limits: Limits, what: str, columns: Collection[str] | None = None
 ) -> tuple[pl.DataFrame, dict[bytes, bytes]]:
-    """Return the rows of a Parquet file and its footer's metadata.
+    """Return the rows of a Parquet file, all columns or some, and its footer's metadata.
 
-    columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError,
-    which names the file by `what`, if the bytes are not Parquet, hold lists or columns in columns, claim more
-    than `limits` or repeat a long text: no count of rows bounds that.
+    Raises PublicationError, which names the file by `what`, if the bytes are not Parquet, hold lists or
+    columns in columns, claim more than `limits` or repeat a long text: no count of rows bounds that.
     """
     claims = claims_of(data)
     if claims is None or not claims.is_flat:
@@ -178,10 +169,11 @@ def decode_table(
                     f"{what} may hold {most:,} bytes of texts; it holds more, by repeating some"
                 )
         table = pa.concat_tables(parts)
-        for name in in_texts:
-            number = table.schema.get_field_index(name)
-            written = _written_out(table.field(number))
-            table = table.set_column(number, written, table.column(number).cast(written.type))
+        for name in in_texts:  # a text in each row
+            kind, number = table.field(name).type.value_type, table.schema.get_field_index(name)
+            is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+            written = table.column(number).cast(pa.large_binary() if is_binary else pa.large_string())
+            table = table.set_column(number, name, written)
         frame = pl.from_arrow(table, rechunk=len(parts) > 1)
     except _UNREADABLE as error:
         raise PublicationError(f"{what} is not whole Parquet") from error
@@ -191,9 +183,7 @@ def decode_table(
 
 
 def _text_bytes(table: pa.Table) -> int:
-    """Return the bytes of all rows' texts, dictionaries, together. Raises ArrowInvalid where one is no UTF-8,
-    at which polars panics.
-    """
+    """Return the bytes of all rows' texts. Raises ArrowInvalid for no UTF-8, at which polars panics."""
     import pyarrow.compute as pc  # 30 ms: only where it is needed
 
     total = 0
@@ -202,9 +192,3 @@ def _text_bytes(table: pa.Table) -> int:
         lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
         total += pc.sum(lengths.cast(pa.int64())).as_py() or 0
     return total
-
-
-def _written_out(field: pa.Field) -> pa.Field:
-    """Return the field of a dictionary with a text in each row."""
-    is_binary = pa.types.is_binary(field.type.value_type) or pa.types.is_large_binary(field.type.value_type)
-    return field.with_type(pa.large_binary() if is_binary else pa.large_string())

@@ -65,8 +65,7 @@ def locate(place: Location | str) -> Location:
     """Return what a text names, a path or the URL of an object store; s3a:// becomes s3://, file:// a path.
 
     Raises ParameterError, which never shows the text, unless it is a plain URL such as s3://bucket/folder:
-    anybody who reads the configuration would have its user, password or query; empty parts, "." and ".." name
-    nothing.
+    anybody who reads the configuration would have its user, password or query.
     """
     if not isinstance(place, str):
         return place
@@ -104,13 +103,12 @@ def name_below(place: Location, folder: Location) -> str:
     raise ValueError(f"{place} does not lie below {folder}")
 
 
-REASONS: tuple[tuple[type[OSError], str], ...] = (
-    (PermissionError, "the store refuses access; see the credentials in the environment, and their rights"),
-    (TimeoutError, "the store does not answer"),
-    (ConnectionError, "the store cannot be reached; see its address in the environment"),
-)
-
-
+REASONS: dict[type[OSError], str] = {
+    PermissionError: "the store refuses access; see the credentials in the environment, and their rights",
+    TimeoutError: "the store does not answer",
+    ConnectionError: "the store cannot be reached; see its address in the environment",
+    OSError: "the store refuses",
+}
 ANY = 2**62
 """Bytes: more than any object has."""
 
@@ -126,9 +124,8 @@ class Stored:
 class Store:
     """Objects below one URL, by their names relative to it. Reads are of what was put last.
 
-    Everything raises FileNotFoundError for an object that is not there, and for all else OSError, whose
-    strerror names the problem in plain words. Messages of stores and of their libraries are not passed on:
-    they may hold parts of credentials.
+    Raises FileNotFoundError for an object that is not there, and for all else OSError in our own words:
+    messages of stores and their libraries may hold parts of credentials.
     """
 
     bare_tags = False
@@ -206,10 +203,8 @@ class Store:
         except FileNotFoundError:
             raise FileNotFoundError(errno.ENOENT, "there is no such object", name) from None
         except OSError as error:
-            for kind, words in REASONS:
-                if isinstance(error, kind):
-                    raise kind(errno.EIO, words) from None
-            raise OSError(errno.EIO, "the store refuses") from None
+            kind = next(one for one in REASONS if isinstance(error, one))
+            raise kind(errno.EIO, REASONS[kind]) from None
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Put an object where there is none. Returns False, with nothing written, if one may be there."""
@@ -319,9 +314,7 @@ class S3Store(Store):
 
     @contextmanager
     def in_plain_words(self, name: str) -> Iterator[None]:
-        """Raise errors in plain words as `Store` does, for what comes from below s3fs as well; with the
-        store's own code, such as SignatureDoesNotMatch.
-        """
+        """Raise errors in plain words as `Store` does, also of what is below s3fs, with the store's code."""
         from aiohttp import ClientError
         from botocore.exceptions import BotoCoreError, NoCredentialsError
 
@@ -368,9 +361,7 @@ def open_store(url: StoreUrl) -> Store:
 
 
 def connect(protocol: str) -> Any:
-    """Return fsspec's file system, one for all threads of a process, which caches no listing. Raises
-    PublicationError where the protocol is not known, or what it needs is not installed.
-    """
+    """Return fsspec's file system, one a process, without a cache. Raises PublicationError without any."""
     return _connected(protocol, os.getpid())
 
 

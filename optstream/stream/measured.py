@@ -134,7 +134,7 @@ class Measured:
         variances: Sequence[ArrayLike] | None = None,
         positions: Sequence[int] | None = None,
     ) -> "Measured":
-        """Declare values public: the caller vouches that they contain no private value. Raises ParameterError
+        """Declare values public: the caller asserts that they contain no private value. Raises ParameterError
         on shapes, positions or variances that do not fit.
 
         Args:

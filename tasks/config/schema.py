@@ -1,6 +1,5 @@
 """The configuration's tables as pydantic models, and the rules between them (`RULES`)."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
@@ -13,7 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr, computed_field, model_val
 
 from optstream import mechanisms
 from optstream.catalogue.about import LONGEST_LINE, TEXTS, About
-from optstream.catalogue.rows import CUSTOMERS_ERROR
+from optstream.catalogue.rows import CUSTOMERS_ERROR, check_value_column
 from optstream.catalogue.standard_errors import MOST_REPLICATES
 from optstream.errors import ParameterError
 from optstream.mechanisms.period_release import REPLICATES
@@ -793,8 +792,6 @@ def _metered(source: Input, stream: Stream | None = None) -> Iterator[str]:
 
 # [published] and the other zones.
 
-RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
-
 
 def _texts(given: dict[str, str]) -> dict[str, str]:
     if unknown := [key for key in given if key not in TEXTS]:
@@ -824,13 +821,12 @@ class Published(Section):
 
 @rule
 def _published(published: Published) -> Iterator[str]:
-    if published.value in RESERVED:
-        yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
-    elif published.value and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", published.value):
-        yield (
-            "published.value must be letters, digits and underscores, at most 64; set it, where input.value "
-            f"has another name; got {published.value!r:.80}"
-        )
+    try:
+        check_value_column(published.value or "value")
+    except ParameterError as error:
+        rule = str(error).removeprefix("value_column ")
+        got = f"{published.value!r:.80}"
+        yield f"published.value {rule}; set it, where input.value has another name; got {got}"
 
 
 @rule

@@ -16,8 +16,7 @@ from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest import IngestedDay
 from tasks.ingest.arrivals import likewise, parts_of, several, shown_place
-from tasks.trusted.judging import judge_by_users, keep
-from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW
+from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, judge_by_users, keep
 
 Fault = tuple[str, str, str, int | None, tuple[str, ...]]
 

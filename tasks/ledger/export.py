@@ -104,8 +104,6 @@ SCHEMAS = {
     )
     for table, columns in COLUMNS.items()
 }
-
-
 ROWS_AT_ONCE = 20_000
 
 
@@ -157,17 +155,14 @@ def _prepared(table: str, columns: dict[str, list[Any]]) -> dict[str, list[Any]]
         columns["resolution"] = [str(json.loads(model)["resolution"]) for model in columns.pop("model")]
         columns["epsilon_float"] = [float(Fraction(epsilon)) for epsilon in columns["epsilon"]]
     if table == "spends":
-        priced = [*map(_price, map(_shape, columns["document"]), columns.pop("window_length"))]
+        lengths, priced = columns.pop("window_length"), []
+        for known, length in zip(map(json.loads, columns["document"]), lengths, strict=True):
+            # spends that repeat are priced once, but for a capped one, which names steps of other periods
+            known["first_step"] *= known["kind"] == "capped"
+            priced.append(_price(json.dumps(known), length))
         for place, name in enumerate(DERIVED):
             columns[name] = [facts[place] for facts in priced]
     return columns
-
-
-def _shape(document: str) -> str:
-    """The document of the same spend at step 0, so that spends that repeat are priced once."""
-    known = json.loads(document)
-    # a capped one names steps of other periods, which would not move with it
-    return json.dumps(known if known["kind"] == "capped" else known | {"first_step": 0})
 
 
 DERIVED = ("kind", "level", "stage", "epsilon", "epsilon_float", "rho", "rho_float")

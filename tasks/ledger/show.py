@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from itertools import dropwhile
@@ -61,9 +62,8 @@ class StreamPage(Printed):
 
 
 class DayHeadroom(Printed):
-    """A day: the least that any window with one of its steps has left.
+    """A day: the least that any window with one of its steps has left, -inf where noise was compromised.
 
-    left: minus infinity where noise was compromised.
     may: whether the configured stream may be released on it, with what would stop it; None where it has a
     release already, or where the stream is not of this budget.
     """
@@ -111,11 +111,10 @@ class FullestWindow(Printed):
 
 
 class BudgetSummary(Printed):
-    """A privacy budget: its streams, days and windows.
+    """A privacy budget: its streams, days and windows; terms are of any of its streams.
 
-    terms: of any of its streams, for they agree on the model. free_from, free_from_time: every window that
-    begins there or later has the whole privacy budget; None if nothing was ever charged, or without a
-    calendar. shared: None without any step.
+    free_from, free_from_time: every window that begins there or later has the whole budget; None if nothing
+    was ever charged, or without a calendar. shared: None without any step.
     """
 
     terms: InstanceOf[StreamTerms] = Field(exclude=True)
@@ -165,14 +164,11 @@ def in_words(one: GuaranteeLoss) -> str:
 
 def calendar_of(terms: StreamTerms) -> Calendar | None:
     """The calendar that `tasks.release.run.terms_of` wrote into a stream's terms; None if others did."""
-    found = _CALENDAR.fullmatch(terms.calendar)
-    if found is None:
-        return None
-    try:
-        kind: Literal["elapsed", "fixed"] = "fixed" if found[3] == "fixed" else "elapsed"
-        return Calendar(int(found[1]), found[2], kind, "hour" if found[4] else "day")
-    except ParameterError:
-        return None
+    if found := _CALENDAR.fullmatch(terms.calendar):
+        with suppress(ParameterError):
+            kind: Literal["elapsed", "fixed"] = "fixed" if found[3] == "fixed" else "elapsed"
+            return Calendar(int(found[1]), found[2], kind, "hour" if found[4] else "day")
+    return None
 
 
 def _all_terms(ledger: Ledger) -> list[StreamTerms]:
@@ -243,24 +239,22 @@ def _page(
         start, stop = calendar.first_step(day), calendar.first_step(calendar.after(day))
         near = [one for one in stretches if start - model.window_length < one.last_start]
         most = max((one.charged for one in near if one.first_start < stop), default=Fraction(0))
-        may, because = None, ""
-        if own and day.isoformat() not in released:
-            because = _refusal(settings, ledger, grant, day)
-            may = not because
+        is_open = own and day.isoformat() not in released
+        because = _refusal(settings, ledger, grant, day) if is_open else ""
+        may = not because if is_open else None
         headrooms.append(DayHeadroom(day=day, left=model.budget - most, may=may, because=because))
     shown = stretches
     if not first and not last and newest is not None:
         # by default, only the windows that the last release or a later one meets
         since = newest - model.window_length + 1
         shown = tuple(one for one in stretches if one.charged and one.last_start >= since)
-    shared = None
+    shared, in_rho = None, dict[str, Any]()
     if steps:
         fullest, by_stream = ledger.shared_window(grant, steps)
         charges = tuple(StreamCharge(stream=name, charged=lost) for name, lost in by_stream.items())
         shared = FullestWindow(first_step=fullest.first_step, charged=fullest.epsilon, streams=charges)
-    in_rho: dict[str, Any] = (
-        {} if model.rho is None else {"currency": "rho", "delta": model.delta, "rho": model.rho}
-    )
+    if model.rho is not None:
+        in_rho = {"currency": "rho", "delta": model.delta, "rho": model.rho}
     return BudgetSummary(
         terms=terms,
         calendar=calendar,
@@ -311,12 +305,10 @@ def _days(
 
 def _stream_page(ledger: Ledger, terms: StreamTerms, steps: range) -> StreamPage:
     found = []
-    for one in ledger.outlines(terms.stream, steps):
-        record = ledger.find(one.key)
-        charged = worst_window(record.spends if record else (), terms.model.window_length).epsilon
-        found.append(
-            ChargedRelease(period=one.period, revision=one.revision, state=one.state, epsilon=charged)
-        )
+    for record in filter(None, (ledger.find(one.key) for one in ledger.outlines(terms.stream, steps))):
+        charged = worst_window(record.spends, terms.model.window_length).epsilon
+        facts = {name: getattr(record, name) for name in ("period", "revision", "state")}
+        found.append(ChargedRelease(**facts, epsilon=charged))
     counts = ledger.count_by_state(terms.stream)
     return StreamPage(stream=terms.stream, terms=terms, counts=counts, releases=tuple(found))
 
@@ -362,11 +354,7 @@ class Horizon(Printed):
 
 
 class Book(Printed):
-    """What `optstream ledger show` prints.
-
-    stream: the configured one, of whose privacy budget the horizons are. changed_in_configuration: what a run
-    is refused for.
-    """
+    """What `optstream ledger show` prints; the horizons are of the configured stream's privacy budget."""
 
     format: Literal["optstream.ledger-show/1"] = "optstream.ledger-show/1"
     stream: str
@@ -377,11 +365,9 @@ class Book(Printed):
 
 def read_horizons(settings: Settings, ledger: Ledger) -> tuple[Horizon, ...]:
     """Return the loss of the last 30 and 365 days, up to the newest release; () before the first."""
+    compose = kept_composition(settings.composed_file)
     try:
-        return tuple(
-            read_horizon(settings, ledger, n_days, compose=kept_composition(settings.composed_file))
-            for n_days in HORIZONS
-        )
+        return tuple(read_horizon(settings, ledger, n_days, compose=compose) for n_days in HORIZONS)
     except LedgerError:
         return ()
 

@@ -74,16 +74,13 @@ def _lineage(settings: Settings, ledger: Ledger, releases: Releases) -> Iterator
     # the ledger first, in its own order: what it has as published, the lineage knows by now
     published = list(ledger.event_times(settings.stream.name, "published"))
     known = released_by_lineage(settings)
-    last = max(
-        (number for number, release in enumerate(published) if release in known), default=len(published)
-    )
+    last = max((place for place, one in enumerate(published) if one in known), default=len(published))
     lacking = [key for key in published[last + 1 :] if key not in releases or releases[key].withdrawn is None]
     if lacking:
-        (period, revision), others = lacking[0], len(lacking) - 1
+        (period, revision), others = lacking[0], f", nor {len(lacking) - 1} more," * (len(lacking) > 1)
         yield (
-            f"{settings.lineage_folder} does not know that {period} revision {revision} was published"
-            + (f", nor {others} more," if others else "")
-            + ": it is an older copy; bring the newest one back, or accept the gap: no release depends on it"
+            f"{settings.lineage_folder} does not know that {period} revision {revision} was published{others}"
+            ": it is an older copy; bring the newest one back, or accept the gap: no release depends on it"
         )
 
 
@@ -159,10 +156,11 @@ def _compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
     catalogue, stream = _catalogue(settings)[0], settings.stream.name
     releases: dict[Key, ReleaseOutline] = {}
     for one in ledger.outlines(stream):
-        if _is_day(one.period):
-            releases[one.period, one.revision] = one
-        else:
-            yield f"stream {stream!r} has a release of {one.period!r}, which is no day"
+        with suppress(ValueError):
+            if period_from(one.period).isoformat() == one.period:
+                releases[one.period, one.revision] = one
+                continue
+        yield f"stream {stream!r} has a release of {one.period!r}, which is no day"
     yield from renumbered_releases(settings, ledger)
     yield from _published(settings, catalogue, releases)
     if catalogue is not None:
@@ -272,10 +270,3 @@ def _other_trees(
 
 def _key(entry: Entry) -> Key:
     return entry.period.isoformat(), entry.revision
-
-
-def _is_day(period: str) -> bool:
-    try:
-        return period_from(period).isoformat() == period
-    except ValueError:
-        return False

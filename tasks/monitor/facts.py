@@ -218,7 +218,7 @@ def may_restate(settings: Settings, revision: int) -> bool:
 
 
 def remedy_of(settings: Settings, revision: int) -> str:
-    """Return what mends a day whose readings were wrong."""
+    """Return the remedy for a day whose readings were wrong."""
     kept = f"budget.restatement_share = {settings.budget.restatement_share}"
     if may_restate(settings, revision):
         place = f" in {settings.delivered(revision + 1).input.folder}" if settings.budget.revisions else ""
@@ -342,7 +342,7 @@ _TAKEN = ("reserved", "taken over", "adopted")  # the ledger's events of a run t
 
 
 class Hold(NamedTuple):
-    """A release under way: since when its newest run has it, and until when at least that one lives."""
+    """A release under way: since when its newest run has it, and until when at least that run holds it."""
 
     since: datetime
     lease_until: datetime

@@ -12,7 +12,7 @@ from typing import Any
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseEvent
 from tasks.config import Settings
-from tasks.ledger.open import ledger_if_any
+from tasks.ledger import ledger_if_any
 from tasks.monitor.alarms import Alarm, Key, Severity, join_alike
 from tasks.trusted.files import make_private_folder, private_opener, write_private
 
@@ -109,10 +109,8 @@ def write_memory(settings: Settings, memory: Memory) -> None:
     write_private(settings.watch_folder / FILE, json.dumps(document, indent=1).encode())
 
 
-# The event log: a JSON line for each alarm that begins or ends, and for each event of the ledger.
-#
-# Each line is an OTLP logs document (`otlpjsonfile` of the Collector) without a reading, a count of rows, an
-# amount of budget, or an alarm that depends on readings.
+# The event log: an OTLP logs document (`otlpjsonfile`) for each alarm that begins or ends, and for each event
+# of the ledger; without an amount of budget, or an alarm that depends on readings.
 
 LOGGED = "logged"  # file of the watch's folder: how many of the ledger's events are behind the log
 NUMBERS = {Severity.ALARM: (17, "ERROR"), Severity.WARNING: (13, "WARN")}  # OpenTelemetry's severities

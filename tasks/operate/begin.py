@@ -10,12 +10,12 @@ from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 
+from optstream.catalogue.rows import check_value_column
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.stream import Calendar
 from tasks.config import Settings, load_settings
 from tasks.config.fields import is_node_name, step_minutes
 from tasks.config.pattern import path_pattern
-from tasks.config.schema import RESERVED
 from tasks.ingest.clock import foresee
 from tasks.operate.survey import COMMON_ZONES, Survey, plain
 from tasks.plan.advise import StreamAdvice, advise_plans, write_proposal
@@ -184,7 +184,9 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         ]
         * (minutes != survey.step_minutes),
     ]
-    if roles.value in RESERVED or not (roles.value.isascii() and roles.value.isidentifier()):
+    try:
+        check_value_column(roles.value)
+    except ParameterError:
         lines += ["[published]", f"value = {_text(f'{plain(roles.value)[:50]}_released')}"]
     if path is not None and not path_pattern(path).directives:
         lines += ["[watch]", f"first_day = {survey.first}"]

@@ -20,6 +20,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
+import psutil
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -37,7 +38,7 @@ from tasks.config.schema import CONSTRAINTS, layout_key
 from tasks.ingest import arrivals
 from tasks.ingest.clock import clock_ahead
 from tasks.ingest.sandbox import clock_before_ingest
-from tasks.ledger.open import find_ledger
+from tasks.ledger import find_ledger
 from tasks.operate.permissions import OTHERS, exposed, mode_of, quoted, writable
 from tasks.operate.purge import release_folders
 from tasks.release.draw import make_ready
@@ -399,7 +400,6 @@ def _refused(case: Case, known: set[date]) -> Lines:
 TRUE, FALSE = {"1", "true", "t", "yes", "y", "on"}, {"0", "false", "f", "no", "n", "off", ""}
 DEFAULT_PORT = 4200
 SECONDS = 3
-LISTENING = "0A"
 
 
 def telemetry(case: Case) -> Lines:
@@ -484,18 +484,11 @@ def is_loopback(host: str) -> bool:
 
 
 def listens_beyond_loopback(port: int) -> bool:
-    """Whether something here listens on this port at an address of the network. False where Linux is not."""
-    for table in ("tcp", "tcp6"):
-        with suppress(OSError):
-            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
-                _, local, _, state, *_ = line.split()
-                address, number = local.split(":")
-                # words of four bytes, each in the machine's order (little-endian)
-                words = [bytes.fromhex(address[at : at + 8])[::-1] for at in range(0, len(address), 8)]
-                found = ip_address(b"".join(words))
-                near = (getattr(found, "ipv4_mapped", None) or found).is_loopback
-                if state == LISTENING and int(number, 16) == port and not near:
-                    return True
+    """Whether something here listens on this port at an address of the network. False where it is unknown."""
+    with suppress(psutil.Error, OSError):
+        listening = [one for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+        hosts = [one.laddr.ip.removeprefix("::ffff:") for one in listening if one.laddr.port == port]
+        return not all(map(is_loopback, hosts))
     return False
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.layout import LARGEST_RELEASE, data_file, superseded_file
+from optstream.catalogue.layout import data_file, superseded_file
 from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.storage.folders import sync_folder
@@ -101,7 +101,7 @@ class _Stream:
         place = open_storage(self.settings.published_folder)
         for name in (data_file(day, digest), superseded_file(day, digest)):
             with suppress(OSError, PublicationError):
-                if hashlib.sha256(place.read(name, LARGEST_RELEASE)).hexdigest() == digest:
+                if hashlib.sha256(place.read(name)).hexdigest() == digest:
                     return True
         return False
 

@@ -19,7 +19,7 @@ from tasks.config import Settings
 from tasks.ingest import Arrival, arrivals_of
 from tasks.ingest.arrivals import parts_of
 from tasks.ingest.formats import FileFacts, facts_of
-from tasks.ledger.open import ledger_if_any
+from tasks.ledger import ledger_if_any
 from tasks.monitor.alarms import DEPENDS
 from tasks.monitor.days import DayState, State
 from tasks.monitor.facts import Suspect, may_restate

@@ -18,7 +18,7 @@ from optstream.catalogue.about import About, called, put_about, put_hierarchy
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import day_entries
 from optstream.catalogue.layout import CARD, CARD_PAGE, PAGE
-from optstream.catalogue.publish import delete_answers
+from optstream.catalogue.publication import delete_answers
 from optstream.catalogue.read import read_columns, read_statement
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Ledger

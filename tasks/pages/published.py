@@ -22,7 +22,7 @@ from optstream.catalogue import (
 from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Storage
 from optstream.catalogue.index import DayEntry, day_entries, files_of
-from optstream.catalogue.layout import DATA, LARGEST_RELEASE
+from optstream.catalogue.layout import DATA
 from optstream.catalogue.metadata import StatedTerms
 from optstream.catalogue.read import decode_columns, read_columns, read_file, read_statement
 from optstream.catalogue.standard_errors import Replicates, read_replicates, replicate_columns
@@ -96,7 +96,7 @@ def _summed_up(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
 def _size(place: Storage, entry: DayEntry) -> int:
     if entry.closed_in is None:
         return sum(len(read_file(place, one)) for one in entry.own)
-    return len(place.read(entry.file, LARGEST_RELEASE))
+    return len(place.read(entry.file))
 
 
 def _mean_rows(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.DataFrame:

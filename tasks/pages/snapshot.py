@@ -20,7 +20,7 @@ from tasks.config.fields import ledger_database
 from tasks.config.schema import next_fire
 from tasks.ingest import arrivals_of
 from tasks.ingest.formats import facts_of
-from tasks.ledger.open import ledger_if_any
+from tasks.ledger import ledger_if_any
 from tasks.ledger.show import Horizon
 from tasks.monitor.alarms import Key
 from tasks.monitor.facts import LONGEST_WATCH, SUSPECT_DAYS, Work, last_end, max_runtime

@@ -142,8 +142,7 @@ def _with_key(choice: Choice, key: str, value: Any) -> Choice | None:
     return replace(choice, keys=keys, settings=changed(choice.settings, mechanism={key: value}))
 
 
-# Plans of one stream, judged by their expected errors: from the configuration, the public size of a typical
-# leaf, and series that are drawn from one prior for all; no input is opened, and no ledger.
+# Plans of one stream, judged by their expected errors, from public facts and one prior for all.
 
 Values = NDArray[np.float64]
 JITTER = 1e-8  # of a step's relative variance: smooth kernels have matrices that are singular in floats

@@ -31,7 +31,7 @@ from optstream.privacy.spends import CUSTOMERS
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
-from tasks.ledger.open import ledger_if_any
+from tasks.ledger import ledger_if_any
 from tasks.plan.backfill import cost_of
 from tasks.plan.long_spans import plan_horizons
 from tasks.release.mechanism import Mechanism, clashes, learned_by, mechanism_for, plan_of

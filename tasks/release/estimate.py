@@ -68,7 +68,7 @@ def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
     from data_contracts.judge import judge as judge_metrics
     from data_contracts.metrics import release_metrics
     from data_contracts.suites import RELEASE_CONTRACT, refusals
-    from tasks.trusted.judging import judge_by_users, keep
+    from tasks.trusted.verdicts import judge_by_users, keep
 
     settings, now = run.settings, run.clock()
     metrics = pl.concat(

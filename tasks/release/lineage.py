@@ -238,7 +238,7 @@ def emit_lineage(run: Run, published: Staged, file: str) -> None:
 
 def _append(folder: Path, event: RunEvent) -> None:
     path = folder / EVENTS
-    # `optstream purge` puts a shorter file in the place of this one
+    # `optstream purge` replaces this file by a shorter one
     with exclusive_in(folder):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:

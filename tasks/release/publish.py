@@ -10,15 +10,14 @@ from optstream.catalogue import publish as publish_releases
 from optstream.catalogue.backends import OtherBytes, Transaction, open_storage
 from optstream.catalogue.layout import (
     DATA,
-    LARGEST_RELEASE,
     MANIFESTS,
     data_file,
     folder_of,
     manifest_file,
     release_name,
 )
-from optstream.catalogue.publish import close_days, finish_closing, open_days
-from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest
+from optstream.catalogue.publication import close_days, finish_closing, open_days
+from optstream.catalogue.statement import Manifest
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.stream import period_from
@@ -104,8 +103,7 @@ def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
     check_later(run, day.due)
 
 
-# Put a published file that was lost or damaged back: the same bytes, by the hash that the ledger has.
-# Nothing is drawn or charged: they were staged before, or are computed again from the stored measurements.
+# Restore a published file that was lost or damaged: the same bytes, by the hash that the ledger has.
 
 StagedStatement = tuple[StagedRelease, ReleaseStatement]
 
@@ -172,7 +170,7 @@ def _staged(run: Run, record: ReleaseRecord, number: int, digest: str) -> Staged
     except OptStreamError as error:
         raise LedgerError(f"{gone}: {error}") from error
     with suppress(PublicationError, OSError):  # another version or configuration may have stated it
-        data = open_storage(settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
+        data = open_storage(settings.published_folder).read(manifest_file(digest))
         statement = Manifest.from_bytes(data).stated
     with suppress(PublicationError):
         staged = stage(rows, statement)
@@ -231,7 +229,7 @@ def _damage_removed(turn: Transaction, day: date, staged: StagedRelease, stateme
 def _is_damaged(turn: Transaction, name: str, digest: str) -> bool:
     """Whether there is a file of this name with other bytes than of this hash."""
     try:
-        return sha256(turn.read(name, LARGEST_RELEASE)).hexdigest() != digest
+        return sha256(turn.read(name)).hexdigest() != digest
     except FileNotFoundError:
         return False
     except PublicationError:  # too large, or no plain file

@@ -32,11 +32,7 @@ from tasks.release.run import (
 from tasks.release.witness import bear_witness
 from tasks.trusted.files import fence_off, newest_token, whole_draw
 
-# Days whose steps have other numbers by the time zone data of today: refused before, reported after.
-#
-# Steps are counted in elapsed time, so their numbers depend on every change of the clock before them. Where
-# the data learn of one later, or differ between machines, the same step has two numbers: windows over both
-# would be added up wrongly, and measurements would lie closer together than they are priced for.
+# Days whose steps have other numbers by today's time zone data ("The number of a step", docs/privacy.md).
 
 MARGIN = timedelta(days=2)
 """Beyond a window: a day for a period that began before it, one for how far numbers may be moved."""

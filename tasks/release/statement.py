@@ -29,13 +29,11 @@ from optstream.catalogue import (
     read_staged,
 )
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.layout import LARGEST_ERRORS
 from optstream.catalogue.measurements import encode_measurements
 from optstream.catalogue.read import read_attachment, read_statement
 from optstream.catalogue.rows import CUSTOMERS_ERROR
-from optstream.catalogue.stage import statement_in
 from optstream.catalogue.standard_errors import Replicates, encode_replicates, replicate_columns
-from optstream.catalogue.statement import TREE, Consistency, Constraints, Known, noise_scales
+from optstream.catalogue.statement import TREE, Consistency, Constraints, Known, noise_scales, statement_in
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.replicates import n_replicates
@@ -160,7 +158,6 @@ def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDAr
 
 
 # The files that are published next to a day's release: its measurements, where wanted, and its errors.
-# Functions of the stored measurements, which have no raw state, and of the configuration.
 
 
 def _files(settings: Settings, estimate: Estimate) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -225,7 +222,7 @@ def with_files(
             continue
         with suppress(OptStreamError, OSError):
             storage = open_storage(settings.published_folder)
-            found[digest] = read_attachment(storage, day, name, digest, LARGEST_ERRORS)
+            found[digest] = read_attachment(storage, day, name, digest)
             continue
         with suppress(OptStreamError):
             made = _replicates(settings, day, again())

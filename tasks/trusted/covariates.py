@@ -178,7 +178,7 @@ def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
 
 
 def _headers(table: pl.DataFrame) -> str:
-    """Return names of columns, and no values: a wrong file's first line may hold readings."""
+    # no values: a wrong file's first line may hold readings
     if not all(name.isidentifier() for name in table.columns):
         return "a first line that is no line of names"
     return ", ".join(f"{name!r:.40}" for name in table.columns[:10]) or "none of these"
@@ -187,8 +187,8 @@ def _headers(table: pl.DataFrame) -> str:
 def _of_nodes(
     rows: Mapping[str | None, NDArray[np.float64]], tree: AggregationTree, given: PublicSeries
 ) -> NDArray[np.float64]:
-    """Return a row for each node, or one for all: a node has its own values, else those of the next node
-    above that has some, else the mean of those below it; none outside of `nodes`.
+    """Return a row for each node of `nodes`, else NaN, or one for all: a node has its own values, else those
+    of the next node above that has some, else the mean of those below it.
     """
     if set(rows) == {None}:
         found = np.array([rows[None]])

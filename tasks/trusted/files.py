@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import optstream
 from optstream.errors import LedgerError
-from optstream.storage.folders import open_folder, sync_folder
-from optstream.storage.lock import publishers_lock
+from optstream.storage.folders import open_folder, publishers_lock, sync_folder
 
 if TYPE_CHECKING:
     from optstream.privacy.accountant import Compose, Draw
@@ -36,26 +35,20 @@ def is_failure(error: BaseException) -> bool:
 
 def unexpected(error: BaseException) -> str:
     """An error that nobody planned, by type and place only: its own text could hold a raw value."""
-    if isinstance(error, OSError) and error.strerror:
-        # The system's own words and a path hold no reading.
+    if isinstance(error, OSError) and error.strerror:  # the system's own words and a path hold no reading
         return f"{error.strerror}: {error.filename or 'a file'}; fix it and run again"
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in last)
     return f"unexpected {type(error).__name__}{where}; its text is withheld, for it may hold readings"
 
 
-# No core dump of a process that holds raw readings or noise.
-
-_SET_DUMPABLE = 4
-"""PR_SET_DUMPABLE of prctl(2)."""
-
-
 def forbid_core_dumps() -> None:
-    """Keep this process's memory out of core dumps, by the limit and by not being dumpable."""
+    """Keep this process's memory, raw readings and noise, out of core dumps, by limit and by prctl(2)."""
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+        pr_set_dumpable = 4
+        ctypes.CDLL(None).prctl(pr_set_dumpable, 0, 0, 0, 0)
 
 
 def make_private_folder(folder: Path) -> None:
@@ -138,16 +131,11 @@ class DrawingFile:
 
     def free(self) -> None:
         """Give back what `preallocate` holds, before the first sample."""
-        for path in (self._aside, self._raw_aside, self._intact):
-            path.unlink(missing_ok=True)
-        sync_folder(self._folder)
+        _remove(self._folder, self._aside, self._raw_aside, self._intact)
 
     def destroy_orphans(self) -> None:
         """Remove what earlier owners have drawn. Only for the release's owner, before it draws."""
-        for path in self._folder.iterdir():
-            if _token_of(path) < self._token:
-                path.unlink(missing_ok=True)
-        sync_folder(self._folder)
+        _remove(self._folder, *(path for path in self._folder.iterdir() if _token_of(path) < self._token))
 
     def fill(self, data: bytes, raw: bytes | None = None) -> str:
         """Write the bytes, durable under their hash, and their raw state; return their SHA-256."""
@@ -175,9 +163,7 @@ class DrawingFile:
         self._intact.unlink(missing_ok=True)
 
     def mark_raised(self) -> None:
-        """Leave word, durable, that this owner raised after its first sample; a fenced-off one leaves
-        none.
-        """
+        """Leave word, durable, that this owner raised after its first sample; none if fenced off."""
         with suppress(FileNotFoundError):
             self._intact.replace(self._raised)
         sync_folder(self._folder)
@@ -194,9 +180,14 @@ class DrawingFile:
 def fence_off(folder: Path) -> None:
     """Take from all owners, before a release changes hands, the means to leave word that they raised."""
     if folder.is_dir():
-        for path in folder.glob("*.intact"):
-            path.unlink(missing_ok=True)
-        sync_folder(folder)
+        _remove(folder, *folder.glob("*.intact"))
+
+
+def _remove(folder: Path, *paths: Path) -> None:
+    """Remove files of a folder, past any power cut."""
+    for path in paths:
+        path.unlink(missing_ok=True)
+    sync_folder(folder)
 
 
 @dataclass(frozen=True)
@@ -242,11 +233,8 @@ def _raw_beside(path: Path) -> Path:
 
 def destroy_raw(folder: Path) -> None:
     """Destroy all raw state of a release that will not be followed from, past any power cut."""
-    found = sorted(folder.glob(f"*{RAW}"))
-    for path in found:
-        path.unlink(missing_ok=True)
-    if found:
-        sync_folder(folder)
+    if found := sorted(folder.glob(f"*{RAW}")):
+        _remove(folder, *found)
 
 
 def take_raw(folder: Path | None, digest: str | None) -> bytes | None:
@@ -338,9 +326,8 @@ def kept(file: Path, facts: Sequence[object], make: Callable[[], Any]) -> Any:
     programs = (optstream.__version__, version("dp-accounting"))
     key = hashlib.sha256(json.dumps([facts, programs]).encode()).hexdigest()
     known: dict[str, Any] = {}
-    with suppress(OSError, ValueError):
-        read = json.loads(file.read_bytes())
-        known = read if isinstance(read, dict) else {}
+    with suppress(OSError, ValueError, TypeError):
+        known = {**json.loads(file.read_bytes())}
     if key not in known:
         known[key] = make()
         with suppress(OSError):

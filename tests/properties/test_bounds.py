@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optstream.catalogue import check_files, read_published
-from optstream.catalogue.stage import decode
+from optstream.catalogue.statement import decode
 from optstream.errors import ConfigurationError, DumpError, ParameterError, PublicationError
 from optstream.storage.parquet import claims_of
 from optstream.stream import Measured

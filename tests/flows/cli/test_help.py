@@ -100,6 +100,8 @@ def test_no_command_waits_for_what_it_does_not_use(tmp_path):
     installation.simulate(DAY)
     installation.release(DAY)
     installation.simulate(DAY + timedelta(1))
+    for file in (tmp_path / "dumps").rglob(f"date={DAY + timedelta(1)}/*.parquet"):
+        file.write_bytes(b"")  # judged and refused
     commands = json.dumps([*LISTS, *HELPS, *QUICK, *JUDGES])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, commands, *HEAVY],

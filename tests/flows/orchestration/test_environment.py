@@ -2,10 +2,12 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from datetime import date
 from pathlib import Path
+from threading import Thread
 
 import cloudpickle
 import pytest
@@ -14,10 +16,10 @@ from prefect.client.schemas.filters import FlowRunFilter
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.orchestration.backfill import backfill
-from flows.orchestration.environment import connect, environment, served, tags_of
+from flows.orchestration.environment import Api, connect, environment, served, tags_of
 from flows.orchestration.nightly import nightly, nights
 from flows.orchestration.release import release_days
-from flows.orchestration.serve import found_by_runs
+from flows.orchestration.supervise import found_by_runs
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
 from tasks.operate.doctor import ask_server
@@ -63,6 +65,26 @@ def test_an_operator_s_server_that_is_down_is_an_error(tmp_path: Path) -> None:
         pytest.raises(ConfigurationError, match="no server answers at PREFECT_API_URL"),
     ):
         connect(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("said", "replies"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\xff\xfe", True),
+        (b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 4\r\n\r\ntrue", False),
+        (b"no HTTP\r\n", False),
+        (b"", False),
+    ],
+)
+def test_a_server_replies_that_lets_this_process_in_whatever_it_says(said, replies):
+    def answer():
+        with server.accept()[0] as connection:
+            connection.recv(65_536)
+            connection.sendall(said)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        Thread(target=answer, daemon=True).start()
+        assert Api(f"http://127.0.0.1:{server.getsockname()[1]}/api", {}).answers() is replies
 
 
 def test_the_database_lies_in_the_trusted_folder_unless_the_operator_runs_the_server() -> None:
@@ -129,7 +151,7 @@ def call(settings, *commands):
 def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, settings, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
     span = ("--from", str(DAYS[1]), "--to", str(DAYS[2]))
-    with found_by_runs([settings], own=False):
+    with found_by_runs([settings.trusted_folder], prefect_api, None):
         call(settings, ("run", "--date", str(DAYS[0])), ("backfill", *span))
         assert served(settings.trusted_folder)["PREFECT_API_URL"] == prefect_api
     assert served(settings.trusted_folder) == {}, "of one that ended, or was killed"
@@ -144,7 +166,6 @@ def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, settin
 
 
 @pytest.mark.slow
-def test_a_served_server_that_does_not_answer_stops_no_run(settings, monkeypatch):
-    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    with found_by_runs([settings], own=False):
+def test_a_served_server_that_does_not_answer_stops_no_run(settings):
+    with found_by_runs([settings.trusted_folder], "http://127.0.0.1:9/api", None):
         call(settings, ("run", "--date", str(DAYS[0])))

@@ -22,9 +22,9 @@ from flows.orchestration.environment import (
     import_prefect,
     password_of,
 )
-from flows.orchestration.nightly import PLANNED, night_document, register
-from flows.orchestration.serve import pages_socket, worker_of
-from flows.orchestration.supervise import Child, Supervisor, pulse_of
+from flows.orchestration.nightly import night_document, register
+from flows.orchestration.serve import pages_socket
+from flows.orchestration.supervise import Child, Supervisor, pulse_of, worker_of
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.stream import partition_of
@@ -42,7 +42,6 @@ from tests.flows.served import (
 )
 from tests.tasks.two_regions import CONFIGURATION
 
-RUNS = PLANNED.model_dump(mode="json", exclude_unset=True)
 HANGS = 6.0
 """Seconds, in place of minutes."""
 
@@ -74,8 +73,8 @@ def test_a_worker_that_is_stopped_is_noticed_and_one_that_works_is_not(prefect_a
     for variable, value in variables.items():
         monkeypatch.setenv(f"PREFECT_{variable}", value)
     monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
-    with worker_of(settings, pool, name) as child:
-        pulse = pulse_of(api_of_settings(), pool, name, "optstream-nightly/supervised", RUNS)
+    with worker_of(settings.serve_folder, settings.stream.name, pool, name) as child:
+        pulse = pulse_of(api_of_settings(), pool, name, "optstream-nightly/supervised")
         until("it has a pulse", lambda: None not in pulse().values(), 120)
         supervisor = Supervisor(pulse, HANGS)
         until("it looked some times", lambda: supervisor._values, 60)
@@ -96,7 +95,7 @@ def test_a_deployment_whose_runs_are_not_planned_has_no_pulse_unless_it_is_pause
     never = [{"cron": "0 0 30 2 *", "timezone": "UTC"}]  # as of a scheduler that died
     register(night_document([stream_called("unplanned", tmp_path)], "unplanned") | {"schedules": never})
     name = "optstream-nightly/unplanned"
-    pulse = pulse_of(api_of_settings(), "unplanned", "worker-1", name, RUNS)
+    pulse = pulse_of(api_of_settings(), "unplanned", "worker-1", name)
     assert pulse()[f"planned run of {name}"] is None
     with get_client(sync_client=True) as client:
         client.pause_deployment(client.read_deployment_by_name(name).id)
@@ -255,7 +254,7 @@ def test_the_servers_memory_is_vacuumed(monkeypatch):
     """By Prefect's own reading of the variables."""
     from prefect.settings import Settings
 
-    for name, value in serve.OF_THE_SERVER.items():
+    for name, value in supervise.OF_THE_SERVER.items():
         monkeypatch.setenv(name, value)
     server = Settings().server
     assert server.services.db_vacuum.enabled == {"events", "flow_runs"}
@@ -264,7 +263,7 @@ def test_the_servers_memory_is_vacuumed(monkeypatch):
 
 
 def test_a_second_server_of_a_folder_is_refused_until_the_first_is_gone(tmp_path):
-    lock, alone = tmp_path / "server.lock", serve._alone
+    lock, alone = tmp_path / "server.lock", supervise._alone
     with alone(lock), pytest.raises(ConfigurationError, match=f"process {os.getpid()}\\)"), alone(lock):
         pass
     with alone(lock):

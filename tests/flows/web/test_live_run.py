@@ -14,8 +14,7 @@ from threading import Event, Thread
 import pytest
 
 from flows.orchestration.environment import api_of_settings
-from flows.web.poll import Looks
-from flows.web.prefect_runs import runs_of
+from flows.web.poll import Looks, runs_of
 from tests.browser import visit
 from tests.flows.served import CHECKOUT, kill_all, stand_still_once, stream_of, until
 from tests.flows.web.conftest import opened

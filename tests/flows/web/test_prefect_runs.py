@@ -6,8 +6,8 @@ import pytest
 from prefect import __ui_static_path__, flow, tags, task
 
 from flows.orchestration.environment import api_of_settings, tags_of
-from flows.orchestration.serve import LOG_IN, add_log_in
-from flows.web.prefect_runs import _site_of, runs_of
+from flows.orchestration.supervise import LOG_IN, add_log_in
+from flows.web.poll import _site_of, runs_of
 from tasks.pages.snapshot import RunLink
 from tests.flows.served import until
 

@@ -15,7 +15,7 @@ import pytest
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, replace_page
 from optstream.catalogue.layout import LOCK
 from optstream.errors import PublicationError
-from optstream.storage import lock
+from optstream.storage import folders as lock
 from tests.optstream.catalogue.conftest import put_days
 from tests.optstream.catalogue.folders import DAY, NEXT, days_in, take_back
 

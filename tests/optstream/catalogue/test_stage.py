@@ -11,7 +11,7 @@ import pytest
 
 from optstream.catalogue import read_staged, stage
 from optstream.catalogue.rows import hash_rows, holds_each_once, ordered_rows, schema
-from optstream.catalogue.stage import Footer, decode, encode
+from optstream.catalogue.statement import Footer, decode, encode
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY
 

@@ -142,7 +142,7 @@ def lock_nothing(connection, stream):
 @contextmanager
 def reading_committed(engine):
     """As `writing`, without SQLite's lock from the start."""
-    with engine_module._translated(engine), engine.begin() as connection:
+    with engine_module._begun(engine) as connection:
         yield connection
 
 

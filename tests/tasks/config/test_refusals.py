@@ -50,6 +50,7 @@ CASES = {
         ('privacy.bounds = ["0", "1e15"]', "privacy.bounds must be below 2^50 units"),
         ('input.missing_rows = "zero"\nprivacy.bounds = ["1", "20000"]', "privacy.bounds must hold 0 with"),
         ('published.value = "Load (MW)"', "published.value must be letters, digits and underscores"),
+        ('published.value = "Date"', "none of the columns date, step, timestamp, node, parent, level"),
         ("privacy.windw = 48", "privacy.windw is not a known key; did you mean window?"),
         ('budget.levels = ["1/2", "3/4"]', "budget.levels must add up to at most 1; got 5/4"),
         ('budget.levels = ["0", "3/2"]', "budget.levels must be a list of shares in [0, 1]"),

@@ -10,7 +10,7 @@ import pytest
 from optstream.catalogue import publish, read_published, read_staged, stage, withdraw
 from optstream.errors import LedgerError
 from optstream.ledger import Key, Ledger
-from tasks.ledger.open import find_ledger, need_ledger
+from tasks.ledger import find_ledger, need_ledger
 from tasks.ledger.verify import verify
 from tests.failing import raising
 from tests.faults.books import forge

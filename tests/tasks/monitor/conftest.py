@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from tasks.ledger.open import find_ledger
+from tasks.ledger import find_ledger
 from tasks.monitor.view import watch
 from tests.tasks.two_regions import CONFIGURATION, Installation
 

@@ -71,9 +71,7 @@ def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, m
     summaries.write_parquet(kept)
     read = []
     real = type(place).read
-    monkeypatch.setattr(
-        type(place), "read", lambda self, name, largest: read.append(name) or real(self, name, largest)
-    )
+    monkeypatch.setattr(type(place), "read", lambda self, name: read.append(name) or real(self, name))
     again, same = public_facts(place, catalogue, read_summaries(kept))
     assert public_page(again) == public_page(facts)
     assert same.equals(summaries)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.catalogue import read_catalogue
-from optstream.catalogue.stage import decode
+from optstream.catalogue.statement import decode
 from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import Key, ReleaseState, open_ledger
 from optstream.noise import secure_noise

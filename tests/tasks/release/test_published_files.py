@@ -13,7 +13,7 @@ import pytest
 from optstream import read_figure, read_measurements, read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.publish import clear_superseded
+from optstream.catalogue.publication import clear_superseded
 from optstream.catalogue.standard_errors import Replicates, encode_replicates, read_day
 from optstream.errors import ParameterError, PublicationError
 from optstream.mechanisms import MECHANISMS

@@ -19,7 +19,7 @@ from optstream.catalogue import (
     stage,
     withdraw,
 )
-from optstream.catalogue.layout import LOCK
+from optstream.catalogue.layout import CATALOGUE, LARGEST, LOCK
 from optstream.catalogue.rows import schema
 from optstream.catalogue.standard_errors import read_sum
 from optstream.errors import LedgerError, ParameterError, PublicationError
@@ -266,7 +266,7 @@ def test_a_withdrawal_that_is_refused_changes_nothing(published, put, changes, r
 
 def test_a_catalogue_has_a_largest_size(published, put, monkeypatch):
     put(published.name, DAY)
-    monkeypatch.setattr("optstream.catalogue.index.LARGEST_CATALOGUE", 100)
+    monkeypatch.setitem(LARGEST, CATALOGUE, 100)
     with pytest.raises(PublicationError, match="larger than 100 bytes"):
         read_catalogue(published.name)
 

@@ -208,14 +208,14 @@ def reported_in_some_order(monkeypatch, name, what):
 
 
 def test_a_sweep_that_spares_nothing_is_caught(monkeypatch):
-    monkeypatch.setattr(import_module("optstream.catalogue.publish"), "_is_dead", lambda *_: True)
+    monkeypatch.setattr(import_module("optstream.catalogue.publication"), "_is_dead", lambda *_: True)
     assert reported_in_some_order(monkeypatch, "revisions", "missing")
 
 
 @pytest.mark.slow
 def test_a_withdrawal_that_leaves_the_catalogue_is_caught(monkeypatch):
     """So that nobody overtakes the publisher of the day."""
-    module = import_module("optstream.catalogue.publish")
+    module = import_module("optstream.catalogue.publication")
     monkeypatch.setattr(module, "_relist", lambda *given: given[1])
     assert reported_in_some_order(monkeypatch, "withdrawal", "a day that the ledger gave up is listed")
 

@@ -166,8 +166,8 @@ def test_a_reader_that_is_overtaken_has_the_day_as_it_was_or_leaves_it_out(
     put(tmp_path, NEXT)
     genuine, calls = read.read_catalogue, []
 
-    def overtaken(folder):
-        catalogue = genuine(folder)
+    def overtaken(folder, check):
+        catalogue = genuine(folder, check)
         if not calls:
             calls.append(overtake(tmp_path, put))
         return catalogue

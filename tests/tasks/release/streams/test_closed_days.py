@@ -14,7 +14,7 @@ from optstream import read_published
 from optstream.catalogue import check_files, find_catalogue
 from optstream.catalogue.backends import LocalTransaction, open_storage
 from optstream.catalogue.read import read_release
-from optstream.catalogue.stage import decode, encode
+from optstream.catalogue.statement import decode, encode
 from optstream.errors import PublicationError
 from optstream.stream import Hour
 from tasks.monitor.view import watch
@@ -98,7 +98,7 @@ def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_h
 def dies(monkeypatch, at, act, *arguments):
     """A process does this, and dies where publishing calls a function."""
     with monkeypatch.context() as patch:
-        patch.setattr(import_module("optstream.catalogue.publish"), at, raising(Death))
+        patch.setattr(import_module("optstream.catalogue.publication"), at, raising(Death))
         with pytest.raises(Death):
             act(*arguments)
 

@@ -8,25 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from optstream.catalogue import layout
 from optstream.catalogue.backends import Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue, settle_times
-from optstream.catalogue.layout import (
-    DATA,
-    ERRORS,
-    LARGEST_RELEASE,
-    SUPERSEDED,
-    SUPERSEDED_ERRORS,
-    folder_of,
-    release_name,
-)
+from optstream.catalogue.layout import DATA, ERRORS, SUPERSEDED, SUPERSEDED_ERRORS, folder_of, release_name
 from optstream.catalogue.metadata import blank_page
 from optstream.catalogue.read import encode_day, read_file, read_release
 from optstream.catalogue.signing import Signer, put_catalogue
-from optstream.catalogue.stage import StagedRelease, decode
-from optstream.catalogue.statement import LARGEST_MANIFEST, Manifest, ReleaseStatement
+from optstream.catalogue.statement import Manifest, ReleaseStatement, StagedRelease, decode
 from optstream.errors import PublicationError
 from optstream.storage.store import Location
 from optstream.stream.period import Hour, day_of
@@ -53,10 +44,10 @@ def publish(
     """Publish staged releases, each of a period of its own: all of them or none.
 
     In one transaction: write each file and manifest under names that hold the file's hash, never over an
-    existing path; replace the catalogue once; move the files that these replace to superseded/. After a crash
-    at any point the catalogue lists only whole files, and the same call completes the work. `head_after`
-    returns the ledger's head, given that of the catalogue (None without one), or raises if the ledger does
-    not contain that: so heads stand in the ledger in the order of publications.
+    existing path; replace the catalogue once; move what these replace to superseded/. After a crash at any
+    point the catalogue lists only whole files, and the same call completes the work. `head_after` returns the
+    ledger's head, given that of the catalogue (None without one), or raises if the ledger does not contain
+    that.
     """
     if any(statement.simulated for _, statement in releases):
         raise PublicationError(
@@ -88,8 +79,7 @@ def publish(
     return change_folder(folder, work, "the published folder", remedy)
 
 
-@dataclass(frozen=True)
-class _Files:
+class _Files(NamedTuple):
     """The files of a release: its statement as the footer has it, and by place those that it names."""
 
     staged: StagedRelease
@@ -272,7 +262,7 @@ def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) ->
         *_, last = entries = [*own]
         # files move in the order of the hours: once the last one is gone, all are
         with suppress(FileNotFoundError):
-            open_storage(folder).read(layout.data_file(last.period, last.file_hash), LARGEST_RELEASE)
+            open_storage(folder).read(layout.data_file(last.period, last.file_hash))
             for entry in entries:
                 finish_listing(folder, entry.period)
 
@@ -284,20 +274,17 @@ def list_entries(
     fresh: Sequence[Entry],
     signer: Signer | None,
 ) -> Catalogue:
-    """Replace the known catalogue by one with these entries; days that they change are opened first: their
-    hours go back into data/, and what closed them goes once the catalogue no longer needs it.
-    """
+    """Replace the known catalogue by one with these entries; closed days among them are opened first."""
     days = {day_of(entry.period) for entry in fresh}
     own = [one for one in catalogue.entries if one.closed_in and day_of(one.period) in days]
     for entry in own:
         # still in data/ where the process that closed the day died before it moved the file
         data = read_file(transaction, entry, verify=True)
         transaction.create_new(layout.data_file(entry.period, entry.file_hash), data)
-    opened = {one.period: one.changed(closed_in=None) for one in own}
-    catalogue = catalogue.changed(periods=catalogue.periods | opened)
-    catalogue = put_catalogue(
-        transaction, known, catalogue.with_entries(fresh) if fresh else catalogue, signer
-    )
+    changed = {one.period: one.changed(closed_in=None) for one in own} | {one.period: one for one in fresh}
+    head = fresh[0].ledger_head if fresh else catalogue.ledger_head
+    catalogue = catalogue.changed(ledger_head=head, periods=catalogue.periods | changed)
+    catalogue = put_catalogue(transaction, known, catalogue, signer)
     for entry in own:
         transaction.remove(folder_of(SUPERSEDED, entry.period), [release_name(entry.file_hash)])
     for folder, name in sorted({one.shown_in.rpartition("/")[::2] for one in own}):
@@ -338,13 +325,10 @@ def withdraw(
     """Replace the published release of a day by a tombstone, and delete the day's files.
 
     In one transaction: list the tombstone, blank the page, which may show the day, and delete every revision
-    from data/ and superseded/; the manifests stay. After a crash at any point no listed file is missing, and
-    the same call completes the work; so does a higher revision, which alone takes the tombstone's place.
-
-    In an object store a withdrawal always replaces the catalogue, by an empty one of `value_column` where
-    there is none: who publishes the day at the same moment meets a conflict and asks the ledger again.
-    `tell_ledger` records the withdrawal, given the day's entry and the catalogue's head (None without them),
-    and returns the ledger's head. last_revision: the highest that the ledger withdraws.
+    up to the entry's or `last_revision`; the manifests stay. After a crash at any point no listed file is
+    missing, and the same call completes the work. In an object store the catalogue is always replaced, so
+    that who publishes the day at the same moment meets a conflict. `tell_ledger` records the withdrawal,
+    given the day's entry and the catalogue's head (None without them), and returns the ledger's head.
     """
 
     def work(transaction: Transaction) -> Withdrawal:
@@ -396,9 +380,7 @@ def withdraw(
 def _relist(
     transaction: Transaction, catalogue: Catalogue | None, new: Catalogue, signer: Signer | None
 ) -> Catalogue:
-    """Replace the catalogue by one with the new head, so that every publisher who has read it begins
-    again. One that carries the head already needs no replacement.
-    """
+    """Replace the catalogue by one with another head: every publisher who has read it begins again."""
     if new == catalogue:
         transaction.confirm_catalogue()
         return new
@@ -423,7 +405,7 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
     if entry.closed_in is None:
         _remove_dead_days(transaction, entry.period, rank, entry.file_hash)
     folder = folder_of(ERRORS, entry.period)
-    replaced = _dead_errors(transaction, folder, rank)
+    replaced = _dead_numbered(transaction, folder, rank, layout.errors_name)
     own = _files_of(transaction, entry) if replaced else set()
     replaced = [name for name in replaced if f"{folder}/{name}" not in own]
     for name in replaced:
@@ -452,25 +434,19 @@ def finish_listing(folder: Location | str, period: date) -> None:
 
 def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     """Delete a withdrawn day's files up to the revision `through`; return whether there were any."""
-    found = False
-
-    def remove(folder: str, names: Sequence[str]) -> None:
-        nonlocal found
+    rank, found = (through, LAST), False
+    ranks_of: dict[str, Callable[[str], tuple[Any, ...] | None]]
+    ranks_of = {layout.MEASUREMENTS: layout.measurements_name}
+    ranks_of |= dict.fromkeys((ERRORS, SUPERSEDED_ERRORS), layout.errors_name)
+    for part in (DATA, SUPERSEDED, *ranks_of):
+        folder = folder_of(part, period)
+        if part in ranks_of:
+            names = _dead_numbered(transaction, folder, rank, ranks_of[part])
+        else:
+            names = _dead_releases(transaction, folder, rank)
         transaction.remove(folder, names)
         found |= bool(names)
-
-    for part in (DATA, SUPERSEDED):
-        folder = folder_of(part, period)
-        remove(folder, _dead_releases(transaction, folder, (through, LAST)))
-    found |= _remove_dead_days(transaction, period, (through, LAST))
-    folder = folder_of(layout.MEASUREMENTS, period)
-    known = [(name, layout.measurements_name(name)) for name in transaction.names_in(folder)]
-    # a file whose name is no measurements' is nobody's to list
-    remove(folder, [name for name, rank in known if rank and (transaction.is_alone or rank[0] <= through)])
-    for part in (ERRORS, SUPERSEDED_ERRORS):
-        folder = folder_of(part, period)
-        remove(folder, _dead_errors(transaction, folder, (through, LAST)))
-    return found
+    return _remove_dead_days(transaction, period, rank) or found
 
 
 def delete_answers(folder: Location | str) -> None:
@@ -491,19 +467,16 @@ def delete_answers(folder: Location | str) -> None:
 def _dead_releases(
     transaction: Transaction, folder: str, rank: Rank, current: str | None = None
 ) -> list[str]:
-    """Return the releases in a folder, but for the current one, that nobody can be about to list."""
     names = [name for name in transaction.names_in(folder) if layout.is_release_name(name)]
     return [name for name in names if name != current and _is_dead(transaction, f"{folder}/{name}", rank)]
 
 
 def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:
-    """Return whether nobody can be about to list this file: it is gone, no whole release, or of no higher
-    rank. Raises OSError if it is unreadable.
-    """
+    """Return whether nobody can be about to list this file: gone, no whole release, or of no higher rank."""
     if transaction.is_alone:
         return True
     try:
-        data = transaction.read(name, LARGEST_RELEASE)
+        data = transaction.read(name)
         stated = decode(data)[1].stated
     except (FileNotFoundError, PublicationError):
         return True
@@ -519,7 +492,7 @@ def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed
     for name in transaction.names_in(folder):
         # unreadable footers and manifests, which stay, tell of no release
         with suppress(FileNotFoundError, PublicationError, KeyError, IndexError, TypeError):
-            hours = decode(transaction.read(f"{folder}/{name}", LARGEST_RELEASE), ())[1].statement["hours"]
+            hours = decode(transaction.read(f"{folder}/{name}"), ())[1].statement["hours"]
             shown = next((str(one[1]) for one in hours if one[0] == period.isoformat()), None)
             if shown and shown != listed:
                 stated = _manifest(transaction, layout.manifest_file(shown)).stated
@@ -530,10 +503,12 @@ def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed
     return bool(dead)
 
 
-def _dead_errors(transaction: Transaction, folder: str, rank: Rank) -> list[str]:
-    """Return the files of errors in a folder of releases up to this rank; of all where one is alone."""
-    known = [(name, layout.errors_name(name)) for name in transaction.names_in(folder)]
-    return [name for name, own in known if own and (transaction.is_alone or own[:2] <= rank)]
+def _dead_numbered(
+    transaction: Transaction, folder: str, rank: Rank, numbers_of: Callable[[str], tuple[Any, ...] | None]
+) -> list[str]:
+    """Return the files named by numbers up to this rank, and a hash; of any rank where one is alone."""
+    known = [(name, numbers_of(name)) for name in transaction.names_in(folder)]
+    return [name for name, own in known if own and (transaction.is_alone or own[:-1] <= rank)]
 
 
 def _files_of(transaction: Transaction, entry: Entry) -> set[str]:
@@ -547,4 +522,4 @@ def _files_of(transaction: Transaction, entry: Entry) -> set[str]:
 
 
 def _manifest(transaction: Transaction, name: str) -> Manifest:
-    return Manifest.from_bytes(transaction.read(name, LARGEST_MANIFEST))
+    return Manifest.from_bytes(transaction.read(name))
