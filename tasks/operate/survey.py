@@ -380,8 +380,9 @@ def _named_region(names: Sequence[str], dated: Sequence[tuple[str, str]], by_num
         return None
     found = _between(names, "{region}")
     begins, _, ends = found.partition("{region}")
-    short = min(names, key=len)
-    if all(one == short or re.search(rf"[_. -]{re.escape(short[len(begins) :])}$", one) for one in names):
+    short, *others = sorted(names, key=len)
+    left = re.escape(short[len(begins) :])
+    if len(others) > 1 and all(re.search(rf"[_. -]{left}$", one) for one in others):
         raise DumpError(
             f"the name {short.replace(MARK, '…')!r:.120} lacks what names a region in that of the other "
             "files: move it away, or rename it"

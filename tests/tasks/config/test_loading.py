@@ -41,8 +41,7 @@ def test_the_example_is_a_usable_configuration(load, tmp_path):
     assert [part.start for part in winter[0].parts] == [0, 14, 24, 36]
 
 
-EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "12:00", "18:00"]'
-N_SAMPLES, LEAF = "n_samples = 10", '84 = "FR"'
+EPSILON, CUTS, N_SAMPLES = 'epsilon = "1"', '["07:00", "12:00", "18:00"]', "n_samples = 10"
 
 
 @pytest.mark.parametrize(

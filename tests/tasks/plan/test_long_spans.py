@@ -11,7 +11,7 @@ from tasks.plan.long_spans import long_spans_of, plan_horizons
 
 pytestmark = pytest.mark.slow
 
-DAY, LATER, NEXT_YEAR = date(2016, 6, 1), date(2016, 10, 30), date(2017, 6, 1)
+DAY, LATER = date(2016, 6, 1), date(2016, 10, 30)
 
 
 @pytest.fixture(autouse=True)
