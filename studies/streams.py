@@ -10,8 +10,8 @@ By level: mean absolute error, and that of Laplace noise at every step (shares a
 and of noisy totals a day (their mean over 28 days, not below 0, spread evenly); the error of a node's mean
 over all these days, and that of noisy totals of the same days; the bias in percent of the mean; how many true
 values the bands of 95 % hold, for the worst and the best quarter of the day, smallest and largest third of
-the nodes, and all; and root mean square errors, expected by the learned prior over found. --follow: after two
-weeks the blocks are those that `optstream advise` proposes from what was learned.
+the nodes, and all; and root mean square errors, expected once learned over found. --follow: after two
+weeks the blocks are those that `optstream advise` proposes from that.
 All streams are public or made up, so errors may be printed. Noise is simulated.
 """
 
@@ -43,7 +43,7 @@ BAND = 1.96
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream. values: (n_days, n_leaves, n_steps)."""
+    """A stream. values: (n_days, n_leaves, n_steps). variation: as of `HistoryInformed`."""
 
     tree: AggregationTree
     values: Values
@@ -51,6 +51,7 @@ class Stream:
     scale: float
     resolution: str = "0.001"
     window: int | None = None
+    variation: float | None = None
 
 
 def tree_of(n_parents: int, n_each: int = 0) -> AggregationTree:
@@ -120,7 +121,8 @@ def homes(random: np.random.Generator, folder: Path) -> Stream:
     shape = bumps(48, (7.5, 1, 0.7), (19, 2, 1.2), base=0.4)
     means = 0.5 * days_of(random, 50, 0.4) * shape
     each = means * random.gamma(1.5, 1 / 1.5, (DAYS, 50, 48))
-    return Stream(tree_of(10), np.minimum(each, 6).reshape(DAYS, 10, 5, 48).sum(axis=2), "6", 2.5)
+    values = np.minimum(each, 6).reshape(DAYS, 10, 5, 48).sum(axis=2)
+    return Stream(tree_of(10), values, "6", 2.5, variation=6 / 8)  # that of metered customers
 
 
 def cases(random: np.random.Generator, folder: Path) -> Stream:
@@ -153,7 +155,7 @@ def plan(stream: Stream, epsilon: str) -> tuple[HistoryInformedTree, Hierarchica
     model = PrivacyModel(epsilon, window, stream.alpha, stream.resolution)
     pattern = HistoryInformed(
         model, scale=stream.scale, days=PublicDays.from_date(FIRST, n_steps), counts=stream.resolution == "1",
-        period_lengths=(n_steps,), declared_leaves=1,
+        period_lengths=(n_steps,), declared_leaves=1, variation=stream.variation,
     )  # fmt: skip
     tree = HistoryInformedTree(pattern, stream.tree, "model")
     every = Laplace(model, noise="laplace")

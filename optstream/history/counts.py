@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +38,9 @@ Integers = NDArray[np.int64]
 # Sizes of nodes: learned from noisy measurements of all nodes of a level, by empirical Bayes.
 
 GRID_POINTS = 80
-LEAST_RATIO, LARGEST_RATIO = 1e-3, 1e3
-"""Ratios of a node's size to the mean of its siblings in the mixture, in addition to 0."""
+LEAST_RATIO, FEWEST = 1e-3, 4
+"""Ratios of a node's size to the mean of its siblings in the mixture, in addition to 0: from the least up to
+the number of siblings, or this many, for the mean is known by the parent alone."""
 WIDTH = 0.1  # standard deviation of an atom's sizes, relative to it: half the way to its neighbours
 ROUNDS = 300
 BELIEF = 2.0  # weight, in nodes, of the prior that all ratios of the grid are equally likely
@@ -49,14 +51,17 @@ LEAST_SIZE, LEAST_SHARE = 1e-6, 1e-4
 """Of a leaf, in counts, and of all leaves together: a size of 0 would be known to stay 0."""
 
 
-def sizes_by_mixture(observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
+def sizes_by_mixture(
+    observed: Floats, variances: Floats, typical: Floats, parents: Integers
+) -> tuple[Floats, Floats]:
     """Return posterior means, at least 0, and variances of sizes under the ratios that make them most likely.
 
     Maximum likelihood on a grid, by EM, joined with a few nodes' weight of an even distribution. observed,
     variances: (n,), noisy sizes, and of their noise. typical: (n,), the mean of each node's siblings, itself
-    included. Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009.
+    included. parents: (n,), their numbers. Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009.
     """
-    atoms = np.concatenate([[0.0], np.geomspace(LEAST_RATIO, LARGEST_RATIO, GRID_POINTS)])
+    largest = max(FEWEST, int(np.bincount(parents).max()))
+    atoms = np.concatenate([[0.0], np.geomspace(LEAST_RATIO, largest, GRID_POINTS)])
     deviation = np.sqrt(variances)
     seen, unit = (observed / deviation)[:, None], (typical / deviation)[:, None]
     cells = np.rint(FINE * np.hstack([seen, np.log(unit)]))
@@ -138,10 +143,12 @@ def node_sizes(
         return np.maximum(observed, np.maximum(0.1 * np.sqrt(variances), LEAST_SIZE)), variances
     measured, spread = np.where(np.isfinite(variances), observed, 0.0), variances.copy()
     typical = _typical(tree, _fit(tree, measured, variances), 1.0 / variances, scale)[leaves]
+    above = np.array(tree.parents)
     for depth in np.unique(tree.depths[leaves]):
         at = tree.depths[leaves] == depth
         nodes = leaves[at]
-        measured[nodes], spread[nodes] = sizes_by_mixture(observed[nodes], variances[nodes], typical[at])
+        of_level = observed[nodes], variances[nodes], typical[at], above[nodes]
+        measured[nodes], spread[nodes] = sizes_by_mixture(*of_level)
     spread[leaves] = np.maximum(spread[leaves], SURE * variances[leaves])
     least = LEAST_SHARE * measured[leaves].sum() + LEAST_SIZE
     sizes, none = _fit(tree, measured, spread)[leaves], np.zeros(len(spread))
@@ -195,9 +202,11 @@ def seen_counts(
 
 # Leaves that are small next to their noise: shares of a well-known parent, with days of their own.
 
-STRENGTHS = np.geomspace(0.25, 16.0, 13)
+STRENGTHS = np.geomspace(0.25, 16.0, 7)
 """Of leaves' own parts, relative to those of their parents, that are tried."""
 STRENGTH_DEVIATION = 1.0  # of the logarithm of that, around 0
+DISPERSIONS = (0.0, 1 / 16, 1 / 4, 1.0, 4.0)
+"""Variances of a count beyond its expectation, relative to that squared, that are tried."""
 LEAST_SHAPE = 0.05  # least part of a parent's mean at a step, so that no step's leaves are all known to be 0
 
 
@@ -230,11 +239,11 @@ class Family:
 
 @dataclass(frozen=True, eq=False)
 class LeafEstimate:
-    """The leaves, estimated from blocks and parents. means, variances: (n_leaves, n_steps), of expected
-    values. sizes: (n_leaves,). joined: u of `joined_sizes`. measured: variances of sizes by each leaf's own
-    blocks alone. noise: of each block, variation of counts included. factor: by how much the model's
-    variances fall short. strength: of the own parts. shape: (n_parents, n_steps), the parents' series over
-    their means. rest: as in `CountsFit`."""
+    """The leaves, estimated from blocks and parents. means: (n_leaves, n_steps), expected counts. variances:
+    of these, dispersion included. sizes: (n_leaves,). joined: u of `joined_sizes`. measured: variances of
+    sizes by each leaf's own blocks alone. noise: of each block, variation of counts included. factor: by how
+    much the model's variances fall short. strength: of the own parts. dispersion: of `DISPERSIONS`. shape:
+    (n_parents, n_steps), the parents' series over their means. rest: as in `CountsFit`."""
 
     blocks: LeafBlocks
     means: Floats
@@ -246,6 +255,7 @@ class LeafEstimate:
     noise: Floats
     factor: float
     strength: float
+    dispersion: float
     shape: Floats
     families: list[Family]
     rest: Floats
@@ -263,9 +273,10 @@ def estimate_leaves(
     """Estimate the leaves at the target steps from their blocks and their parents' posterior means.
 
     A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by
-    `sizes_by_mixture` and `joined_sizes`; g_i its own part, and a the likeliest strength for all leaves. But
-    for sizes parents are taken as known. Time n_blocks^3 for each parent and leaves times n_blocks^2.
-    parents: (n_parents, n_all), posterior means from running step `first` on.
+    `sizes_by_mixture` and `joined_sizes`; g_i its own part; a and the dispersion of counts, independent from
+    step to step, the likeliest for all leaves. But for sizes parents are taken as known. Time n_blocks^3 for
+    each parent and leaves times n_blocks^2. parents: (n_parents, n_all), posterior means from running step
+    `first` on.
     """
     means = np.maximum(parents.mean(axis=1), 1e-12)
     shape, own = np.maximum(parents / means[:, None], LEAST_SHAPE), blocks.parents
@@ -275,7 +286,7 @@ def estimate_leaves(
     info = (cover**2).sum(axis=1)
     observed, spread = (blocks.sums * cover[own]).sum(axis=1) / info[own], blocks.noise / info[own]
     typical = (means / np.maximum(np.bincount(own, minlength=len(means)), 1))[own]
-    alone = sizes_by_mixture(observed, spread, typical)
+    alone = sizes_by_mixture(observed, spread, typical, own)
     sizes, size_variances, joined = joined_sizes(*alone, own, blocks.above, means, blocks.mean_variances)
     left = blocks.sums - sizes[:, None] * cover[own]
     noise = blocks.noise + sizes * cover.mean(axis=1)[own]
@@ -287,7 +298,9 @@ def estimate_leaves(
         spectrum, basis = np.linalg.eigh(own_prior.covariances(seen, seen)[1])
         across = own_prior.covariances(asked, seen)[1] @ basis
         families.append(Family(leaves, seen, np.maximum(spectrum, 0.0), basis, left[leaves] @ basis, across))
-    strength, before = _strength(families, sizes, noise), own_prior.variances(asked)[1]
+    single = sizes**2 * ((cover**2).mean(axis=1) / blocks.lengths.mean())[own]
+    strength, dispersion = _strength_and_dispersion(families, sizes, noise, single)
+    noise, before = noise + dispersion * single, own_prior.variances(asked)[1]
     bent, own_variances = np.zeros((2, len(sizes), len(targets)))
     unexplained = np.empty_like(left)
     for one in families:
@@ -300,10 +313,11 @@ def estimate_leaves(
     factor = fitted_factor(left**2, blocks.noise, model_variance + (noise - blocks.noise)[:, None])
     shape = shape[:, targets.start - first : targets.stop - first]
     found = np.maximum((sizes[:, None] + bent) * shape[own], 0.0)
-    variances = factor * (size_variances[:, None] + own_variances) * shape[own] ** 2
+    variances = factor * (size_variances[:, None] + own_variances) * shape[own] ** 2 + dispersion * found**2
     of_sizes = sizes, size_variances, joined, noise / info[own]
     rest = unshrunk_sizes(unexplained, cover[own], noise, size_variances + joined**2)
-    return LeafEstimate(blocks, found, variances, *of_sizes, noise, factor, strength, shape, families, rest)
+    learned = factor, strength, dispersion
+    return LeafEstimate(blocks, found, variances, *of_sizes, noise, *learned, shape, families, rest)
 
 
 def unshrunk_sizes(unexplained: Floats, cover: Floats, noise: Floats, variances: Floats) -> Floats:
@@ -322,14 +336,23 @@ def own_parts(prior: TemporalPrior) -> TemporalPrior:
     return replace(prior, logs=logs, hours=np.ones(0))
 
 
-def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
-    """Return the strength of the own parts under which the leaves' residuals, and it, are most likely."""
-    scores = -0.5 * (np.log(STRENGTHS) / STRENGTH_DEVIATION) ** 2
-    for number, strength in enumerate(STRENGTHS):
+def _strength_and_dispersion(
+    families: list[Family], sizes: Floats, noise: Floats, single: Floats
+) -> tuple[float, float]:
+    """Return the strength of the own parts, and the dispersion, under which the residuals are most likely.
+
+    single: (n_leaves,), the variance of a block's count for a dispersion of 1.
+    """
+
+    def score(pair: tuple[float, float]) -> float:
+        strength, dispersion = pair
+        found, noises = -0.5 * float(np.log(strength) / STRENGTH_DEVIATION) ** 2, noise + dispersion * single
         for one in families:
-            seen = (strength * sizes[one.leaves, None]) ** 2 * one.spectrum + noise[one.leaves, None]
-            scores[number] -= 0.5 * float((one.residuals**2 / seen + np.log(seen)).sum())
-    return float(STRENGTHS[np.argmax(scores)])
+            seen = (strength * sizes[one.leaves, None]) ** 2 * one.spectrum + noises[one.leaves, None]
+            found -= 0.5 * float((one.residuals**2 / seen + np.log(seen)).sum())
+        return found
+
+    return max(product(STRENGTHS.tolist(), DISPERSIONS), key=score)
 
 
 # The variation of counts around their expectations, by their own measurements.
@@ -698,7 +721,8 @@ def _draws(
     means = leaves.means * shared.raised(expected, varied)[leaves.blocks.parents]
     varying = normals(LEAF_COUNTS, np.arange(n)[:, None, None], keys_of(names)[:, None], at)
     own = _leaf_draws(leaves, shared.found.posterior.prior, step_blocks(steps, shared.days), names, n)
-    of_leaves = own + leaves.shares @ alone + np.sqrt(leaves.factor * np.maximum(means, 0.0)) * varying
+    counted = leaves.factor * np.maximum(means, 0.0) + leaves.dispersion * leaves.means**2
+    of_leaves = own + leaves.shares @ alone + np.sqrt(counted) * varying
     above = expected_with(shared.excess_variances_with(leaves)) + counts
     return np.concatenate([above, of_leaves], axis=1)
 

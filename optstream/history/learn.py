@@ -15,13 +15,15 @@ Floats = NDArray[np.float64]
 
 STRENGTH_DEVIATION, LENGTH_DEVIATION = 0.7, 0.4
 """Standard deviations of the logarithms of strengths and lengths around their prior medians."""
+FARTHEST = 6.0
+"""Of these deviations from the medians: beyond it numbers overflow, and the likelihood is none."""
 MOST_ITERATIONS = 30
 ENOUGH = 0.02  # of the log likelihood: an iteration that gains less is the last
 STEP = 1e-4  # of a logarithm, for the derivative of a kernel by a length
 
 
 PARTS_OF_DAY, FEWEST_PARTS = 24, 4
-HOUR_DEVIATION, HOUR_LENGTH, HOUR_JITTER = 0.7, 0.5, 0.01
+HOUR_DEVIATION, HOUR_LENGTH, HOUR_JITTER = 0.7, 0.5, 0.1
 """Of the logarithm of an hour's strength; how smooth it is, as the first length of `daily`; and the part of
 the variance that hours do not share."""
 
@@ -72,7 +74,8 @@ def _most_likely(start: TemporalPrior, seen: Seen, most_iterations: int) -> tupl
     first = np.linalg.solve(root, np.append(start.logs - medians, np.log(start.hours)))
     before = objective(first)[0]
     options = {"maxiter": most_iterations, "ftol": ENOUGH / max(abs(before), 1.0)}
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", options=options)
+    bounds = [(-FARTHEST, FARTHEST)] * first.size
+    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     if np.isfinite(found.fun) and found.fun <= before:
         return prior_of(np.asarray(found.x)), float(found.fun)
     return start, before

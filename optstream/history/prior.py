@@ -65,10 +65,10 @@ def weekly(lags: Floats, lengths: Lengths) -> Floats:
 
 COMPONENTS: tuple[Component, ...] = (
     Component("size", constant, "always", 0.3, 0.3),
-    Component("drift", smooth, "always", 0.10, 0.02, (6.0,), True),
+    Component("drift", smooth, "always", 0.10, 0.02, (6.0,)),
     Component("day to day", rough, "always", 0.02, 0.02, (1.5,), True),
     Component("daily shape", daily, "always", 0.12, 0.04, (0.8, 100.0)),
-    Component("edges of the day", daily, "always", 0.03, 0.02, (0.12, 150.0)),
+    Component("edges of the day", daily, "always", 0.03, 0.02, (0.12, 150.0), True),
     Component("kind of day", daily, "kind", 0.06, 0.02, (0.9, 100.0)),
     Component("shape of these days", daily, "always", 0.015, 0.015, (1.0, 3.0), True),
     Component("short memory", smooth, "always", 0.01, 0.012, (0.08,), True),

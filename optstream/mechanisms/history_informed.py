@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
+from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.least_squares import BoundRule, consistent
 from optstream.estimation.problem import LeastSquares, least_squares
 from optstream.estimation.replicates import keys_of, normals
@@ -549,6 +550,8 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     new_state: ClassVar[Mapping[str, Any]] = {"mechanism": LEVELS, "levels": {}}
     noise_outlasts_trees: ClassVar[bool] = True
+    learned_factors: ClassVar[NDArray[np.float64] | None] = None
+    """Of `expected_by_level`, once learned."""
 
     def __init__(
         self,
@@ -601,15 +604,37 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
 
     def with_learned(self, known: State | None, *, keeps_blocks: bool) -> "HistoryInformedTree":
         """Return the tree with the learned prior of a state as its first prior, if it has learned one.
-        keeps_blocks: whether the blocks stay; else this prior chooses them where they are not given. Learned
-        from noisy measurements, so public."""
+        keeps_blocks: whether the blocks stay, with which the state was measured, and the expected errors are
+        those that estimates of its last day state; else this prior chooses blocks where they are not given.
+        Learned from noisy measurements, so public."""
         belief = self._belief(known)
         if belief.learned is None:
             return self
         pattern = replace(self.pattern, components=belief.prior.as_components)
         if keeps_blocks:
             pattern = replace(pattern, **self.common_blocks)  # type: ignore[arg-type]
-        return HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound)
+        found = HistoryInformedTree(pattern, self.tree, self.level_shares, self.lower_bound)
+        if keeps_blocks and (stated := self._stated_by_level(known, belief)) is not None:
+            factors = np.insert(stated / found.expected_by_level()[:, ::2], 1, 1.0, axis=1)
+            object.__setattr__(found, "learned_factors", factors)
+        return found
+
+    def _stated_by_level(self, known: State | None, belief: FilterState) -> NDArray[np.float64] | None:
+        """Return root mean squares of the last day's estimates, (n_levels, 2), or None where there are none.
+
+        Of nodes' standard errors, and of their values, which zeros miss.
+        """
+        histories, tree, days = self._histories(known), self.tree, self.pattern.public_days
+        if any(not one.n_blocks or len(one.sums) != len(tree.levels[at]) for at, one in histories.items()):
+            return None  # of another tree, or other shares
+        newest = max(int(one.starts[-1]) for one in histories.values())
+        first = newest - int(days.clock(np.array(newest))) % days.steps_per_day
+        empty = Measured.from_public(np.zeros((len(tree.nodes), days.steps_per_day)), ())
+        day = replace(empty, first_step=first, resolution=self.pattern.model.resolution)
+        found, _ = self._estimated(day, belief, refined(_guessed(known), histories))
+        squares = np.stack([found.variances, found.variances + found.values**2], axis=2).mean(axis=1)
+        rows = np.sqrt([squares[level.start : level.stop].mean(axis=0) for level in tree.levels])
+        return rows if squares.max() < UNKNOWN / 2 else None
 
     @property
     def common_blocks(self) -> dict[str, int]:
@@ -620,7 +645,9 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
     def expected_by_level(self) -> NDArray[np.float64]:
         """Return the expected errors of each level, as `Mechanism.expected_by_level`."""
         figures = tree_figures(self.pattern, self.tree)
-        return expected_figures(self.tree, figures, self.level_shares, self.pattern.scale)
+        found = expected_figures(self.tree, figures, self.level_shares, self.pattern.scale)
+        found[:, 0] = np.sqrt(found[:, 0] ** 2 + (self.pattern.variation or 0.0) * found[:, 1])
+        return found if self.learned_factors is None else found * self.learned_factors
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """Return each level's state, from that level's spends, and the tree's learned state."""

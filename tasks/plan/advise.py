@@ -192,9 +192,12 @@ class Judge:
         figures = informed.pattern.figures(())  # type: ignore[attr-defined]
         self.prior = TemporalPrior.broad(figures.steps_per_day, figures.components)
         sizes = known * leaves_by_level(self.tree)
-        blind = np.minimum(misses_unmeasured(self.tree, figures), 1.0)
+        running: Any = mechanism_for(settings, self.day).with_learned(self.known, keeps_blocks=True)
+        factors = getattr(running, "learned_factors", None)
+        self.factors = np.ones((len(sizes), 3)) if factors is None else np.nan_to_num(factors, nan=1.0)
+        blind = np.minimum(misses_unmeasured(self.tree, figures), 1.0) * sizes * self.factors[:, 2]
         # of each level, the size of a typical node, and the error if nothing were measured
-        self.sizes = tuple(zip(sizes.tolist(), (blind * sizes).tolist(), strict=True))
+        self.sizes = tuple(zip(sizes.tolist(), blind.tolist(), strict=True))
 
     @cached_property
     def series(self) -> tuple[tuple[Values, ...], ...]:
@@ -212,8 +215,8 @@ class Judge:
         return tuple(tuple(np.split(np.clip(one, low, high), n_periods, axis=1)) for one in draws)
 
     def judged(self, choice: Choice, *, as_it_runs: bool = False) -> Judged:
-        """Return the plan with its expected errors, by the learned prior where there is one. Raises
-        ParameterError if it does not fit the stream."""
+        """Return the plan with its expected errors, by the learned prior where there is one, times how much
+        more or less the last estimates state. Raises ParameterError if it does not fit the stream."""
         plain: Any = mechanism_for(choice.settings, self.day)
         mechanism = plain.with_learned(self.known, keeps_blocks=as_it_runs)
         if mechanism is not plain and mechanism.common_blocks != plain.common_blocks:
@@ -225,7 +228,7 @@ class Judge:
             squares = [squared_errors(mechanism, periods, first_step) for periods in self.series]
             errors = np.sqrt(np.mean(squares, axis=0))
         else:
-            errors = figures[:, 0]
+            errors = figures[:, 0] * (1.0 if as_it_runs else self.factors[:, 0])
         sized = zip(errors.tolist(), self.sizes, strict=True)
         expected = tuple(Expected(error, *size) for error, size in sized)
         spends = mechanism.plan(n_steps, first_step)

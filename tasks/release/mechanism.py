@@ -100,13 +100,13 @@ def _periods_in_window(settings: Settings, day: date, n_steps: int) -> int:
 
 
 def learned_by(settings: Settings) -> State | None:
-    """Return what the newest stored measurements began with: noisy and public; None where there are none."""
+    """Return the state of the newest stored measurements: noisy and public; None where there are none."""
     if not settings.mechanism.kind.has_self_check:
         return None
     folder = settings.measurements_folder / settings.stream.name
     for path in sorted(folder.glob("*-r*/*"), reverse=True) if folder.is_dir() else ():
         with suppress(ParameterError, OSError):
-            return Measured.from_bytes(path.read_bytes()).before
+            return Measured.from_bytes(path.read_bytes()).state
     return None
 
 

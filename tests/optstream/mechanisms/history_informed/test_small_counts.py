@@ -210,3 +210,16 @@ def test_sums_over_weeks_are_unbiased_for_nodes_of_every_size():
         bias = missed[:, group].mean(axis=1)
         assert abs(bias.mean()) < 2 * bias.std(ddof=1) / len(bias) ** 0.5
         assert (np.abs(missed) < 1.96 * said)[:, group].mean() > 0.9
+
+
+def test_once_learned_the_expected_errors_are_those_that_estimates_state():
+    """The control is what the prior alone expects, which knows no busy and no empty zones."""
+    mechanism = on_tree(n_blocks=4, block_length=1)
+    measured = draw(mechanism, trips(9))[-1]
+    learned = mechanism.with_learned(measured.state, keeps_blocks=True)
+    errors = mechanism.estimate(measured).standard_errors
+    stated = [np.sqrt((errors[list(level)] ** 2).mean()) for level in TREE.levels]
+    assert np.allclose(learned.expected_by_level()[:, 0], stated, rtol=1e-9)
+    other = mechanism.with_learned(measured.state, keeps_blocks=False).expected_by_level()[:, 0]
+    assert not np.allclose(other, stated, rtol=0.3)
+    assert mechanism.with_learned(None, keeps_blocks=True) is mechanism
