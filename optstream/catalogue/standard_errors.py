@@ -248,7 +248,7 @@ def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bo
     found = read_replicates(storage, entry, footer.stated, rows)
     noise, _ = error_columns(catalogue.value_column)
     noise_is_all = noise in rows.columns and rows[noise].null_count() < rows.height
-    rows = rows.rename({catalogue.value_column: "value"})
+    rows.columns = ["value" if name == catalogue.value_column else name for name in rows.columns]
     if found is None:
         rows = rows.rename({estimate_column(catalogue.value_column): ESTIMATE}, strict=False)
         return Day(entry.period, rows, has_whole=False, has_noise=False)
