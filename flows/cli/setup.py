@@ -17,7 +17,7 @@ from optstream.stream import Lattice
 from tasks.config import load_settings
 from tasks.config.schema import DEFAULT_MARKER, MECHANISMS
 from tasks.config.templates import example_of
-from tasks.operate.begin import QUESTIONS, write_configuration, zone_of_machine
+from tasks.operate.first_configuration import QUESTIONS, write_configuration, zone_of_machine
 from tasks.operate.simulate import simulate as write_dumps
 from tasks.operate.survey import ROLES, survey
 from tasks.plan.advise import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optstream.measurement.sums import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import discover, ingest, text
-from tasks.operate.begin import write_configuration
+from tasks.operate.first_configuration import write_configuration
 from tasks.operate.simulate import dump_folder
 from tasks.operate.survey import survey
 

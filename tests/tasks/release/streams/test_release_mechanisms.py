@@ -17,7 +17,7 @@ from optstream.privacy.zero_concentrated import largest_rho
 from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
 from tasks.operate.amend import declare, rehearse
-from tasks.operate.begin import write_configuration
+from tasks.operate.first_configuration import write_configuration
 from tasks.operate.survey import survey
 from tasks.release import draw
 from tasks.release.mechanism import mechanism_for
