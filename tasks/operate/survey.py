@@ -59,8 +59,8 @@ PART = re.compile(r"(part|chunk|file|data)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 """Names that only number the files of one dump."""
 
 TIME = re.compile(
-    r"(\w+_)?(time_?stamp|date_?time|datum|stamp|ts|time|date|utc|hours?|heures?|zeit|hora|fecha)"
-    r"(_(local|utc|start|end|from|to|at))*|day|(\w+_)?(start|end|from|at)"
+    r"(\w+_)?(time_?stamp|zeitstempel|horodate|date_?time|datum|stamp|ts|time|date|utc|hours?|heures?|zeit|"
+    r"hora|fecha)(_(local|utc|start|end|from|to|at))*|day|(\w+_)?(start|end|from|at)"
 )
 ROLES = ("timestamp", "value", "region", "customer")
 KEYS = r"s?(_?(id|uid|uuid|code|key|name|label|no|nr|num|number|hash|ref))*"
@@ -169,6 +169,7 @@ class Survey:
 def plain(name: str) -> str:
     """Return a name in small letters without accents, words apart by "_"."""
     letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii")
+    letters = re.sub(r"[kMG]Wh?(?![a-z])", lambda unit: f"_{unit[0].lower()}", letters)
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", letters).lower()).strip("_")
 
 

@@ -325,6 +325,16 @@ def test_days_that_may_be_months_are_not_guessed(empty):
     assert invoke("init", "files", "--yes", "--answer", "zone=UTC").exit_code == 0
 
 
+@pytest.mark.parametrize("column", ["Verbrauch_kWh", "verbrauchKWh", "energykWh", "Last [kWh]"])
+def test_a_unit_is_read_as_it_is_written(empty, column):
+    """One taken for a thousandth of it would hide a thousandth, or a thousand times, of a customer."""
+    (empty / "files").mkdir()
+    rows = [f"2024-03-30T{hour:02}:00;A;7" for hour in range(24)]
+    (empty / "files/2024-03-30.csv").write_text("\n".join([f"Zeitstempel;region;{column}", *rows]))
+    result = invoke("init", "files", "--yes", "--answer", "zone=UTC")
+    assert "in kwh: taken for 12\n" in result.output + result.stderr
+
+
 def test_one_reading_does_not_decide_the_decimal_sign(empty):
     texts = set()
     for folder, odd in (("a", "31337"), ("b", "31337,5")):
