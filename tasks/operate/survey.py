@@ -523,7 +523,8 @@ def _roles(name: str, columns: Types, given: Mapping[str, str], has_region: bool
     if not has_region and region is None:
         raise DumpError(
             f"{name}: neither its path nor a column, of {listed}, says which region its rows are of: move "
-            "the files into folders region=NAME, one for all where there are no regions"
+            "the files into folders region=NAME, one for all where there are no regions; where each region "
+            "has a column of its own, write a row for each region and step"
         )
     used = {*timestamp, numbered, customer, region, *named(ABOUT), *named(TIME), *named(REGION)}
     left = [one for one in columns if one not in used and (not (kind := columns[one]) or kind.is_numeric())]
