@@ -335,15 +335,9 @@ def _patterns(
             folder_name = _between(own, folder_name)
         yield "/".join([*top[:depth], folder_name, *top[depth + 1 :], last])
     if not varying and not keyed:
-        if (
-            not numbered
-            and (
-                named := _named_region(
-                    names, [*zip((row[-1] for row in rows), dates, strict=True)], by_number
-                )
-            )
-            is not None
-        ):
+        dated = [*zip((row[-1] for row in rows), dates, strict=True)]
+        named = None if numbered else _named_region(names, dated, by_number)
+        if named is not None:
             yield "/".join([*top, named])
         yield "/".join([*top, last])
 
