@@ -1,7 +1,7 @@
 """The ledger as the flow sees it: each method is one transaction, and takes the time as an argument."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
@@ -310,16 +310,18 @@ _EXPORTED: dict[str, Select[Any]] = {
 
 
 def batches(connection: Connection, n_rows: int) -> Iterator[Batch]:
-    """Yield streams, releases, spends and events for an export, each table first with empty columns.
+    """Yield streams, releases, spends and events for an export; one without rows once, with empty columns.
 
     A stream has its privacy budget's columns; a spend says whether it is in force, that is, charged.
     """
     for table, query in _EXPORTED.items():
         names = list(query.selected_columns.keys())
         result = connection.execute(query.execution_options(yield_per=n_rows))
-        yield table, {name: [] for name in names}
+        rows: Sequence[Any] = ()
         for rows in result.partitions():
             yield table, dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        if not rows:
+            yield table, {name: [] for name in names}
 
 
 def transaction(

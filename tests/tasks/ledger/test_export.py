@@ -5,6 +5,7 @@ from datetime import date
 from fractions import Fraction
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import LedgerError
@@ -26,6 +27,7 @@ def test_every_table_has_its_columns_and_rows(released):
         name: list(columns) for name, columns in COLUMNS.items()
     }
     assert {name: frame.height for name, frame in found.items()} == done.n_rows
+    assert {pq.read_metadata(path).num_row_groups for path in done.folder.iterdir()} == {1}
     assert found["streams"]["epsilon"].to_list() == ["1"]
     assert found["releases"]["state"].to_list() == ["PUBLISHED"] * 2
     assert found["releases"]["fencing_token"].to_list() == [1, 1]
