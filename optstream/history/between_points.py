@@ -25,7 +25,7 @@ EXPECTED, DEVIATION = 0.6, 0.5  # prior of c; by the medians alone it would be 1
 CLEAR = 3.0
 """Least squared size over the variance of its noise: noise that makes a node look large makes it look
 restless, too."""
-ALIKE = 2.0  # surprises of neighbouring points are correlated: so many of them count for one
+ALIKE = 2.0  # neighbouring points' surprises are correlated: this many count as one
 
 
 @dataclass(frozen=True, eq=False)

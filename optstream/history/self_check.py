@@ -42,7 +42,7 @@ EXPECTED_FACTOR, FACTOR_DEVIATION = 1.2, 0.3
 """Prior mean and standard deviation of the factor; above 1, for the prior was fitted to the same
 measurements."""
 EXACT_LATEST = 96  # blocks, the latest ones, that are looked at one by one
-ALIKE = 3.0  # left-out surprises are correlated: so many of them count for one
+ALIKE = 3.0  # left-out surprises are correlated: this many count as one
 LARGEST_FACTOR = 9.0
 OFF = 4.0  # a level's factor that is an alarm: measurements miss twice as far as predicted
 LAPLACE_TAIL, SHARED_TAIL, EACH_BLOCK = 95.0, 40.0, 3.0

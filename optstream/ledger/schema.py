@@ -427,7 +427,7 @@ def missing_heads(connection: Connection, heads: Iterable[str]) -> list[str]:
     """Return, sorted, a catalogue's heads that no event has: with any, the ledger is an older copy."""
     wanted = sorted(set(heads))
     found: set[str] = set()
-    # a catalogue of ten years carries thousands; a database takes so many in one question
+    # a catalogue of ten years has thousands of heads, more than one query may name
     for place in range(0, len(wanted), HEADS_AT_ONCE):
         some = wanted[place : place + HEADS_AT_ONCE]
         query = select(EventRow.hash).join(StreamRow, EventRow.stream_id == StreamRow.id)

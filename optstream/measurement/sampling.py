@@ -56,7 +56,7 @@ class L1Sampling:
     From the last point on, the first step at which the line back to it misses the series in between by more
     than `threshold` (unit of the readings times steps, a node of the level on average) becomes a point. The
     first step is always one; after the last point the reconstruction holds its value. At most `n_samples`
-    points lie in any window: a step that would be one more is passed over.
+    points lie in any window: a step that would exceed this is skipped.
 
     Source: OptStream, Algorithm 3; the window rule and the level's common decision are ours (docs/privacy.md,
     Lemmas 5 to 7). Raises ParameterError for a threshold below 0 or another allocation.

@@ -214,9 +214,9 @@ def measure_in_turn(
     period: PrivatePeriod, plan: CappedSpend, window_length: int, controller: Controller, noise: NoiseSource
 ) -> Measured:
     """Measure, at every series, each step that is due and that the plan has headroom for, step by step. The
-    plan is settled to a step spend of the chosen steps. Privacy: Lemma 10 (samples chosen in turn): a changed
-    step that is measured loses at most the plan's unit charge, and at most `cap` of them lie in any
-    window."""
+    plan is settled to a step spend of the chosen steps. Privacy: Lemma 10 (samples chosen in turn): each
+    measured step that changed loses at most the plan's unit charge, and any window holds at most `cap` of
+    them."""
     exact, window = open_private_period(period), (window_length, period.first_step, period.n_steps)
     rule = WindowBudget(int(plan.cap), *window, [(step, 1) for step in plan.taken])
     scale, found = float(plan.scale), dict[int, NDArray[np.int64]]()
