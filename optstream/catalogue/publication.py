@@ -391,8 +391,7 @@ def _relist(
 # never listed again, so it may go; higher ones are spared where others can publish.
 
 Rank = tuple[int, int]
-LAST = 2**31
-"""A vintage above all others."""
+LAST = 2**31  # a vintage above all others
 
 
 def clear_superseded(transaction: Transaction, entry: Entry) -> bool:

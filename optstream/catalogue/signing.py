@@ -21,10 +21,8 @@ from optstream.catalogue.statement import decode
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.store import Location
 
-Keys = Mapping[str, Ed25519PublicKey]
-"""Public keys by their identifiers."""
-GivenKeys = Path | str | Sequence[Path | str]
-"""Of one or more public keys: paths of PEM files, or PEM texts."""
+Keys = Mapping[str, Ed25519PublicKey]  # public keys by their identifiers
+GivenKeys = Path | str | Sequence[Path | str]  # of one or more public keys: paths of PEM files, or PEM texts
 
 LARGEST_KEY_FILE = 2**16
 _PEM = re.compile(r"-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]{1,500}-----END PUBLIC KEY-----")

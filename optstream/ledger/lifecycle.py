@@ -59,8 +59,7 @@ from optstream.privacy.spends import check_currency
 UNKNOWN_AT_FIRST = (
     "measurements_hash", "staged_hash", "published_name", "reason", "withdrawn", "compromised"
 )  # fmt: skip
-REDRAWS_THAT_VOID = 3
-"""A process that dies in its draw once too often is not a process that dies by chance."""
+REDRAWS_THAT_VOID = 3  # a process that dies in its draw once too often is not a process that dies by chance
 
 
 def reserve(
