@@ -14,7 +14,7 @@ from pathlib import Path
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder
+from optstream.catalogue.backends import Readable, Transaction, change_folder
 from optstream.catalogue.index import LARGEST_SEQUENCE, SIGNED, Catalogue, Entry
 from optstream.catalogue.layout import CATALOGUE, SIGNATURES, signature_file
 from optstream.catalogue.statement import decode
@@ -179,11 +179,6 @@ def signature_check(
 ) -> Callable[[bytes], object] | None:
     """Return what raises PublicationError for bytes that none of these keys signed; None without keys."""
     return None if given is None else partial(check_signature, storage, name, keys=read_public_keys(given))
-
-
-def has_signature(storage: Storage, data: bytes, keys: Keys) -> bool:
-    """Return whether there is a file that should be a signature of these bytes by one of the keys."""
-    return any(storage.is_file(signature_file(data, key_id)) for key_id in keys)
 
 
 def put_catalogue(

@@ -38,8 +38,7 @@ from optstream.privacy import (
     worst_of_repeated,
     worst_window,
 )
-from optstream.privacy.accountant import NO_COST
-from optstream.privacy.amendment import repriced
+from optstream.privacy.accountant import NO_COST, repriced
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import CUSTOMERS, check_currency, spend_from_document, spend_to_document
 
