@@ -155,6 +155,7 @@ CASES = {
         (FIRST + FIRST.replace("2015", "2016"), "2: must change something: from 2016-07-01"),
         (FIRST.replace("load_kw", "load_mw") + 'factor = "1.0"', "[[input.changes]] 1: must change somethin"),
         (FIRST + 'marker = "a"\nfile_list = "b"', "1: must have one of the keys marker, file_list; got both"),
+        ('input.folder = "s3://bucket/dumps"\n' + FIRST + 'marker = ""', 'marker may be "" for folders of a'),
         (FIRST.replace("load_kw", "timestamp"), "1: timestamp, value, customer and region must be different"),
         (FIRST + 'schema = "metered"', "1: schema must be left out: it decides what is protected"),
         (FIRST + 'folder = "other"', "1: folder must be left out: all dumps lie below one folder"),
