@@ -179,17 +179,6 @@ def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(ope
     assert sorted(opened.folder.rglob("*")) == before
 
 
-def test_the_mount_of_a_folder_is_the_innermost(tmp_path, monkeypatch):
-    table = tmp_path / "mountinfo"
-    table.write_text(
-        f"22 1 8:1 / / rw - ext4 /dev/sda rw\n23 22 0:9 / {tmp_path / 'far'} rw shared:1 - nfs4 host:/x rw\n"
-    )
-    monkeypatch.setattr(places, "MOUNTS", table)
-    (tmp_path / "far").mkdir()
-    assert places._network_file_system(tmp_path / "far") == "nfs4"
-    assert places._network_file_system(tmp_path) is None
-
-
 API = "PREFECT_API_URL"
 QUIET = {"server": {"analytics_enabled": False}}
 
