@@ -151,8 +151,7 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
 
 # Ctrl-C while days are released: report which days are left, and until when they are held.
 
-INTERRUPTED = 130
-"""The exit code of a command that Ctrl-C ended, as shells know it."""
+INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended, as shells know it
 IN_GENERAL = "interrupted; nothing is lost: run it again, after 15 minutes at most"
 
 

@@ -25,8 +25,7 @@ app = cli.new_app()
 
 QUIET = (State.PUBLISHED, State.RESTATED)
 RULER = "          1   5    10   15   20   25   30"
-MOST_ROWS = 40
-"""Of the days that are not fine; the JSON document has all."""
+MOST_ROWS = 40  # of the days that are not fine; the JSON document has all
 DAYS_OF_HEADROOM = 8
 
 

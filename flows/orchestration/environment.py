@@ -30,8 +30,7 @@ ALWAYS = {
 }
 HEARTBEAT, HEARTBEAT_SECONDS = "PREFECT_FLOWS_HEARTBEAT_FREQUENCY", 60
 """Between two heartbeats of a scheduled run, where the operator does not set it."""
-ANSWER_SECONDS = 10
-"""For a server to say that it is there."""
+ANSWER_SECONDS = 10  # for a server to say that it is there
 DEFAULTS = {
     HEARTBEAT: str(HEARTBEAT_SECONDS),
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",  # no server is started that nobody asked for

@@ -48,8 +48,7 @@ from tasks.trusted.files import unexpected
 
 # How the server knows that a scheduled run lives: its heartbeats, and a word when it is over.
 
-REST_SECONDS = 2.0
-"""Of two events within milliseconds the server may judge the later one first."""
+REST_SECONDS = 2.0  # of two events within milliseconds the server may judge the later one first
 
 
 def tell_over(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
@@ -133,11 +132,9 @@ def nights(configs: list[str]) -> Any:
 
 # Deployment and automation.
 
-MISSED_HEARTBEATS = 3
-"""After that many missing heartbeats a run counts as dead."""
+MISSED_HEARTBEATS = 3  # after that many missing heartbeats a run counts as dead
 ZOMBIES = "optstream: runs whose process died"
-OVER = "optstream.run.over"
-"""The event that a run sends when it is over: see `tell_over`."""
+OVER = "optstream.run.over"  # the event that a run sends when it is over: see `tell_over`
 DEAD = "its heartbeats stopped: its process is taken for dead"
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
 

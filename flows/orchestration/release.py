@@ -199,8 +199,7 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
         create_markdown_artifact(key="optstream-release", markdown=drawn, description=of)
 
 
-REVISED_AT_ONCE = 14
-"""Days whose new estimates are in memory together, and that readers see at once."""
+REVISED_AT_ONCE = 14  # days whose new estimates are in memory together, and that readers see at once
 
 look_up = task(name="look up", **STEP)(steps.look_up_days)
 discover = task(name="discover dumps", **STEP)(steps.discover_dumps)

@@ -44,8 +44,7 @@ from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import looks_of
 from tasks.trusted.files import make_private_folder
 
-PAGES_PORT = 8484
-"""Of the operators' pages, where nobody asks for another."""
+PAGES_PORT = 8484  # of the operators' pages, where nobody asks for another
 
 
 def _prepare_server(settings: Settings, home: Path) -> None:

@@ -36,8 +36,7 @@ LOOK_SECONDS = 0.5
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MOST_MEMORY = 512 * 2**20
 """Bytes of server or worker, which keep some 0.1 and 0.2 MB of every look, until they begin again."""
-LEAST_SECONDS = 6 * 3600.0
-"""Between two such beginnings."""
+LEAST_SECONDS = 6 * 3600.0  # between two such beginnings
 LARGEST_LOG = 10 * 2**20
 ENDS_WITH_SERVE = ("setpriv", "--pdeathsig", "TERM")
 """Linux then ends a child with `serve`, which may have been killed."""
@@ -111,12 +110,9 @@ class Child:
 
 # Whether server and worker still work, and the watches.
 
-HANG_SECONDS = 180.0
-"""Without a pulse, and `serve` ends: a heartbeat is due every 30 s, a poll every 15 s."""
-PULSE_SECONDS = 10.0
-"""Between two looks at the pulse, and for the server to answer each."""
-MADE_UP = timedelta(days=1)
-"""A watch that was missed for not longer than this is made up for."""
+HANG_SECONDS = 180.0  # without a pulse, and `serve` ends: a heartbeat is due every 30 s, a poll every 15 s
+PULSE_SECONDS = 10.0  # between two looks at the pulse, and for the server to answer each
+MADE_UP = timedelta(days=1)  # a watch that was missed for not longer than this is made up for
 Pulse = Callable[[], Mapping[str, object]]
 """Returns values that change while server and worker work; raises where the server does not answer."""
 
@@ -160,8 +156,7 @@ class Supervisor:
 
 
 PLANNED = {"state": {"type": {"any_": ["SCHEDULED"]}}}
-ALIVE = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
-"""Filters of runs."""
+ALIVE = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}  # filters of runs
 
 
 def pulse_of(api: Api, pool: str, worker: str, deployment: str) -> Pulse:
@@ -253,13 +248,10 @@ def _watch(one: Watches, stop: Event) -> None:
 
 # Server, worker and pages.
 
-START_SECONDS = 180
-"""For the server: at boot a machine is busy."""
+START_SECONDS = 180  # for the server: at boot a machine is busy
 SERVER_STOP_SECONDS, WORKER_STOP_SECONDS, PAGES_STOP_SECONDS = 15, 45, 10
-OWN_PAGES = Path("ui", "v1")
-"""Where in its folder the server keeps the copy of Prefect's pages that it shows."""
-PREFECT = "flows.orchestration.listening"
-"""The module that is Prefect's own command line."""
+OWN_PAGES = Path("ui", "v1")  # where in its folder the server keeps the copy of Prefect's pages that it shows
+PREFECT = "flows.orchestration.listening"  # the module that is Prefect's own command line
 UPGRADE = ("server", "database", "upgrade", "--yes")
 OF_THE_SERVER = {
     "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",

@@ -24,8 +24,7 @@ from tasks.trusted.files import NAMED, RAW, files_in, read_verified
 
 NOT_DRAWN = (ReleaseState.RESERVED, ReleaseState.VOID)
 UNPUBLISHED = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
-Key = tuple[str, int]
-"""Period and revision."""
+Key = tuple[str, int]  # period and revision
 Releases = Mapping[Key, ReleaseOutline]
 
 

@@ -118,6 +118,8 @@ class ReplacedReadings(Part):
 
 
 class Status(Part):
+    """Calendar, budget by the accountant, and alarms of a stream. Holds no reading; for operators."""
+
     format: Literal["optstream.status/3"]
     stream: str
     at: Instant

@@ -71,15 +71,14 @@ class Finding:
 
 
 class DoctorDocument(Printed):
-    """`optstream doctor --json`."""
+    """Problems, and their remedies."""
 
     format: Literal["optstream.doctor/1"] = "optstream.doctor/1"
     sound: bool
     findings: tuple[Finding, ...]
 
 
-Lines = Iterator[tuple[Severity, object, str, str]]
-"""The fields of findings."""
+Lines = Iterator[tuple[Severity, object, str, str]]  # the fields of findings
 
 
 @dataclass(frozen=True)
@@ -95,8 +94,7 @@ class Case:
 
 MOUNTS = Path("/proc/self/mountinfo")
 NETWORK = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "glusterfs")
-MOST_LOOKED_AT = 100_000
-"""Entries of the input folder, and of the trusted one."""
+MOST_LOOKED_AT = 100_000  # entries of the input folder, and of the trusted one
 
 
 def exposed_files(case: Case) -> Lines:
@@ -236,8 +234,7 @@ def stores(case: Case) -> Lines:
 # Ledger, published folder and dumps.
 
 CLOCK_SLACK = timedelta(minutes=5)
-NEWEST_DAYS = 31
-"""Whose dumps are looked at as a run does."""
+NEWEST_DAYS = 31  # whose dumps are looked at as a run does
 
 
 def record(case: Case) -> Lines:

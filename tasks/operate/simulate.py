@@ -181,10 +181,8 @@ def _holds(target: Path, rows: pl.DataFrame) -> bool:
 
 
 NO_CELLS: Mapping[str, tuple[str, str]] = {}
-CUSTOMERS = 30
-"""Of a simulated leaf."""
-CUSTOMER_MEAN_KW = 1.0
-"""Mean draw of a simulated customer; a reading is the energy of its step, in kWh."""
+CUSTOMERS = 30  # of a simulated leaf
+CUSTOMER_MEAN_KW = 1.0  # mean draw of a simulated customer; a reading is the energy of its step, in kWh
 
 
 def simulate(

@@ -171,7 +171,7 @@ def priced(
 
 
 class PlanDocument(BackfillCost, BackfillPlan):
-    """`optstream backfill --dry-run --json`; holds no reading."""
+    """The plan of a span and its cost; holds no reading."""
 
     format: Literal["optstream.backfill-plan/1"] = "optstream.backfill-plan/1"
     stream: str
@@ -179,7 +179,7 @@ class PlanDocument(BackfillCost, BackfillPlan):
 
 
 class BackfillDocument(RunDocument, Span):
-    """`optstream backfill --json`: as that of a run, with the span."""
+    """How each day of a span ended, the days that were skipped, and the budget."""
 
     format: Literal["optstream.backfill/1"] = "optstream.backfill/1"
 

@@ -131,10 +131,12 @@ class Charged(Printed):
 
 
 class DryRun(Printed):
-    """What releasing some days would cost, and how noisy it would be; amounts in the currency of `model`.
+    """What days would cost and how noisy they would be; amounts are called by their currency.
+
     epsilon: what the plan, repeated, costs any window. points_known: False where the draw chooses them.
     horizons: what all readings of one customer lose in so many days. fits: whether the plan fits its share,
-    and the days the ledger's windows."""
+    and the days the ledger's windows.
+    """
 
     model: InstanceOf[PrivacyModel] = Field(exclude=True)
     share: Fraction = Field(exclude=True)
@@ -385,7 +387,7 @@ class SharedBudget(Printed):
 
 
 class DryRuns(Printed):
-    """`optstream run --dry-run --json` of several streams."""
+    """What days of several streams would cost."""
 
     format: Literal["optstream.dry-runs/1"] = "optstream.dry-runs/1"
     populations: tuple[SharedBudget, ...]

@@ -124,14 +124,14 @@ class OneOfStreams(Printed):
 
 
 class Streams(Printed):
-    """`--json` of a command for several streams."""
+    """The document of each of several streams, and its exit code."""
 
     format: Literal["optstream.streams/1"] = "optstream.streams/1"
     streams: tuple[OneOfStreams, ...]
 
 
 class ExportDocument(Printed):
-    """`optstream export --json`."""
+    """The file that was written, of a published folder."""
 
     format: Literal["optstream.export/1"] = "optstream.export/1"
     file: str
@@ -140,7 +140,7 @@ class ExportDocument(Printed):
 
 
 class ReportDocument(Printed):
-    """`optstream report --json`."""
+    """The pages that were written."""
 
     format: Literal["optstream.report/1"] = "optstream.report/1"
     trusted: str | None
@@ -148,7 +148,7 @@ class ReportDocument(Printed):
 
 
 class VerifiedDocument(Printed):
-    """`optstream verify-published --json`."""
+    """The problems of a published folder, and how it was checked."""
 
     format: Literal["optstream.verified/1"] = "optstream.verified/1"
     stream: str
@@ -167,7 +167,7 @@ class DayDocument(Printed):
 
 
 class RunDocument(Printed):
-    """`optstream run --json`."""
+    """How each day ended, and the budget."""
 
     format: Literal["optstream.run/1", "optstream.backfill/1"] = "optstream.run/1"
     stream: str

@@ -29,8 +29,7 @@ _NAME = re.compile(
 )
 RAW, PRIVATE_PERIOD, RELEASE = "raw", "private_period", "release"
 """The built-in suites, and the frames that they judge."""
-USER = "user-"
-"""What the names of users' suites begin with: user-raw-night."""
+USER = "user-"  # what the names of users' suites begin with: user-raw-night
 
 
 @dataclass(frozen=True)
