@@ -52,9 +52,7 @@ DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """Return the JSON Schema of a format such as "optstream.status/3". Raises ParameterError for a name that
-    no format has.
-    """
+    """The JSON Schema of a format such as "optstream.status/3". Raises ParameterError for another name."""
     if name not in DOCUMENTS:
         raise ParameterError(f"a format with a schema must be one of {', '.join(DOCUMENTS)}; got {name!r}")
     kind, title = DOCUMENTS[name]

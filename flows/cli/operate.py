@@ -144,12 +144,8 @@ def _run(settings: Settings, what: str) -> Run:
 def _finish(run: Run, days: Sequence[date], step: Callable[[Requested], Ended], as_json: bool) -> list[Ended]:
     """Take the days, write the pages again, and show how each day ended, and the pages where they failed."""
     settings, ledger, terminal = run.settings, run.ledger, Terminal(as_json)
-
-    def pages() -> list[Ended]:
-        require_pages(settings, ledger, run.clock())
-        return []
-
-    ended = and_after(each([Requested(day) for day in days], Requested, step), pages)
+    ended = each([Requested(day) for day in days], Requested, step)
+    ended = and_after(ended, lambda: require_pages(settings, ledger, run.clock()))
     budget = budget_of(settings, ledger, days)
     terminal.outcomes(ended, settings, budget)
     terminal.document(RunDocument.of(ended, settings, budget))

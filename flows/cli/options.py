@@ -202,9 +202,7 @@ def files_of(configs: Sequence[Path] | None) -> list[Path]:
 
 
 def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]]:
-    """Return the streams by name, but published covariates before those that read them; and why other files
-    fail. Raises WordsError for one stream twice.
-    """
+    """Return the streams by name, publishers of covariates before their readers; and why other files fail."""
     streams, broken = dict[str, Settings](), dict[Path, str]()
     for file in files:
         try:

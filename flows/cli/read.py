@@ -166,7 +166,6 @@ def _show_lost(lost: Sequence[date], terminal: Terminal) -> cli.Done:
 
 keys_app = cli.new_app("Signatures: make the key that signs.")
 app.add_typer(keys_app, name="keys")
-USUAL_KEY = "signing.pem"
 
 
 @keys_app.command(epilog=cli.examples("optstream keys new"))
@@ -178,7 +177,7 @@ def new(config: cli.Config = cli.DEFAULT_CONFIG) -> None:
     configuration is printed. No key is ever overwritten.
     """
     settings = load_settings(config)
-    path = settings.signing_key_file or settings.trusted_folder / USUAL_KEY
+    path = settings.signing_key_file or settings.trusted_folder / "signing.pem"
     public = new_key(path)
     (name,) = read_public_keys(public)
     print(f"key {name}: {path}, which nobody else may read; back it up with the ledger")

@@ -239,10 +239,8 @@ def run(
 
     if not dry_run or len(files := cli.files_of(config)) == 1:
         cli.each_stream(config, as_json, of_stream)
-    streams, terminal = (
-        cli.every_stream(files),
-        Terminal(as_json),
-    )  # a stream's plan leaves less for the others
+    # together: a stream's plan leaves less for the others
+    streams, terminal = cli.every_stream(files), Terminal(as_json)
     budgets = price_products(streams, [cli.periods_asked(one, day) for one in streams])
     show_products(budgets, terminal)
     terminal.document(DryRuns(populations=budgets))

@@ -45,10 +45,7 @@ def backfill(
     lease_minutes: float = LEASE_MINUTES,
     without: Sequence[str] = (),
 ) -> list[Ended]:
-    """Release the missing days from the first to the last, one subflow a month; safe to repeat. at_once:
-    give all months to the task runner. lease_minutes: how long the days of a run that died are waited for.
-    without: days to leave out.
-    """
+    """Release the missing days of a span, one subflow a month; at_once: all months to the task runner."""
     settings = load_settings(Path(config))
     span = settings.calendar.periods(period_from(first), period_from(last))
     if not span:
@@ -83,9 +80,7 @@ def backfill(
 
 @task(name="release a month", **STEP)
 def release_month(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Ended]:
-    """Release a month wherever this is called; outcomes travel back, no reading does. mark: a file of the
-    trusted folder, which a worker must see: in another folder drawn days would seem lost, and be given up.
-    """
+    """Release a month wherever this is called; mark: a file of the trusted folder, to be seen from there."""
     if not Path(mark).exists():
         raise ConfigurationError(
             "the trusted folder is another one here than where the backfill was started, without what was "
@@ -126,9 +121,7 @@ def _run(
     at_once: bool,
     done: list[Ended],
 ) -> list[Ended]:
-    """Release months, elsewhere or here; return all days that are done. A month is released here, too, where
-    the ledger's database failed it elsewhere.
-    """
+    """Release months, elsewhere, or here where the ledger's database failed them; return all that is done."""
     chunks = [
         (str(settings.file), settings.stream.name, [str(day) for day in month], lease_minutes, str(mark))
         for month in months
@@ -192,9 +185,7 @@ def run_backfill(
     dask: str | None = None,
     lease_minutes: float = LEASE_MINUTES,
 ) -> list[Ended]:
-    """Run the flow here and now, or its own function where no server is configured. watcher: shows `months`
-    that are over, or wait for another run, then each `step` of new estimates.
-    """
+    """Run the flow, or its function without a server. watcher: shows `months` and each `step`."""
     runner: Any = None
     if dask is not None:
         try:

@@ -74,9 +74,7 @@ SCHEDULED: dict[str, Any] = {**FLOW, "on_completion": [tell_over], "on_failure":
 
 @flow(name="optstream-nightly", flow_run_name=run_name, **SCHEDULED)
 def nightly(config: str) -> Any:
-    """Release the newest complete days. Ends as a state whose message lists them; raises UnreleasedError if
-    a day failed, or is late.
-    """
+    """Release the newest complete days; UnreleasedError if one failed or is late."""
     settings = load_settings(Path(config))
     try:
         check_trusted(settings)
@@ -112,9 +110,7 @@ def looked(settings: Settings) -> Night:
 
 @flow(name="optstream-nights", flow_run_name=run_name, **SCHEDULED)
 def nights(configs: list[str]) -> Any:
-    """Look once at each stream, in this order: one that fails stops no other. Raises UnreleasedError if one
-    failed.
-    """
+    """Look once at each stream, in this order; UnreleasedError if one failed, which stops no other."""
     names, left = [], []
     for config in configs:
         names.append(stream_of(config))

@@ -88,14 +88,13 @@ def in_one_run() -> AbstractContextManager[None]:
 
 
 def run_here(flow: Flow[..., list[Ended]], settings: Settings, watcher: Any, *asked: Any) -> list[Ended]:
-    """Call a flow that a person waits for: a run on the configured server, or its function without one. A
-    run has the stream's tags, and no heartbeats: their thread delays a short run's end.
-    """
+    """Call a flow that a person waits for: a run on the configured server, or its function without one."""
     with bound(WATCHER, watcher):
         if not with_prefect():
             return flow.fn(*asked)
-        stream = settings.stream.name
-        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}), tags(*tags_of(stream)):
+        # no heartbeats: their thread delays a short run's end
+        quiet = temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
+        with quiet, tags(*tags_of(settings.stream.name)):
             return flow(*asked)
 
 
@@ -215,9 +214,7 @@ publish_anew = task(name="publish revisions", **STEP)(repeated(steps.publish_rev
 
 
 def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
-    """Take days through the steps of a release, each to its end; a day that waited when the run was stopped
-    is durable.
-    """
+    """Take days through the steps of a release, each to its end."""
     with reading_apart() as read:
         reading = replace(run, read=read)
         known = taken(look_up, reading, days)
@@ -264,10 +261,7 @@ def release_days(
     report: bool = True,
     revise: bool = True,
 ) -> list[Ended]:
-    """Release these days of the stream that the configuration describes. restate: as their next revision.
-    report: whether to write the pages. revise: whether to give earlier days new estimates. Parameters are a
-    path and dates, for Prefect stores them in clear.
-    """
+    """Release these days. restate: as their next revision. Prefect stores parameters in clear."""
     settings = load_settings(Path(config))
     check_trusted(settings)
     with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
@@ -287,11 +281,10 @@ def release_days(
         return ended
 
 
-def close_and_write_pages(run: Run) -> list[Ended]:
-    """Close the days whose hours are over, and write the pages; no day ends by that."""
+def close_and_write_pages(run: Run) -> None:
+    """Close the days whose hours are over, and write the pages."""
     close_over(run)
     require_pages(run.settings, run.ledger, run.clock())
-    return []
 
 
 def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:

@@ -26,6 +26,7 @@ from typing import NoReturn, Self
 from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo
 
+import psutil
 from cronsim import CronSim
 
 from flows.orchestration.environment import LOOPBACK, STATE, TAG, Api, ask_apart, password_of
@@ -84,9 +85,8 @@ class Child:
     @property
     def memory(self) -> int:
         """Bytes that it has in memory; 0 once it ended."""
-        with suppress(OSError):
-            pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
-            return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        with suppress(psutil.Error):
+            return int(psutil.Process(self.process.pid).memory_info().rss)
         return 0
 
     def check(self) -> None:
@@ -216,9 +216,7 @@ class Watches:
 
 @contextmanager
 def watching(streams: Sequence[Watches]) -> Iterator[Callable[[], None]]:
-    """Run `optstream watch` of each stream by its cron, a process each, whatever becomes of the server. Gives
-    what stops them, as its end does.
-    """
+    """Run `optstream watch` of each stream by its cron, a process each; give what stops them."""
     stop = Event()
     threads = [Thread(target=_watch, args=(one, stop), daemon=True) for one in streams]
     for thread in threads:
@@ -252,7 +250,6 @@ START_SECONDS = 180  # for the server: at boot a machine is busy
 SERVER_STOP_SECONDS, WORKER_STOP_SECONDS, PAGES_STOP_SECONDS = 15, 45, 10
 OWN_PAGES = Path("ui", "v1")  # where in its folder the server keeps the copy of Prefect's pages that it shows
 PREFECT = "flows.orchestration.listening"  # the module that is Prefect's own command line
-UPGRADE = ("server", "database", "upgrade", "--yes")
 OF_THE_SERVER = {
     "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",
     # old runs and log lines go after 30 days, events after 7
@@ -273,9 +270,7 @@ OF_THE_WORKER = {
 
 @contextmanager
 def run_server(home: Path, api: Api) -> Iterator[Child]:
-    """Run a Prefect server at an address of loopback, behind the folder's password; ConfigurationError if it
-    does not answer.
-    """
+    """Run a Prefect server on loopback, behind a password; ConfigurationError if it does not answer."""
     log, secret, port = home / "server.log", password_of(home), urlsplit(api.url).port
     added = OF_THE_SERVER | {
         "PREFECT_SERVER_API_AUTH_STRING": secret,
@@ -284,7 +279,7 @@ def run_server(home: Path, api: Api) -> Iterator[Child]:
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent),
     }
     with _alone(home / "server.lock"):
-        migrate = (PREFECT, *UPGRADE)
+        migrate = (PREFECT, "server", "database", "upgrade", "--yes")
         # not by the server, which would keep up to 35 MB of it
         with Child("migration of Prefect's database", log, SERVER_STOP_SECONDS, added, *migrate) as child:
             while child.process.poll() is None:
@@ -321,9 +316,7 @@ def _alone(lock: Path) -> Iterator[None]:
 
 @contextmanager
 def found_by_runs(trusted: Sequence[Path], url: str, home: Path | None) -> Iterator[None]:
-    """Have `run` and `backfill` of the streams with these trusted folders find a server (`served`). home: of
-    the server's password, where it is our own.
-    """
+    """Have `run` and `backfill` find a server (`served`). home: of its password, if it is our own."""
     state = {"api": url} | ({} if home is None else {"home": str(home.resolve())})
     with ExitStack() as held:
         for folder in trusted:

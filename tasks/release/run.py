@@ -259,22 +259,21 @@ def _one(day: At, step: Callable[[At], Next]) -> Next | Ended:
         return day.ended(Status.FAILED, unexpected(error))
 
 
-def and_after(ended: Sequence[Ended], work: Callable[[], Sequence[Ended]]) -> list[Ended]:
+def and_after(ended: Sequence[Ended], work: Callable[[], Sequence[Ended] | None]) -> list[Ended]:
     """The days that are over, and those that `work` ends after them; should it fail, the last once more."""
     if not ended:
-        return [*work()]
+        return [*(work() or ())]
     after = list[Ended]()
 
     def take(day: Ended) -> Ended:
-        after.extend(work())
+        after.extend(work() or ())
         return day
 
     (last,) = each(ended[-1:], Ended, take)
     if last is not ended[-1]:
-        what = (
-            "only what follows the days, new estimates or pages (`optstream report` writes them); the days "
-        )
-        after.append(last.ended(last.outcome.status, f"{what}are as reported: {last.outcome.message}"))
+        what = "only what follows the days, new estimates or pages (`optstream report` writes them)"
+        words = f"{what}; the days are as reported: {last.outcome.message}"
+        after.append(last.ended(last.outcome.status, words))
     return [*ended, *after]
 
 

@@ -186,9 +186,7 @@ def _headers(table: pl.DataFrame) -> str:
 def _of_nodes(
     rows: Mapping[str | None, NDArray[np.float64]], tree: AggregationTree, given: PublicSeries
 ) -> NDArray[np.float64]:
-    """Return a row for each node of `nodes`, else NaN, or one for all: a node has its own values, else those
-    of the next node above that has some, else the mean of those below it.
-    """
+    """Return a row a node: its own values, else of the next node above, else the mean of those below."""
     if set(rows) == {None}:
         found = np.array([rows[None]])
         if not given.nodes:
