@@ -92,7 +92,6 @@ class Case:
 
 # Folders, files and stores.
 
-MOUNTS = Path("/proc/self/mountinfo")
 NETWORK = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "glusterfs")
 MOST_LOOKED_AT = 100_000  # entries of the input folder, and of the trusted one
 
@@ -194,14 +193,11 @@ def _lacking(folder: Path) -> list[str]:
 
 
 def _network_file_system(folder: Path) -> str | None:
-    """The kind of the mount that holds the folder, if it is one over a network. Linux only."""
+    """The kind of the mount that holds the folder, if it is one over a network."""
     holding = {"": ""}
     with suppress(OSError):
-        for line in MOUNTS.read_text().splitlines():
-            before, _, after = line.partition(" - ")
-            point = before.split()[4].encode().decode("unicode_escape")
-            if folder.resolve().is_relative_to(point):
-                holding[point] = after.split()[0]
+        mounts = {one.mountpoint: str(one.fstype) for one in psutil.disk_partitions(all=True)}
+        holding |= {point: kind for point, kind in mounts.items() if folder.resolve().is_relative_to(point)}
     kind = holding[max(holding, key=len)]
     return kind if kind.startswith(NETWORK) else None
 
