@@ -414,7 +414,6 @@ class _Progress:
 
     @contextmanager
     def step(self, label: str) -> Iterator[None]:
-        """Show that a step is under way."""
         if self.update is None:
             self.terminal.say(label)
         else:

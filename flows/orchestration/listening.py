@@ -69,7 +69,6 @@ class BoundedProtocol(H11Protocol):
         self._stalled = self.loop.call_later(HEAD_SECONDS, self._abort)
 
     def resume_writing(self) -> None:
-        """It has taken what there was."""
         super().resume_writing()
         if self._stalled is not None:
             self._stalled.cancel()
@@ -83,7 +82,6 @@ class BoundedProtocol(H11Protocol):
             self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
         self._forget()
         if self._stalled is not None:
             self._stalled.cancel()

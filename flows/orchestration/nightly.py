@@ -88,7 +88,6 @@ def nightly(config: str) -> Any:
 
 
 def looked(settings: Settings) -> Night:
-    """Look once, and report the results."""
     with closing(open_ledger(settings.ledger_url)) as ledger:
         ledger.enrol(terms_of(settings), datetime.now(UTC))
         days = days_of_night(settings, ledger, datetime.now(UTC))

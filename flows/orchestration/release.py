@@ -74,7 +74,6 @@ def with_prefect() -> bool:
 
 @contextmanager
 def bound(variable: ContextVar[Value], value: Value) -> Iterator[None]:
-    """Have a variable this value in the block."""
     token = variable.set(value)
     try:
         yield

@@ -83,7 +83,6 @@ class Looks:
         self._unwritten = problem
 
     def run(self, stop: Event) -> None:
-        """Look again and again, until `stop` is set."""
         while not stop.is_set():
             self.look()
             stop.wait(self.seconds)

@@ -136,7 +136,6 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
 
 
 def _catalogue(settings: Settings) -> tuple[Catalogue | None, list[str], list[str]]:
-    """The catalogue, problems and notes."""
     folder = settings.published_folder
     try:
         catalogue = find_catalogue(folder)

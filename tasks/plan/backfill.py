@@ -54,7 +54,6 @@ class BackfillPlan(Span):
 
     @property
     def to_run(self) -> tuple[date, ...]:
-        """What a run would take up."""
         return tuple(sorted((*self.missing, *self.begun, *(self.delivered or ()))))
 
     def months(self) -> list[tuple[date, ...]]:

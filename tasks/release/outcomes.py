@@ -36,7 +36,6 @@ class Printed(BaseModel):
     )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document of `--json`."""
         return self.model_dump(mode="json")
 
 
@@ -178,7 +177,6 @@ class RunDocument(Printed):
 
     @classmethod
     def of(cls, ended: Sequence[Ended], settings: Settings, budget: Budget, **others: Any) -> Self:
-        """Return the document of days that ended."""
         days = [(day.day, day.outcome) for day in ended]
         return cls(
             stream=settings.stream.name,

@@ -49,7 +49,6 @@ def name_of(first: date, last: date, at: datetime, suite: str) -> str:
 
 
 def folder_of(settings: Settings) -> Path:
-    """Return the folder of the stream's results."""
     return settings.validation_folder / settings.stream.name
 
 
