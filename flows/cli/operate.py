@@ -100,7 +100,7 @@ def withdraw(
     days = cli.periods_asked(settings, day)
     run = _run(settings, "withdraw")
     ended = _finish(run, days, partial(take_back, run, reason=reason, days=days), as_json)
-    raise typer.Exit(int(any(one.outcome.status in (Status.FAILED, Status.BUSY) for one in ended)))
+    raise typer.Exit(int(any(one.status in (Status.FAILED, Status.BUSY) for one in ended)))
 
 
 @app.command(
@@ -133,7 +133,7 @@ def publish(
     if first is not None and last is not None:
         days |= days_published(run) & set(cli.periods_of_span(settings, cli.days_between(first, last)))
     ended = _finish(run, sorted(days), partial(publish_again, run, days=days), as_json)
-    raise typer.Exit(int(not all(one.outcome.status.is_good for one in ended)))
+    raise typer.Exit(int(not all(one.status.is_good for one in ended)))
 
 
 def _run(settings: Settings, what: str) -> Run:

@@ -117,7 +117,7 @@ class Terminal:
         """Print a line for each day, then budget and places."""
         rows, first_of = [], dict[str, str]()
         for day in ended:
-            name, message, status = day.day.isoformat(), day.outcome.message, day.outcome.status
+            name, message, status = day.day.isoformat(), day.message, day.status
             first = first_of.setdefault(message.replace(name, ""), name)
             if first != name and not status.is_good:
                 message = f"as {first}"
@@ -133,7 +133,7 @@ class Terminal:
         from tasks.monitor.facts import loudest  # it knows the mechanisms: a second of imports
 
         done = (Status.PUBLISHED, Status.HELD)
-        drawn = {day.day: day.revision for day in ended if day.outcome.status in done}
+        drawn = {day.day: day.revision for day in ended if day.status in done}
         if not drawn or self.as_json:
             return
         for line in filter(None, (*loudest(settings, drawn), clock_ahead(settings, ledger, max(drawn)))):

@@ -235,7 +235,7 @@ def run(
         terminal.outcomes(ended, settings, budget)
         terminal.attention(ended, settings, ledger)
         terminal.document(RunDocument.of(ended, settings, budget))
-        return cli.Done(int(not all(one.outcome.status.is_good for one in ended)), _counted(ended))
+        return cli.Done(int(not all(one.status.is_good for one in ended)), _counted(ended))
 
     if not dry_run or len(files := cli.files_of(config)) == 1:
         cli.each_stream(config, as_json, of_stream)
@@ -319,7 +319,7 @@ def backfill(
             ended = _run(settings, plan, *places, terminal) if waits else []
         ledger = open_ledger(settings.ledger_url)
         budget = budget_of(settings, ledger)
-        left = [one for one in ended if not one.outcome.status.is_good]
+        left = [one for one in ended if not one.status.is_good]
         if left:
             terminal.outcomes(left, settings, budget)
         elif waits:
@@ -400,7 +400,7 @@ class _Progress:
 
     def months(self, ended: Sequence[Ended]) -> None:
         """Show that these days are over, but those that another run holds, which come once more."""
-        self.n_done += sum(day.outcome.status is not Status.BUSY for day in ended)
+        self.n_done += sum(day.status is not Status.BUSY for day in ended)
         rate = self.n_done / max(1e-9, monotonic() - self.started)
         if self.update is not None:
             shown = f"{ended[-1].day:%Y-%m}"
@@ -422,7 +422,7 @@ class _Progress:
 
 
 def _counted(ended: Sequence[Ended]) -> str:
-    counts = Counter(day.outcome.status for day in ended)
+    counts = Counter(day.status for day in ended)
     words = {status: f"{counts[status]} {status.value}" for status in Status if counts[status]}
     n_out = _n_published(ended) - counts[Status.PUBLISHED]
     if n_out:
@@ -432,7 +432,7 @@ def _counted(ended: Sequence[Ended]) -> str:
 
 def _n_published(ended: Sequence[Ended]) -> int:
     """How many this run gave to readers, also where something failed after that."""
-    return sum(day.outcome.file is not None for day in ended)
+    return sum(day.file is not None for day in ended)
 
 
 def _price_span(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> cli.Done:

@@ -68,8 +68,8 @@ def backfill(
             done, until = held_by_others(done, now, longest)
             if until is not None:
                 time.sleep(max(0.0, (until - now).total_seconds()) + MARGIN_SECONDS)
-                busy = tuple(day.day for day in done if day.outcome.free_at)
-                done = release([busy], False, [day for day in done if not day.outcome.free_at])
+                busy = tuple(day.day for day in done if day.free_at)
+                done = release([busy], False, [day for day in done if not day.free_at])
         run = one_run.run_of(settings, ledger, lease_minutes)
         done = and_after(done, lambda: one_run.revised(run, span))
         if FlowRunContext.get() is not None:
@@ -143,7 +143,7 @@ def _run(
             ended = [Requested(period_from(day)).ended(Status.FAILED, why) for day in chunk[2]]
         done = [*done, *ended]
         if artifact:
-            n_over = sum(day.outcome.status is not Status.BUSY for day in done)
+            n_over = sum(day.status is not Status.BUSY for day in done)
             update_progress_artifact(artifact, min(100.0, 100 * n_over / max(1, n_days)))
         if watcher is not None:
             watcher.months(ended)
@@ -156,15 +156,14 @@ def held_by_others(
     """Return the outcomes, and until when to wait for days of other runs, None for none."""
     judged = []
     for day in days:
-        entry = day.outcome
-        if entry.free_at is not None and entry.free_at > now + longest:
+        if day.free_at is not None and day.free_at > now + longest:
             words = (
-                f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not "
+                f"{day.message}; no run takes a day for so long: its clock ran ahead, and this run did not "
                 f"wait; if that run is gone, `optstream ledger release-lease {day.day} --why …` frees the day"
             )
-            day = replace(day, outcome=replace(entry, message=words, free_at=None))
+            day = replace(day, message=words, free_at=None)
         judged.append(day)
-    return judged, max((day.outcome.free_at for day in judged if day.outcome.free_at), default=None)
+    return judged, max((day.free_at for day in judged if day.free_at), default=None)
 
 
 def begin_worker() -> None:

@@ -126,7 +126,7 @@ def repeated(step: Callable[[Run, Sequence[At]], list[Next]]) -> Callable[[Run, 
         for pause in STEP_PAUSES:
             done = step(run, days)
             new = [now for day, now in zip(days, done, strict=True) if now is not day]
-            if not any(isinstance(now, Ended) and now.outcome.status is Status.FAILED for now in new):
+            if not any(isinstance(now, Ended) and now.status is Status.FAILED for now in new):
                 return done
             sleep(pause)
         return step(run, days)
@@ -158,11 +158,11 @@ def stream_of(config: str) -> str:
 
 
 def log_days(days: Sequence[Ended]) -> None:
-    """Log how each day ended, in the words of its outcome, which hold no reading."""
+    """Log how each day ended, in words that hold no reading."""
     log = get_run_logger()
     for day in days:
-        say = log.info if day.outcome.status.is_good else log.warning
-        say("%s %s: %s", day.day, day.outcome.status.value, day.outcome.message)
+        say = log.info if day.status.is_good else log.warning
+        say("%s %s: %s", day.day, day.status.value, day.message)
 
 
 def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) -> None:
@@ -171,14 +171,14 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
     table = [
         {
             "date": day.day.isoformat(),
-            "status": one.status,
-            "what happened": one.message,
-            "file": one.file or "",
+            "status": day.status,
+            "what happened": day.message,
+            "file": day.file or "",
         }
-        for day, one in ((day, day.outcome) for day in days)
+        for day in days
     ]
     create_table_artifact(key="optstream-days", table=table, description=f"Days of stream {stream}")
-    published = [day.day for day in days if day.outcome.status is Status.PUBLISHED]
+    published = [day.day for day in days if day.status is Status.PUBLISHED]
     if not published:
         return
     budget = budget_of(settings, ledger, published)
@@ -244,11 +244,7 @@ def revised(run: Run, asked: Sequence[date]) -> list[Ended]:
         let_go(run, done)
         ended += done
     only = "only its new estimate; the day stays published as it was: "
-    return [
-        replace(day, outcome=replace(day.outcome, message=only + day.outcome.message))
-        for day in ended
-        if not day.outcome.status.is_good
-    ]
+    return [replace(day, message=only + day.message) for day in ended if not day.status.is_good]
 
 
 @flow(name="optstream-release", flow_run_name=run_name, **FLOW)

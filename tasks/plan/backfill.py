@@ -306,8 +306,8 @@ def night_of(settings: Settings, ended: Sequence[Ended], absent: Iterable[date],
         said = f"{day} waiting: no dump"
         (left if now >= late_from(settings, day) else words).append(said)
     for one in ended:
-        status = one.outcome.status
-        said = f"{one.day} {status.value}: {one.outcome.message}"
+        status = one.status
+        said = f"{one.day} {status.value}: {one.message}"
         if status.is_good:
             words.append(f"{one.day} {status.value}")
         elif status in PATIENT and now < late_from(settings, one.day):

@@ -159,7 +159,8 @@ class VerifiedDocument(Printed):
 
 
 class DayDocument(Printed):
-    date: Period
+    model_config = ConfigDict(from_attributes=True)
+    day: Period = Field(serialization_alias="date")
     status: Status
     message: str
     file: str | None
@@ -177,13 +178,9 @@ class RunDocument(Printed):
 
     @classmethod
     def of(cls, ended: Sequence[Ended], settings: Settings, budget: Budget, **others: Any) -> Self:
-        days = [(day.day, day.outcome) for day in ended]
         return cls(
             stream=settings.stream.name,
-            days=tuple(
-                DayDocument(date=day, status=one.status, message=one.message, file=one.file)
-                for day, one in days
-            ),
+            days=tuple(map(DayDocument.model_validate, ended)),
             budget=budget,
             published=str(settings.published_folder),
             validation=str(settings.validation_folder),

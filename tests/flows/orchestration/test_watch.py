@@ -111,7 +111,7 @@ def test_a_renamed_region_and_a_skipped_day_are_reported_once_and_then_over(sett
     (dumps / "region=FR-AURA").mkdir()
     (dumps / f"region=84/date={renamed}").rename(dumps / f"region=FR-AURA/date={renamed}")
     works = release(settings, first, renamed)
-    assert [work.outcome.status.value for work in works] == ["published", "refused"]
+    assert [work.status.value for work in works] == ["published", "refused"]
 
     started, since = time.monotonic(), datetime.now(UTC)
     watched = watch(settings)
