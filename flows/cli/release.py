@@ -40,7 +40,7 @@ from tasks.plan.dry_run import DryRun, DryRuns, Level, Period, SharedBudget, pri
 from tasks.plan.dry_run import dry_run as price
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import RunDocument, budget_of
-from tasks.release.run import Ended, Run, Status, asking
+from tasks.release.run import Ended, Status, asking
 
 # How `optstream run --dry-run` shows one stream, and several side by side.
 
@@ -223,8 +223,9 @@ def run(
         with report_interruption(settings, days, again + " --restate" * restate):
             ended = None
             if not restate:
-                with _asking(settings) as looks:
-                    ended = over_already(looks, days)  # without Prefect, which takes seconds to import
+                with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
+                    # without Prefect, which takes seconds to import
+                    ended = over_already(asking(settings, ledger), days)
             if ended is None:
                 connect(settings.trusted_folder)
                 with terminal.step("prepare"):
@@ -253,12 +254,6 @@ def _foresee(settings: Settings, day: date, terminal: Terminal) -> None:
         is_first = ledger.last_release(settings.stream.name) is None
     if is_first and (ahead := clock_before_ingest(settings, day)) is not None:
         terminal.say(f"ATTENTION {ahead}")
-
-
-@contextmanager
-def _asking(settings: Settings) -> Iterator[Run]:
-    with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
-        yield asking(settings, ledger)
 
 
 # `optstream backfill`: plan, price, run, and report at the end which days are left.
@@ -349,8 +344,9 @@ def _waits(settings: Settings, plan: BackfillPlan, days: Sequence[date], termina
         return True
     from tasks.release.revise import due  # most of a second
 
-    with _asking(settings) as looks:  # a backfill may have died before it came to new estimates
-        return bool(due(looks, days))
+    # a backfill may have died before it came to new estimates
+    with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
+        return bool(due(asking(settings, ledger), days))
 
 
 def _check_cluster(settings: Settings) -> None:
