@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date
 from fractions import Fraction
 from functools import partial
 from math import floor
@@ -26,14 +25,7 @@ from tasks.release.outcomes import Budget, Printed
 from tasks.release.run import Ended, Status
 
 RED, YELLOW = (Status.REFUSED, Status.VOID, Status.FAILED), (Status.WITHDRAWN, Status.BUSY, Status.WAITING)
-MOST_LISTED = 20
 WIDTH = 80
-
-
-def listed(days: Sequence[date]) -> str:
-    """Return days with commas between, the first ones where there are many."""
-    more = f" and {len(days) - MOST_LISTED} more" if len(days) > MOST_LISTED else ""
-    return ", ".join(map(str, days[:MOST_LISTED])) + more
 
 
 def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> str:

@@ -10,7 +10,7 @@ import polars as pl
 import typer
 
 from flows.cli import options as cli
-from flows.cli.output import Terminal, listed
+from flows.cli.output import Terminal
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.about import About, find_hierarchy, read_about
 from optstream.catalogue.backends import open_storage
@@ -24,7 +24,7 @@ from tasks.ledger import need_ledger
 from tasks.operate.keys import new_key
 from tasks.operate.permissions import check_trusted
 from tasks.pages.public import write_pages, write_public_page
-from tasks.release.outcomes import ExportDocument, ReportDocument, VerifiedDocument
+from tasks.release.outcomes import ExportDocument, ReportDocument, VerifiedDocument, listed
 
 app = cli.new_app()
 NODES = 'Names of nodes, with commas between ("A, B" is one in quotes); all by default.'

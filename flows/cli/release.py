@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from flows.cli import options as cli
 from flows.cli.activity import work
 from flows.cli.ledger import plain_sum
-from flows.cli.output import Terminal, listed
+from flows.cli.output import Terminal
 from flows.orchestration.environment import connect
 from flows.orchestration.serve import own_server
 from optstream.errors import ConfigurationError, OptStreamError
@@ -39,7 +39,7 @@ from tasks.plan.backfill import (
 from tasks.plan.dry_run import DryRun, DryRuns, Level, Period, SharedBudget, price_products
 from tasks.plan.dry_run import dry_run as price
 from tasks.release.mechanism import mechanism_for
-from tasks.release.outcomes import RunDocument, budget_of
+from tasks.release.outcomes import RunDocument, budget_of, listed
 from tasks.release.run import Ended, Status, asking
 
 # How `optstream run --dry-run` shows one stream, and several side by side.

@@ -33,7 +33,7 @@ from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ingest.clock import clock_ahead
 from tasks.ledger.show import BudgetSummary, read_book
 from tasks.release.mechanism import mechanism_for
-from tasks.release.outcomes import Budget, budget_of
+from tasks.release.outcomes import Budget, budget_of, listed
 from tasks.trusted.covariates import read_covariates
 from tasks.trusted.files import read_verified, write_private
 from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, USER, newest_results
@@ -237,9 +237,8 @@ def loudest(settings: Settings, days: Mapping[date, int]) -> list[str]:
                 if share >= LOUD:
                     found[day, name].append(f"{settings.called(region)} ({share:.0%})")
     lines = [
-        f"{day}: readings were {name} in {', '.join(regions[:MOST_SHOWN])}"
-        + (f" and {len(regions) - MOST_SHOWN:,} more" if len(regions) > MOST_SHOWN else "")
-        + f"{SHOWS_BOUNDS if name == 'clamped' else ''}: are privacy.bounds, and unit and day of this dump, "
+        f"{day}: readings were {name} in {listed(regions, MOST_SHOWN)}"
+        f"{SHOWS_BOUNDS if name == 'clamped' else ''}: are privacy.bounds, and unit and day of this dump, "
         f"right? If it is wrong, {remedy_of(settings, days[day])}"
         for (day, name), regions in found.items()
     ]

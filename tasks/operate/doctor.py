@@ -44,7 +44,7 @@ from tasks.operate.purge import release_folders
 from tasks.release.draw import make_ready
 from tasks.release.lineage import released_by_lineage
 from tasks.release.mechanism import clashes
-from tasks.release.outcomes import Printed
+from tasks.release.outcomes import Printed, listed
 from tasks.release.witness import behind
 from tasks.trusted.files import read_verified
 
@@ -381,8 +381,7 @@ def _refused(case: Case, known: set[date]) -> Lines:
         if isinstance(found, DumpError) and not isinstance(found, arrivals.LateDumpError):
             refused.setdefault(str(found).removeprefix(f"{day}: "), []).append(day)
     for message, days in refused.items():
-        more = f" and {len(days) - 1} more" if len(days) > 1 else ""
-        rule = f"the next run refuses {days[0]}{more}: {message}"
+        rule = f"the next run refuses {listed(days, 1)}: {message}"
         remedy = "nothing is charged for it; once it is corrected, the next run takes it"
         yield WARNING, settings.input_folder, rule, remedy
 

@@ -24,6 +24,12 @@ Exact = Annotated[
 """An exact amount, which JSON has as a text; infinite where noise was compromised."""
 
 
+def listed(names: Sequence[object], most: int = 20) -> str:
+    """Return names with commas between, the first ones where there are many."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
+
+
 class Printed(BaseModel):
     """What a command prints: a frozen value, which `--json` writes as it is."""
 
