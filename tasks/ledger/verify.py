@@ -97,18 +97,16 @@ class Verification(Printed):
 def verify(settings: Settings, ledger: Ledger | None) -> Verification:
     """Check ledger, catalogue and files against each other; look twice at what a run under way explains."""
     catalogue, problems, notes = _catalogue(settings)
-    n_listed = 0 if catalogue is None else len(catalogue.entries)
+    n_days = 0 if catalogue is None else len(catalogue.entries)
     if ledger is None:
-        if n_listed:
+        if n_days:
             problems.append(
-                f"ledger: there is none, and {settings.published_folder} has {n_listed} days: what they cost "
+                f"ledger: there is none, and {settings.published_folder} has {n_days} days: what they cost "
                 "is not known; bring the ledger back before anything is released"
             )
         else:
             notes.append("there is no ledger yet: the first run makes it")
-        return Verification(
-            whole=not problems, problems=problems, notes=notes, n_releases=0, n_listed=n_listed
-        )
+        return Verification(whole=not problems, problems=problems, notes=notes, n_releases=0, n_listed=n_days)
     own = settings.stream.name
     problems = [f"ledger: {line}" for line in ledger.verify()] + problems
     found = list(_compare(settings, ledger))
@@ -133,7 +131,7 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
     if counts.get(ReleaseState.PUBLISHED) and not released_by_lineage(settings):
         notes.append(f"{settings.lineage_folder} has no event: it was not compared with what was published")
     return Verification(
-        whole=not problems, problems=problems, notes=notes, n_releases=sum(counts.values()), n_listed=n_listed
+        whole=not problems, problems=problems, notes=notes, n_releases=sum(counts.values()), n_listed=n_days
     )
 
 
