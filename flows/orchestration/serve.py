@@ -108,7 +108,6 @@ def serve_streams(
             name=settings.stream.name,
             home=str(home),
             trusted=[str(one.trusted_folder) for one in streams],
-            configs=files,
             api=api_of_settings(),
             is_own=not api,
             register=("flows.orchestration.serve", json.dumps([files, work_pool, not api])),

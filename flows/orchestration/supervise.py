@@ -380,7 +380,6 @@ class Plan:
     name: str
     home: str
     trusted: Sequence[str]
-    configs: Sequence[str]
     api: Api
     is_own: bool
     register: Sequence[str]
@@ -442,7 +441,8 @@ def supervise(plan: Plan) -> NoReturn:
         night = ask_apart(*plan.register)
         worker = f"{plan.name}-{socket.gethostname()}-{os.getpid()}"
         children.append(running.enter_context(worker_of(home, plan.name, night["pool"], worker)))
-        pages = running.enter_context(pages_of(home, plan.name, plan.configs, listening))
+        configs = [one.config for one in plan.watches]
+        pages = running.enter_context(pages_of(home, plan.name, configs, listening))
         say(f"operators' pages: http://{LOOPBACK}:{port}/")
         say(f"dashboard: {plan.api.url.removesuffix('/api')}")
         if plan.is_own and (home / "password").exists():
