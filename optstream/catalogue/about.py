@@ -28,8 +28,7 @@ from optstream.storage.store import Location
 from optstream.stream import DatedHierarchy, Unit
 
 LONGEST_NAME, LONGEST_LINE = 100, 200
-MOST_NAMED = 20
-"""Releases that words name."""
+MOST_NAMED = 20  # releases that words name
 
 
 def _line(longest: int) -> AfterValidator:

@@ -360,7 +360,7 @@ def markers(case: Case) -> Lines:
             with suppress(OSError):  # another check names it
                 names = set(list_names())
         if any(name[0] not in "._" for name in names - {layout.announcement}):
-            delivered[first] = layout.announcement in names
+            delivered[first] = not layout.announcement or layout.announcement in names
     for first, layout in layouts:
         if delivered.get(first, True):
             continue

@@ -153,7 +153,7 @@ def write_dump(folder: Path, region: str, day: date, rows: pl.DataFrame, layout:
                 f"{target} already holds another dump; nothing is overwritten: write into another folder, "
                 "or remove that one"
             )
-        if (target / announcement).exists():
+        if (target / announcement).exists():  # the folder itself where there is no marker
             return False
         (target / announcement).write_text(text, encoding="utf-8")
         return True
@@ -161,7 +161,8 @@ def write_dump(folder: Path, region: str, day: date, rows: pl.DataFrame, layout:
     staging.mkdir(parents=True, exist_ok=True)
     try:
         rows.write_parquet(staging / PART)
-        (staging / announcement).write_text(text, encoding="utf-8")
+        if announcement:
+            (staging / announcement).write_text(text, encoding="utf-8")
         staging.rename(target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)

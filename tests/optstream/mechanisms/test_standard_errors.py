@@ -332,15 +332,6 @@ def test_optstream_holds_parents_but_with_the_papers_weights(weights, rule):
     assert found.values[WIDE.leaf_indices].min() == 0
 
 
-def test_any_mechanism_on_a_tree_holds_parents():
-    mechanism = Hierarchical(Laplace(HOURLY), WIDE, HALVES)
-    found = of_counts(mechanism, 1.0)
-    expected = consistent(mechanism.merged(found.measured), WIDE, [], "variance", 0.0, "held")
-    assert np.array_equal(found.values, expected.values)
-    assert found.optimality == expected.optimality
-    assert found.optimality.converged
-
-
 def test_a_posterior_holds_parents_too_and_errs_less_by_it():
     own = HistoryInformed(HOURLY, days=PublicDays(24), n_blocks=4, block_length=3)
     bounded, free = (HistoryInformedTree(own, WIDE, HALVES, bound) for bound in (0.0, None))
