@@ -129,7 +129,6 @@ def test_after_drawn_the_measurements_are_the_release(installation):
 DAMAGE = {
     "delete": None,
     "alter": lambda data: data.replace(b'"simulated":false', b'"simulated":true ', 1),
-    "truncate": lambda data: data[:-1],
 }
 
 

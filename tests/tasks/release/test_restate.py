@@ -192,28 +192,22 @@ def spoil(path):
     path.write_bytes(bytes(data))
 
 
-@pytest.mark.parametrize(
-    ("harm", "which"),
-    [
-        (lose, ["file"]),
-        (truncate, ["file"]),
-        (spoil, ["manifest"]),
-        (lose, ["manifest"]),
-        (spoil, ["file", "manifest"]),
-    ],
-)
+HARMS = [(lose, ["file"]), (truncate, ["file"]), (lose, ["manifest"]), (spoil, ["file", "manifest"])]
+
+
 @pytest.mark.parametrize("source", ["staging", "measurements"])
-def test_the_same_bytes_are_back(published, harm, source, which):
+def test_the_same_bytes_are_back(published, source):
     before = published.bytes()
-    if source == "measurements":
-        published.forget_staging()
-    for name in which:
-        harm(published.path(name))
-    assert published.installation.problems()
-    (outcome,) = published.again(DAY)
-    assert (outcome.status, "same bytes" in outcome.message) == (Status.PUBLISHED, True), outcome
-    assert published.bytes() == before
-    assert published.installation.problems() == []
+    for harm, which in HARMS:
+        if source == "measurements":
+            published.forget_staging()
+        for name in which:
+            harm(published.path(name))
+        assert published.installation.problems()
+        (outcome,) = published.again(DAY)
+        assert (outcome.status, "same bytes" in outcome.message) == (Status.PUBLISHED, True), outcome
+        assert published.bytes() == before
+        assert published.installation.problems() == []
     assert published.again(DAY, NEXT)[0].status is Status.UNCHANGED
     assert published.bytes() == before
 
