@@ -20,13 +20,7 @@ from tasks.config.templates import example_of
 from tasks.operate.first_configuration import QUESTIONS, write_configuration, zone_of_machine
 from tasks.operate.simulate import simulate as write_dumps
 from tasks.operate.survey import ROLES, survey
-from tasks.plan.advise import (
-    Comparison,
-    Judged,
-    StreamAdvice,
-    advise_plans,
-    write_proposal,
-)
+from tasks.plan.advise import Comparison, Judged, StreamAdvice, advise_plans, write_proposal
 
 CONFIG = (
     "The configuration file (TOML), else optstream.toml; may be repeated for the streams of one population."

@@ -199,7 +199,7 @@ class _Plain(GenerateJsonSchema):
         return super().field_is_required(field, total)
 
 
-def json_schema(kind: type[BaseModel], name: str, title: str, description: str) -> dict[str, Any]:
+def json_schema(kind: type[BaseModel], name: str, title: str) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of a document of the format called `name`. Keys that it does not list
     are refused, but for parameters of mechanisms.
     """
@@ -208,4 +208,4 @@ def json_schema(kind: type[BaseModel], name: str, title: str, description: str) 
         "$schema": GenerateJsonSchema.schema_dialect,
         "$id": f"urn:{name.replace('.', ':').replace('/', ':')}",
     }
-    return {**head, **schema, "title": title, "description": description}
+    return {**head, **schema, "title": title}

@@ -85,7 +85,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
     works = run_backfill(settings, FIRST, LAST, progress, dask=dask, lease_minutes=0.05)
     killer.join()
     assert killer.killed not in (None, os.getpid())
-    assert {work.day: work.outcome.status for work in works} == dict.fromkeys(DAYS, Status.PUBLISHED)
+    assert {work.day: work.status for work in works} == dict.fromkeys(DAYS, Status.PUBLISHED)
     assert sorted(set(read_published(settings.published_folder, verify=True)["date"])) == DAYS
     assert check_files(settings.published_folder) == []
     records = assert_charged_once(settings)
@@ -116,6 +116,6 @@ def test_a_night_whose_worker_is_killed_is_drawn_and_charged_once(settings, clus
     dask = cluster.scheduler_address
     works = run_backfill(settings, FIRST, FIRST, dask=dask, lease_minutes=0.05)
     assert mark.exists()
-    assert [work.outcome.status for work in works] == [Status.PUBLISHED]
+    assert [work.status for work in works] == [Status.PUBLISHED]
     (record,) = assert_charged_once(settings)
     assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 0)

@@ -9,6 +9,7 @@ import tempfile
 import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -180,11 +181,9 @@ def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(ope
 
 
 def test_the_mount_of_a_folder_is_the_innermost(tmp_path, monkeypatch):
-    table = tmp_path / "mountinfo"
-    table.write_text(
-        f"22 1 8:1 / / rw - ext4 /dev/sda rw\n23 22 0:9 / {tmp_path / 'far'} rw shared:1 - nfs4 host:/x rw\n"
-    )
-    monkeypatch.setattr(places, "MOUNTS", table)
+    mounts = [SimpleNamespace(mountpoint="/", fstype="ext4")]
+    mounts.append(SimpleNamespace(mountpoint=str(tmp_path / "far"), fstype="nfs4"))
+    monkeypatch.setattr(places.psutil, "disk_partitions", lambda all: mounts)
     (tmp_path / "far").mkdir()
     assert places._network_file_system(tmp_path / "far") == "nfs4"
     assert places._network_file_system(tmp_path) is None

@@ -108,7 +108,7 @@ def test_a_live_owner_keeps_its_day(installation):
         run.ledger.adopt(key, "a thief", installation.now, timedelta(minutes=15))
     installation.later(minutes=20)
     (published,) = steps.publish_releases(run, [work])
-    assert published.outcome.status is Status.PUBLISHED
+    assert published.status is Status.PUBLISHED
 
 
 def test_a_restatement_that_would_measure_nothing_is_refused(either, learning, monkeypatch):

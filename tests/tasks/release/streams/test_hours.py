@@ -120,16 +120,16 @@ def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
     ]
     skipped = Hour(date(2016, 3, 27), 2)
     _, (refused,) = installation.through(STEPS[:1], skipped)
-    assert refused.outcome.status is Status.FAILED
-    assert "has no hour 02" in refused.outcome.message
+    assert refused.status is Status.FAILED
+    assert "has no hour 02" in refused.message
     assert installation.ledger.latest("two-regions", str(skipped)) is None
 
 
 def test_what_is_no_period_of_the_stream_is_refused_before_anything_is_spent(by_the_hour):
     installation = by_the_hour("Laplace")
     ended = installation.release(DAY, steps=STEPS[:1])[DAY]
-    assert ended.outcome.status is Status.FAILED
-    assert "released by the hour" in ended.outcome.message
+    assert ended.status is Status.FAILED
+    assert "released by the hour" in ended.message
     assert chunk.groups(installation.run(), [ended]) == [[ended]]
     assert not list(installation.ledger.outlines("two-regions"))
     installation.configure('period = "hour"\n', "")
@@ -141,8 +141,8 @@ def test_an_hour_to_come_is_refused(by_the_hour):
     installation.now = datetime(2016, 6, 1, 10, 30, tzinfo=UTC)  # 12:30 in Paris
     now, later = Hour(DAY, 12), Hour(DAY, 13)
     works = installation.release(now, later)
-    assert works[now].outcome.status is Status.PUBLISHED
-    assert "an hour to come" in works[later].outcome.message
+    assert works[now].status is Status.PUBLISHED
+    assert "an hour to come" in works[later].message
 
 
 def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_is_late(by_the_hour):
@@ -278,7 +278,7 @@ def test_a_day_is_released_or_nothing_of_it_is_charged(installation, name, zone,
             whole.append(one)
     installation.simulate(*whole)
     done = installation.release(*whole)
-    failed = [one for one, work in done.items() if work.outcome.status is not Status.PUBLISHED]
+    failed = [one for one, work in done.items() if work.status is not Status.PUBLISHED]
     # Fourier plans a day of 23 hours by itself: the ledger has the next one wait for a window with headroom
     assert failed == ([day + ONE] if (name, zone) == ("Fourier", "Europe/Moscow") else [])
     assert [one for one in failed if installation.ledger.latest("two-regions", str(one))] == []
