@@ -165,8 +165,7 @@ def _batches() -> BatchDefinition[Any]:
 
 # One page of Great Expectations' Data Docs, that fetches nothing when it is read.
 
-MOST_ROWS = 20
-"""Of those for which an expectation does not hold, on a page, which states how many there are."""
+MOST_ROWS = 20  # of those for which an expectation does not hold, on a page, which states how many there are
 OF_ALL_ROWS = ("unexpected_list", "unexpected_index_list")
 
 

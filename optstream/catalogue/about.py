@@ -28,8 +28,7 @@ from optstream.storage.store import Location
 from optstream.stream import DatedHierarchy, Unit
 
 LONGEST_NAME, LONGEST_LINE = 100, 200
-MOST_NAMED = 20
-"""Releases that words name."""
+MOST_NAMED = 20  # releases that words name
 
 
 def _line(longest: int) -> AfterValidator:
@@ -89,7 +88,7 @@ def called(node: str, facts: Mapping[str, NodeFacts]) -> str:
 
 
 class About(Document):
-    """The document `about.json`: the publisher's facts about the series.
+    """Publisher, licence, names and places of nodes, and noise that became known. Public.
 
     `known_noise`: stream and period of each release of the privacy budget whose noise others know.
     """

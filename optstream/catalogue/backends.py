@@ -107,10 +107,8 @@ class LocalStorage:
 class LocalTransaction:
     """One publisher's change of a folder of this machine, whose lock and descriptor the caller holds."""
 
-    is_alone = True
-    """Whether no other can be about to list a file."""
-    is_again = False
-    """Whether it met a conflict before, and may have left files that it wrote."""
+    is_alone = True  # whether no other can be about to list a file
+    is_again = False  # whether it met a conflict before, and may have left files that it wrote
 
     def __init__(self, root: int) -> None:
         self._root = root

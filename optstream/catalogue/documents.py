@@ -28,8 +28,7 @@ from optstream.stream.period import period_from
 
 LONGEST_TEXT = 200
 DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-PARTITION = f"date={DAY}(/hour=[0-9]{{2}}B?)?"
-"""The folder of a local day, or of an hour of one."""
+PARTITION = f"date={DAY}(/hour=[0-9]{{2}}B?)?"  # the folder of a local day, or of an hour of one
 EXACT: JsonSchemaValue = {
     "type": "string",
     "pattern": "^[0-9]+(/[0-9]+)?$",
@@ -85,8 +84,7 @@ Name = Annotated[
     str, PlainValidator(_text), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT})
 ]
 """A line of printable text."""
-Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-"""A SHA-256."""
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]  # a SHA-256
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Positive = Annotated[int, Field(ge=1, lt=2**31)]
 Text = Annotated[str, Field(min_length=1)]
@@ -113,8 +111,7 @@ class Document(BaseModel):
         serialize_by_alias=True,
     )
 
-    called: ClassVar[str] = "a part of a document"
-    """What errors call it."""
+    called: ClassVar[str] = "a part of a document"  # what errors call it
 
     def __init__(self, **given: Any) -> None:
         try:
@@ -202,7 +199,7 @@ class _Plain(GenerateJsonSchema):
         return super().field_is_required(field, total)
 
 
-def json_schema(kind: type[BaseModel], name: str, title: str, description: str) -> dict[str, Any]:
+def json_schema(kind: type[BaseModel], name: str, title: str) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of a document of the format called `name`. Keys that it does not list
     are refused, but for parameters of mechanisms.
     """
@@ -211,4 +208,4 @@ def json_schema(kind: type[BaseModel], name: str, title: str, description: str) 
         "$schema": GenerateJsonSchema.schema_dialect,
         "$id": f"urn:{name.replace('.', ':').replace('/', ':')}",
     }
-    return {**head, **schema, "title": title, "description": description}
+    return {**head, **schema, "title": title}

@@ -37,8 +37,7 @@ MEASUREMENTS = "measurements"
 ERRORS = "errors"
 SUPERSEDED_ERRORS = "superseded_errors"
 ANSWERS = "questions"
-ANSWERS_INDEX = "questions.json"
-"""Answers to questions, which versions before 0.3 published."""
+ANSWERS_INDEX = "questions.json"  # answers to questions, which versions before 0.3 published
 SIGNATURES = "signatures"
 INCOMING = ".incoming"
 LOCK = ".lock"
@@ -51,8 +50,7 @@ LARGEST |= dict.fromkeys((ERRORS, SUPERSEDED_ERRORS), 2**31)
 
 PARTS = (DATA, SUPERSEDED, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS)
 """Kinds of files that have a folder for each day."""
-HIDDEN = (INCOMING, LOCK)
-"""What copies of the folder carry along too, though no reader needs it."""
+HIDDEN = (INCOMING, LOCK)  # what copies of the folder carry along too, though no reader needs it
 
 _MEASUREMENTS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
 _ERRORS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-vintage-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")

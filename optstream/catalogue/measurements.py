@@ -80,8 +80,7 @@ LARGEST_NUMBER = 2**17
 """Limit of whole numbers, such as the steps of a window: a mechanism's work grows with them."""
 COUNT_NODES = ("declared_leaves", "n_nodes", "parents")
 """Keys whose numbers may be larger: they count the nodes of a tree, or name them."""
-LONGEST_RANGE = 2**12
-"""Of the parts of a day, in steps."""
+LONGEST_RANGE = 2**12  # of the parts of a day, in steps
 
 
 def describe(mechanism: Mechanism) -> Json | None:
@@ -310,8 +309,7 @@ def with_numbers(document: Json, rows: pl.DataFrame) -> Json:
 # history is published as which blocks it holds, with its number of series in place of their sums; each sum
 # is published by its own day alone.
 
-Block = tuple[int, int, int, float]
-"""Level, first step, number of steps, noise scale."""
+Block = tuple[int, int, int, float]  # level, first step, number of steps, noise scale
 STATES = ("state", "before")
 SUMS, SERIES = "sums", "n_series"
 

@@ -51,8 +51,7 @@ MARKER = "optstream-catalogue"
 MOST_TRIES = 20
 _STATED = re.compile(rb'<meta name="' + MARKER.encode() + rb'" content="([0-9a-f]{64})">')
 _FIGURES = re.compile(r"[0-9a-f]{64}\.bin")
-HEAD = 4096
-"""Bytes at the start of a page that name the catalogue that it was made from."""
+HEAD = 4096  # bytes at the start of a page that name the catalogue that it was made from
 BLANK = (
     b'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>Being rebuilt</title></head>\n'
     b"<body><p>A day was withdrawn, and this page is being rebuilt. The others are in data/.</p></body>\n"

@@ -391,8 +391,7 @@ def _relist(
 # never listed again, so it may go; higher ones are spared where others can publish.
 
 Rank = tuple[int, int]
-LAST = 2**31
-"""A vintage above all others."""
+LAST = 2**31  # a vintage above all others
 
 
 def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
@@ -495,7 +494,7 @@ def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed
             hours = decode(transaction.read(f"{folder}/{name}"), ())[1].statement["hours"]
             shown = next((str(one[1]) for one in hours if one[0] == period.isoformat()), None)
             if shown and shown != listed:
-                stated = _manifest(transaction, layout.manifest_file(shown)).stated
+                stated = Manifest.from_bytes(transaction.read(layout.manifest_file(shown))).stated
                 if (stated.revision, stated.vintage) <= rank:
                     dead.append(name)
     if dead:
@@ -514,12 +513,8 @@ def _dead_numbered(
 def _files_of(transaction: Transaction, entry: Entry) -> set[str]:
     """Return a listed release's files by its manifest, else all of its rank."""
     try:
-        return set(dict(_manifest(transaction, entry.manifest).stated.attachments))
+        return set(dict(Manifest.from_bytes(transaction.read(entry.manifest)).stated.attachments))
     except (FileNotFoundError, PublicationError):
         folder, rank = folder_of(ERRORS, entry.period), (entry.revision, entry.vintage)
         known = {name: layout.errors_name(name) for name in transaction.names_in(folder)}
         return {f"{folder}/{name}" for name, own in known.items() if own and own[:2] == rank}
-
-
-def _manifest(transaction: Transaction, name: str) -> Manifest:
-    return Manifest.from_bytes(transaction.read(name))

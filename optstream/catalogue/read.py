@@ -251,9 +251,6 @@ def _read_period(
     return []
 
 
-AsOf = tuple[date, DatedHierarchy | None]
-
-
 def rows_of(
     storage: Storage,
     catalogue: Catalogue,
@@ -262,7 +259,7 @@ def rows_of(
     last: date | None = None,
     *,
     verify: bool = False,
-    as_of: AsOf | None = None,
+    as_of: tuple[date, DatedHierarchy | None] | None = None,
 ) -> pl.DataFrame:
     """Return the published rows of some nodes (all by default) from a first to a last day.
 

@@ -14,17 +14,15 @@ from pathlib import Path
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from optstream.catalogue.backends import Readable, Storage, Transaction, change_folder
+from optstream.catalogue.backends import Readable, Transaction, change_folder
 from optstream.catalogue.index import LARGEST_SEQUENCE, SIGNED, Catalogue, Entry
 from optstream.catalogue.layout import CATALOGUE, SIGNATURES, signature_file
 from optstream.catalogue.statement import decode
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.store import Location
 
-Keys = Mapping[str, Ed25519PublicKey]
-"""Public keys by their identifiers."""
-GivenKeys = Path | str | Sequence[Path | str]
-"""Of one or more public keys: paths of PEM files, or PEM texts."""
+Keys = Mapping[str, Ed25519PublicKey]  # public keys by their identifiers
+GivenKeys = Path | str | Sequence[Path | str]  # of one or more public keys: paths of PEM files, or PEM texts
 
 LARGEST_KEY_FILE = 2**16
 _PEM = re.compile(r"-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]{1,500}-----END PUBLIC KEY-----")
@@ -181,11 +179,6 @@ def signature_check(
 ) -> Callable[[bytes], object] | None:
     """Return what raises PublicationError for bytes that none of these keys signed; None without keys."""
     return None if given is None else partial(check_signature, storage, name, keys=read_public_keys(given))
-
-
-def has_signature(storage: Storage, data: bytes, keys: Keys) -> bool:
-    """Return whether there is a file that should be a signature of these bytes by one of the keys."""
-    return any(storage.is_file(signature_file(data, key_id)) for key_id in keys)
 
 
 def put_catalogue(

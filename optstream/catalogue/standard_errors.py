@@ -42,8 +42,7 @@ Floats = NDArray[np.float64]
 FORMAT = "optstream.replicates/1"
 KEY = b"optstream.replicates"
 MOST_REPLICATES = 1000
-ROUNDED = 0.01
-"""Of an error: the most that float32 may round off."""
+ROUNDED = 0.01  # of an error: the most that float32 may round off
 LIMITS = Limits(rows=2**26, columns=3 + MOST_REPLICATES, group_rows=2**26, group_bytes=2**34)
 
 
@@ -459,8 +458,7 @@ def _check_apart(rows: pl.DataFrame, named: Collection[str]) -> None:
 
 # Sums of published values over days, weeks and months, each node's with its standard errors.
 
-Period = Literal["day", "week", "month"]
-"""Local days, weeks from Monday on, months."""
+Period = Literal["day", "week", "month"]  # local days, weeks from Monday on, months
 _BEGINS = {"day": "1d", "week": "1w", "month": "1mo"}
 
 

@@ -61,15 +61,13 @@ from optstream.storage.parquet import GROUP_ROWS, Limits, decode_table, encode_t
 from optstream.stream.calendar import DayKind
 from optstream.stream.period import day_of
 
-MARGIN = "margin"
-"""Key of `mechanism`: the name of the last level, where it is a margin."""
+MARGIN = "margin"  # key of `mechanism`: the name of the last level, where it is a margin
 TREE = "tree_sha256"
 """In a mechanism's parameters: what identifies the tree of the day, and the list of trees up to it."""
 LEAST = 1e-18
 """Figures below it say no more than that the last digits are exact, and differ between processors."""
 ONE_DIGIT = Context(prec=1, rounding=ROUND_UP)
-DIGITS = 4
-"""Significant ones of a long span's amounts: the same on machines whose floats round differently."""
+DIGITS = 4  # significant ones of a long span's amounts: the same on machines whose floats round differently
 GAUSSIAN, ORDER = "discrete Gaussian", "order of a stream"
 JOINT = ("noise", "joint_over", "n_nodes")
 ErrorsOf = Literal["whole", "noise"]
@@ -476,7 +474,7 @@ class _Stated:
 
 
 class Manifest(Document):
-    """The manifest of a published release, with its statement as the file has it."""
+    """What a release is, protects and cost: its statement as the file has it. Public."""
 
     called: ClassVar[str] = "a manifest"
     format: Literal["optstream.manifest/1"] = "optstream.manifest/1"

@@ -12,7 +12,7 @@ from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import MEASUREMENTS, folder_of
 from optstream.catalogue.metadata import check_metadata, check_page
 from optstream.catalogue.read import is_of, listed_errors, lost, read_attachment, read_day, read_release
-from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
+from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
 from optstream.catalogue.statement import Manifest
 from optstream.errors import PublicationError
 from optstream.storage.store import Location
@@ -96,7 +96,8 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
     for name in (*always, *(entry.manifest for entry in catalogue.entries)):
         try:
             data = storage.read(name)
-            if name in always or has_signature(storage, data, keys):
+            signatures = (layout.signature_file(data, key_id) for key_id in keys)
+            if name in always or any(map(storage.is_file, signatures)):
                 check_signature(storage, name, data, keys)
         except FileNotFoundError:
             continue

@@ -38,8 +38,7 @@ from optstream.privacy import (
     worst_of_repeated,
     worst_window,
 )
-from optstream.privacy.accountant import NO_COST
-from optstream.privacy.amendment import repriced
+from optstream.privacy.accountant import NO_COST, repriced
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import CUSTOMERS, check_currency, spend_from_document, spend_to_document
 
@@ -132,8 +131,7 @@ def next_guarantee(connection: Connection, grant: GrantRow, terms: StreamTerms) 
 
 # Spends as rows: how they are stored, hashed and settled. Exact: text to fractions, nothing rounds.
 
-PlainSpend = tuple[int, int, int, str]
-"""The columns COLUMNS of a spend's row, which its hash is made of."""
+PlainSpend = tuple[int, int, int, str]  # the columns COLUMNS of a spend's row, which its hash is made of
 COLUMNS = ("position", "first_step", "n_steps", "document")
 
 
@@ -217,8 +215,7 @@ def covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: i
 
 # What a privacy budget's windows are charged, read from the range of the history that they see.
 
-Condition = ColumnElement[bool]
-"""What restricts the releases that are looked at."""
+Condition = ColumnElement[bool]  # what restricts the releases that are looked at
 
 
 @dataclass(frozen=True)

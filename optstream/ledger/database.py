@@ -50,15 +50,13 @@ from optstream.storage.folders import sync_folder
 # over: neither may the log that is still open be copied into it, nor can it be relied on, so the process
 # refuses from then on.
 
-Identity = tuple[int, int]
-"""Device and number of a file: what stays the same as long as it is the same file."""
+Identity = tuple[int, int]  # device and number of a file: what stays the same as long as it is the same file
 
 # engine to its open connections, by id; none of them can be referred to weakly
 _opened: "WeakKeyDictionary[Engine, dict[int, Any]]" = WeakKeyDictionary()
 
 _files: "WeakKeyDictionary[Engine, Path]" = WeakKeyDictionary()
-_refused: set[Identity] = set()
-"""In a child: files on which SQLite believes to hold locks that it does not."""
+_refused: set[Identity] = set()  # in a child: files on which SQLite believes to hold locks that it does not
 
 OVERWRITTEN = (
     "its file was written over, or its log taken away, while this program had it open; end all programs that "

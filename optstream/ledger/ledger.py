@@ -283,8 +283,7 @@ def _members(stream: str) -> Select[tuple[StreamRow]]:
 
 # The ledger's tables as batches of columns, for an export: whole, from one moment, in bounded memory.
 
-Batch = tuple[str, dict[str, list[Any]]]
-"""A table's name, and some of its rows as columns."""
+Batch = tuple[str, dict[str, list[Any]]]  # a table's name, and some of its rows as columns
 _STREAM, _GRANT = StreamRow.name.label("stream"), GrantRow.name.label("grant")
 _OWN = [one.name for one in ReleaseRow.__table__.columns if one.name not in ("id", "stream_id", "fence")]
 _EXPORTED: dict[str, Select[Any]] = {

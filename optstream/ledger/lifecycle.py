@@ -56,11 +56,7 @@ from optstream.privacy.spends import check_currency
 
 # Reserving: the only place where a release is charged, and where a dead run's release changes hands.
 
-UNKNOWN_AT_FIRST = (
-    "measurements_hash", "staged_hash", "published_name", "reason", "withdrawn", "compromised"
-)  # fmt: skip
-REDRAWS_THAT_VOID = 3
-"""A process that dies in its draw once too often is not a process that dies by chance."""
+REDRAWS_THAT_VOID = 3  # a process that dies in its draw once too often is not a process that dies by chance
 
 
 def reserve(
@@ -114,12 +110,13 @@ def reserve(
             if earlier is None or earlier.state not in (ReleaseState.PUBLISHED, ReleaseState.VOID):
                 raise LedgerError(f"{key} needs revision {key.revision - 1} to be PUBLISHED or VOID first")
         _check_windows(connection, grant, stream.id, key, plan, restatements_epsilon)
+        unknown = ("measurements_hash", "staged_hash", "published_name", "reason", "withdrawn", "compromised")
         columns = {
             "state": ReleaseState.RESERVED.value,
             **owned,
             **charged,
             **{"fence": 1, "redraws": 0, "generation": 1, "amendment": grant.amendment},
-            **dict.fromkeys(UNKNOWN_AT_FIRST),
+            **dict.fromkeys(unknown),
         }
         place = {"stream_id": stream.id, "period": key.period, "revision": key.revision}
         store(connection, grant, insert_row(connection, ReleaseRow, **place, **columns), 1, plan)

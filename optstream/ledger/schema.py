@@ -42,8 +42,7 @@ from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.model import Unit, Windows
 
-SCHEMA = "0006"
-"""The newest of `migrations`: numbers of four digits, each one more than the one before."""
+SCHEMA = "0006"  # the newest of `migrations`: numbers of four digits, each one more than the one before
 
 # SQLite gives a row number of its own only to a column of exactly this type
 NUMBER = BigInteger().with_variant(Integer, "sqlite")
@@ -358,8 +357,7 @@ HASHED = ("previous", "number", "at", "kind", "period", "revision", "body")
 PlainEvent = tuple[str, int, str, str, str | None, int | None, str, str]
 """Those, and one more: the hash that is kept."""
 
-GENESIS = "0" * 64
-"""What stands for the hash before a stream's first event."""
+GENESIS = "0" * 64  # what stands for the hash before a stream's first event
 
 # built once: making and comparing a statement costs the processor more than SQLite does to run it
 _STREAM = select(StreamRow).where(StreamRow.id == bindparam("stream"))

@@ -30,8 +30,7 @@ OF_GRANT = (*GUARANTEE_COLUMNS, "calendar")
 """What all streams of a privacy budget agree on: their spends are added up, step by step."""
 HASH = "hierarchy_hash"
 DECLARE = "declare the change with `optstream ledger amend`"
-FIXED = ("grant", "calendar")
-"""What no amendment changes: the budget owner, and which time a step is."""
+FIXED = ("grant", "calendar")  # what no amendment changes: the budget owner, and which time a step is
 CALLED = {
     "grant": "population",
     "calendar": "calendar (stream.step, time_zone, day or period)",

@@ -40,8 +40,7 @@ from optstream.ledger.schema import (
 )
 from optstream.ledger.terms import OF_GRANT
 
-Body = dict[str, object]
-"""The columns of an event with their new values, of any type, as they were read."""
+Body = dict[str, object]  # the columns of an event with their new values, of any type, as they were read
 Place = tuple[object, ...]
 """Period and revision, as an event has them; with a third, the number of a vintage, or of a generation."""
 

@@ -42,7 +42,6 @@ LENGTHS = (1, 2, 4)
 MOST_BLOCKS = 168  # of a candidate's past, so that a choice takes a second; more past changes no order
 MOST_PAST_WINDOWS = 42
 AS_GOOD = 0.01  # relative: expected errors that differ by less are one
-COARSE = Fraction(10**9)  # a scale of noise, in units, that no grid is too coarse for
 BLIND_SHARE = 6  # where no public scale is known: a window over this many blocks
 
 

@@ -80,17 +80,6 @@ def loss_over(
     return _least(parts, delta, whole, compose)
 
 
-def loss_of_days(
-    plans: Sequence[Iterable[Spend]],
-    n_days: int,
-    delta: Fraction,
-    *,
-    window: tuple[int, Fraction] | None,
-) -> HorizonLoss:
-    """Return a bound on the loss of any `n_days` days in a row of these plans, one a day (Lemma 14)."""
-    return next(losses_of_days(plans, [n_days], delta, window=window))
-
-
 def losses_of_days(
     plans: Sequence[Iterable[Spend]],
     spans: Iterable[int],
@@ -98,7 +87,7 @@ def losses_of_days(
     *,
     window: tuple[int, Fraction] | None,
 ) -> Iterator[HorizonLoss]:
-    """Yield `loss_of_days` for each of several numbers of days."""
+    """Yield for each span a bound on the loss of any so many days in a row, of one plan a day (Lemma 14)."""
     check_currency(spend for plan in plans for spend in plan)
     days = [_parts_of(plan) for plan in plans]
     adaptive = any(day.adaptive for day in days)

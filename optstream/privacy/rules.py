@@ -17,7 +17,7 @@ from optstream.privacy.accountant import charged_to_windows, composed
 from optstream.privacy.exact import exact, round_up_to_float, whole
 from optstream.privacy.horizon import LARGEST_DELTA, LEAST_DELTA
 from optstream.privacy.model import PrivacyModel
-from optstream.privacy.spends import CappedSpend, OrderSpend, Spend, StepSpend
+from optstream.privacy.spends import CappedSpend, OrderSpend, Spend, StepSpend, overlaps
 
 
 def may_be_ordered(model: PrivacyModel, n_nodes: int, leaves_per_window: int | None) -> bool:
@@ -72,8 +72,7 @@ def parts_with_headroom(
     for number, part in asked:
         place, length = part.start - first, len(part)
         touching = slice(place, place + length + window_length - 1)
-        rising = np.arange(1, length + window_length)
-        inside = np.minimum(np.minimum(rising, rising[::-1]), min(length, window_length)).astype(object)
+        inside = overlaps(length, window_length).astype(object)
         after = charged[touching] + int(layers[number].apart * denominator) * inside
         own = [one for one, of in zip(due, of_layer, strict=True) if of == number]
         for one in own:

@@ -119,7 +119,7 @@ class PeriodSpend(Spend):
         """Return the charge for the steps in each window."""
         parts = _denominator(self.charges)
         units = np.array(_in_parts(self.charges, parts), dtype=object)
-        return units[_overlaps(self.n_steps, window_length)], Fraction(1, parts)
+        return units[overlaps(self.n_steps, window_length)], Fraction(1, parts)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class CappedSpend(Spend):
             if 0 <= (place := step - self.first_step + lead) < len(taken):
                 taken[place] += weight
         inside = _sliding_sums(taken, window_length)[lead : lead + self.n_steps + lead]
-        own = _overlaps(self.n_steps, window_length).astype(object) * parts
+        own = overlaps(self.n_steps, window_length).astype(object) * parts
         headroom = np.maximum(np.minimum(own, int(self.cap * parts) - inside), 0)
         return headroom, self.unit_charge / parts
 
@@ -371,7 +371,7 @@ def _sliding_sums(values: Sequence[int], window_length: int) -> NDArray[np.objec
     return sums
 
 
-def _overlaps(n_steps: int, window_length: int) -> NDArray[np.int64]:
+def overlaps(n_steps: int, window_length: int) -> NDArray[np.int64]:
     """Return the steps of a period in each window that touches it, first window first: 1, 2, …, 2, 1."""
     rising = np.arange(1, n_steps + window_length)
     return np.minimum(np.minimum(rising, rising[::-1]), min(n_steps, window_length))

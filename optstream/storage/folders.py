@@ -43,8 +43,7 @@ def sync_folder(folder: Path) -> None:
 PUBLIC_FOLDER, PUBLIC_FILE = 0o755, 0o644
 """Modes in a published folder, whatever the umask: readers may read, only its owner may write."""
 HIDDEN_FOLDER = 0o700
-DEEPEST = 8
-"""So deep folders are looked into; ours are two deep. Each holds a descriptor meanwhile."""
+DEEPEST = 8  # so deep folders are looked into; ours are two deep. Each holds a descriptor meanwhile
 
 
 @contextmanager
@@ -190,8 +189,7 @@ def names_below(root: int, folder: str) -> Iterator[str]:
 # The publishers' lock of a local folder. Anyone who can open a file, even read-only, can hold `flock` on it:
 # so the file belongs to its owner alone (0600), and only one user publishes in a folder.
 
-LONGEST_WAIT = 120.0
-"""Seconds. A turn writes files that are ready; a month of them takes seconds."""
+LONGEST_WAIT = 120.0  # seconds. A turn writes files that are ready; a month of them takes seconds
 LOCKS = Path("/proc/locks")
 PAUSE = 0.02
 _GIVEN_UP: dict[tuple[int, int], float] = {}

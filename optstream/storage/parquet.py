@@ -18,8 +18,7 @@ from optstream.errors import PublicationError
 
 # What the footer of a Parquet file claims, read before any page is: a small file may claim 10^12 rows.
 
-LARGEST_FOOTER = 2**28
-"""Bytes."""
+LARGEST_FOOTER = 2**28  # bytes
 _TAIL = 8
 
 
@@ -93,10 +92,8 @@ _ARROW = {
     pl.Boolean(): pa.bool_(),
     pl.Datetime("us", "UTC"): pa.timestamp("us", tz="UTC"),
 }
-MANY_ROWS = 2**16
-"""A table of more rows is read by several threads, which cost more than they save on others."""
-GROUP_ROWS = 2**20
-"""Rows of a row group; readers skip groups that cannot hold a wanted value."""
+MANY_ROWS = 2**16  # a table of more rows is read by several threads, which cost more than they save on others
+GROUP_ROWS = 2**20  # rows of a row group; readers skip groups that cannot hold a wanted value
 FEW_TEXTS, TEXT_A_ROW = 2**28, 128
 """Bytes: of all texts of a table together, where that is more than so many for each of its rows."""
 _UNREADABLE = (

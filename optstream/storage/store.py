@@ -19,8 +19,7 @@ from optstream.errors import ParameterError, PublicationError
 
 _PROTOCOL = re.compile(r"[a-z][a-z0-9+.-]*")
 _HOST = re.compile(r"[^/:]*(:[0-9]{1,5})?(/|\Z)")
-SAME = {"s3a": "s3"}
-"""Two words for one store: places are compared by their text."""
+SAME = {"s3a": "s3"}  # two words for one store: places are compared by their text
 _LEGAL = "must be a path, or a plain URL such as s3://bucket/folder"
 
 
@@ -109,8 +108,7 @@ REASONS: dict[type[OSError], str] = {
     ConnectionError: "the store cannot be reached; see its address in the environment",
     OSError: "the store refuses",
 }
-ANY = 2**62
-"""Bytes: more than any object has."""
+ANY = 2**62  # bytes: more than any object has
 
 
 @dataclass(frozen=True)
@@ -128,8 +126,7 @@ class Store:
     messages of stores and their libraries may hold parts of credentials.
     """
 
-    bare_tags = False
-    """Whether conditions name tags without the quotes that they are given with."""
+    bare_tags = False  # whether conditions name tags without the quotes that they are given with
 
     def __init__(self, url: StoreUrl, filesystem: Any) -> None:
         self.url, self.filesystem = url, filesystem
@@ -231,8 +228,7 @@ def no_conditions(url: StoreUrl) -> PublicationError:
 # through: False says that something is there, not whose it is.
 # Packages of the extra `s3` are imported where they are used.
 
-REFUSED = (409, 412)
-"""Another put of the same object is under way; the condition does not hold."""
+REFUSED = (409, 412)  # another put of the same object is under way; the condition does not hold
 NOT_KNOWN = 501
 SKEWED = "RequestTimeTooSkewed"
 MISSING = ("NoSuchKey", "404")

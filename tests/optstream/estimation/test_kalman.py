@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.estimation.fast import (
+from optstream.mechanisms.fast import (
     AdaptiveInterval,
     ConstantState,
     FixedInterval,

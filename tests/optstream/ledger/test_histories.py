@@ -11,7 +11,7 @@ import pytest
 from optstream.ledger.accounting import charges_of, losses_with
 from optstream.ledger.schema import ReleaseRow, lock
 from optstream.privacy import GaussianSpend, OrderSpend
-from optstream.privacy.amendment import repriced
+from optstream.privacy.accountant import repriced
 from tests.optstream.ledger.histories import MARGIN, run
 
 HAPPENED = (

@@ -13,7 +13,7 @@ from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import OrderSpend, PeriodSpend, PrivacyModel, StepSpend, worst_window
-from optstream.privacy.amendment import repriced
+from optstream.privacy.accountant import repriced
 from optstream.stream import AggregationTree, Feature
 from studies.points import error_bound, suggest_n_samples
 from tests.optstream.mechanisms.silent_noise import SilentNoise

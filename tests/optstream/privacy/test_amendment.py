@@ -19,7 +19,7 @@ from optstream.privacy import (
     worst_of_repeated,
     worst_window,
 )
-from optstream.privacy.amendment import repriced
+from optstream.privacy.accountant import repriced
 from optstream.privacy.spends import check_currency
 from optstream.stream import AggregationTree
 

@@ -14,7 +14,7 @@ from optstream.measurement.grouping import GROUPER
 from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms.w_event import DISTANCE
 from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, PeriodSpend, StepSpend, worst_window
-from optstream.privacy.horizon import loss_of_days, loss_over, windows_of_parts
+from optstream.privacy.horizon import loss_over, losses_of_days, windows_of_parts
 from optstream.privacy.rules import PUBLICATIONS
 from optstream.privacy.zero_concentrated import epsilon_of
 
@@ -42,6 +42,11 @@ def exact_delta(losses, level, q):
 
 def lost_over(spends, delta=DELTA, adaptive=False, window=None):
     return loss_over(spends, delta, adaptive=adaptive, window=window)
+
+
+def loss_of_days(plans, n_days, delta, *, window):
+    (found,) = losses_of_days(plans, [n_days], delta, window=window)
+    return found
 
 
 def step(stage, weights, scale, shift, first_step=0):

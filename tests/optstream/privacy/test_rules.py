@@ -24,8 +24,7 @@ from optstream.privacy import (
     charged_to_windows,
     worst_window,
 )
-from optstream.privacy.accountant import composed
-from optstream.privacy.amendment import repriced
+from optstream.privacy.accountant import composed, repriced
 from optstream.privacy.horizon import loss_over
 from optstream.privacy.rules import (
     Absorption,
