@@ -146,9 +146,8 @@ class Document(BaseModel):
 
     @classmethod
     def read(cls, document: object) -> Self:
-        """Return what a JSON document says, which anyone may have written. Keys that it does not know are not
-        read: a later version may have added them. Raises PublicationError.
-        """
+        """Return what a JSON document says, which anyone may have written, or raise PublicationError."""
+        # keys that it does not know are not read: a later version may have added them
         try:
             return cls.model_validate(document, extra="ignore")
         except (OptStreamError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
@@ -173,9 +172,7 @@ Instant = Annotated[str, BeforeValidator(_written), Field(json_schema_extra={"fo
 
 
 class _Plain(GenerateJsonSchema):
-    """Pydantic's schemas without titles and defaults, described by the first paragraph of a class; only keys
-    that may be absent are not required.
-    """
+    """Pydantic's schemas without titles and defaults; only keys that may be absent are not required."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -200,9 +197,7 @@ class _Plain(GenerateJsonSchema):
 
 
 def json_schema(kind: type[BaseModel], name: str, title: str, description: str) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of a document of the format called `name`. Keys that it does not list
-    are refused, but for parameters of mechanisms.
-    """
+    """Return the JSON Schema (2020-12) of the format called `name`; keys that it does not list are refused."""
     schema = kind.model_json_schema(mode="serialization", schema_generator=_Plain)
     head = {
         "$schema": GenerateJsonSchema.schema_dialect,

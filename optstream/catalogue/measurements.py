@@ -360,11 +360,8 @@ LONGEST_PERIOD, FARTHEST_STEP = 2**12, 2**40
 
 
 class Found(Document):
-    """A file of measurements but for its rows: `document` has histories without sums, in the file no numbers.
-
-    `measured_hash`: SHA-256 of the whole (`Measured.to_bytes`), which the ledger has. `least_units`: of the
-    resolution, that every leaf has at least.
-    """
+    """A file of measurements but for its rows: `document` has histories without sums, in the file no numbers;
+    `measured_hash` is of the whole (`Measured.to_bytes`), as the ledger has it."""
 
     called: ClassVar[str] = "a file of measurements"
     format: Literal["optstream.measurements/1"] = FORMAT

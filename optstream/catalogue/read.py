@@ -261,11 +261,8 @@ def rows_of(
     verify: bool = False,
     as_of: tuple[date, DatedHierarchy | None] | None = None,
 ) -> pl.DataFrame:
-    """Return the published rows of some nodes (all by default) from a first to a last day.
-
-    as_of: as for `read_published`, with the hierarchies as read. Raises ParameterError where no day of the
-    span is published, or none has a node of one of these names; PublicationError as `read_published`.
-    """
+    """Return the published rows of some nodes (all by default) from a first to a last day, `as_of` as
+    `read_published`; ParameterError where no day of the span is published, or none has one of the nodes."""
     first, last = first or date.min, last or date.max
     entries = [entry for entry in catalogue.listed if first <= day_of(entry.period) <= last]
     if not entries:
@@ -388,10 +385,8 @@ def _same_leaves(
     wanted: frozenset[str],
     is_after: bool,
 ) -> frozenset[str]:
-    """Return the leaves of the other tree that are together just the wanted ones of one tree, else none.
-
-    parts: leaves after, leaves before, shares of these. is_after: whether the wanted are leaves after.
-    """
+    """Return the leaves of the other tree that are together just the wanted ones, leaves after if `is_after`;
+    else none. parts: leaves after, leaves before, shares of these."""
     chosen = [one for one in parts if one[not is_after] in wanted]
     after = wanted if is_after else frozenset(leaf for leaf, _, _ in chosen)
     before = frozenset(old for _, old, _ in chosen) if is_after else wanted

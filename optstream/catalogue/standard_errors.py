@@ -48,9 +48,7 @@ LIMITS = Limits(rows=2**26, columns=3 + MOST_REPLICATES, group_rows=2**26, group
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """A file of replicates: rows of step, node, estimate, replicate_1 to replicate_R, sorted as the release;
-    they err as the values do, or as noise alone makes them (`of`).
-    """
+    """A file of replicates, rows sorted as the release: they err as the values, or by noise alone (`of`)."""
 
     period: date
     of: ErrorsOf
@@ -66,10 +64,7 @@ class Replicates:
         replicates: Floats,
         first_step: int = 0,
     ) -> "Replicates":
-        """Return the rows of an estimate, (n_nodes, n_steps), and its replicates, (R, n_nodes, n_steps).
-
-        Replicates are float32, or float64 where float32 would round more than `ROUNDED` of an error off.
-        """
+        """Return the rows of an estimate, (n_nodes, n_steps), and its replicates, (R, n_nodes, n_steps)."""
         order, n_steps = pl.Series(nodes).arg_sort().to_numpy(), estimate.shape[1]
         spread, rounding = replicates.std(axis=0), np.finfo(np.float32).eps * np.abs(estimate)
         kind = np.float32 if ((rounding <= ROUNDED * spread) | (spread == 0)).all() else np.float64
@@ -138,8 +133,7 @@ class OldErrors:
     """A file of errors: a covariance is a sum over terms, each of nodes times of steps.
 
     A row has a pair of nodes, a node of a group (its number in other_step), a pair of steps, or an earlier
-    day; without a term the value less the estimate of a node at a step.
-    """
+    day; without a term the value less the estimate of a node at a step."""
 
     period: date
     of: ErrorsOf
@@ -156,10 +150,8 @@ class OldErrors:
     def variance(
         self, weights: Mapping[str, float], steps: Collection[int], shares: Mapping[date, float]
     ) -> float:
-        """Return the period's part of the variance of a weighted sum of nodes over some of its steps.
-
-        shares: the part of the steps of this and each earlier day that is in the sum.
-        """
+        """Return the period's part of the variance of a weighted sum of nodes over some of its steps; shares:
+        which part of the steps of this and each earlier day is in the sum."""
         weight, other_weight = (
             pl.col(name).replace_strict(dict(weights), default=0.0, return_dtype=pl.Float64)
             for name in ("node", "other_node")
@@ -230,9 +222,7 @@ def read_replicates(
 
 @dataclass(frozen=True, eq=False)
 class Day:
-    """A published day or hour: rows of its release with `value`, estimates and replicates, and whether whole
-    errors are known, and those that noise makes.
-    """
+    """A published day or hour: rows of its release with `value`, estimates and replicates."""
 
     period: date
     rows: pl.DataFrame
@@ -466,8 +456,7 @@ def daily_replicates(
     storage: Storage, catalogue: Catalogue, days: Iterable[date]
 ) -> Iterator[tuple[date, str, pl.DataFrame]]:
     """Yield for each listed period of some days with replicates its day, their kind, and by node its number
-    of steps `n` and the sums over them. Raises PublicationError as `read_replicates`.
-    """
+    of steps `n` and the sums over them."""
     wanted = set(days)
     for entry in catalogue.listed:
         if day_of(entry.period) in wanted:

@@ -28,8 +28,7 @@ MOST_KEPT = 2**17  # values of a period whose results are kept: those of many no
 def of_design(
     work: Callable[[Measured, AggregationTree, Sequence[Feature], Weights], Found],
 ) -> Callable[[Measured, AggregationTree, Sequence[Feature], Weights], Found]:
-    """Return the function, which depends on what was measured how well and not on the numbers, with its last
-    result kept: a night asks for it several times, and most days are measured as the day before."""
+    """Return a function of what was measured how well, with its last result kept for the next day alike."""
     kept = dict[tuple[object, ...], Found]()
 
     @wraps(work)

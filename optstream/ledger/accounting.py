@@ -309,12 +309,9 @@ def losses_with(
     *only: Condition,
     amended: PrivacyModel | None = None,
 ) -> list[GuaranteeLoss]:
-    """Return the loss of the worst window of each privacy guarantee, a plan included.
-
-    The guarantee in force, which comes first, answers for every window with a step of the plan; an earlier
-    one for those of them that also have a step planned under it. Each is judged by its own model, over all
-    spends.
-    """
+    """Return the worst window of each privacy guarantee by its own model, a plan included: of the one in
+    force, which comes first, over windows with a step of the plan; of an earlier one over those of them that
+    also have a step planned under it."""
     steps, guarantees = hull(plan), guarantees_of(connection, grant)
     if amended is not None:
         guarantees = guarantees.amended(amended)
@@ -402,12 +399,9 @@ class History:
         return worst_of_repeated(repeated, guarantees.in_force.window_length)
 
     def costs(self, guarantees: Guarantees) -> Iterator[tuple[int, PrivacyModel, WindowCost]]:
-        """Yield number, model and worst window of each privacy guarantee under which something was planned.
-
-        A guarantee answers for windows with a step planned under it, one of aligned windows, as earlier
-        versions had, for those inside one period. The worst window of all is given where that is within the
-        guarantee.
-        """
+        """Yield number, model and worst window of each privacy guarantee under which something was planned:
+        the worst of all where that is within it, else of those with a step planned under it, inside one
+        period for aligned windows, as earlier versions had."""
         used = [guarantees.by(number) for number in sorted(self.amendments)] or [guarantees]
         for under in used:
             cost, model = self.cost(under), under.in_force
@@ -572,11 +566,8 @@ def last_charged(connection: Connection, grant: str) -> Stretch | None:
 
 @dataclass(frozen=True)
 class Spent:
-    """The spends of a span, of all its releases.
-
-    Compromised where noise of some is, adaptive where earlier outputs chose measurements of a window of it.
-    `window`: its steps and budget; None where windows do not slide, or an amendment changed them.
-    """
+    """The spends of a span, of all its releases; adaptive where earlier outputs chose measurements. `window`:
+    its steps and budget; None where windows do not slide, or an amendment changed them."""
 
     spends: tuple[Spend, ...]
     compromised: bool

@@ -161,10 +161,7 @@ def version_of(connection: Connection) -> str | None:
 
 
 def upgrade(connection: Connection, to: str) -> None:
-    """Run the migrations that are missing up to `to`, in the caller's transaction and under its lock.
-
-    Events and their hashes stay byte for byte, so the heads that catalogues carry stay valid.
-    """
+    """Run the migrations that are missing up to `to`, in the caller's transaction; events stay unchanged."""
     # imported only when there is something to do: opening a ledger of today's schema needs none of it
     from alembic.migration import MigrationContext
     from alembic.operations import Operations

@@ -198,8 +198,7 @@ class Fast(OnlineMechanism):
 
 @dataclass(frozen=True, eq=False)
 class StateEstimate:
-    """The estimate of all series at one step: mean (n_series,) in units, one variance in units squared.
-    noise: the measurements' part of it; nan where an earlier version did not keep it."""
+    """The mean of all series at one step, (n_series,), its variance, and the noise's part of that, or nan."""
 
     step: int
     mean: Floats

@@ -481,8 +481,7 @@ class LevelPlan:
         return tuple(found)
 
     def taken(self, state: State | None) -> tuple[int, ...]:
-        """Return the points of other periods that the level's rule counts. A state of another origin raises
-        ParameterError: read as "no points", it would void the guarantee."""
+        """Return other periods' points; ParameterError where read as "none" it would void the guarantee."""
         if state is None:
             return ()
         try:
