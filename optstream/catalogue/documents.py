@@ -197,7 +197,7 @@ class _Plain(GenerateJsonSchema):
 
 
 def json_schema(kind: type[BaseModel], name: str, title: str, description: str) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the format called `name`; keys that it does not list are refused."""
+    """Return the JSON Schema (2020-12) of the format called `name`; keys not listed are refused."""
     schema = kind.model_json_schema(mode="serialization", schema_generator=_Plain)
     head = {
         "$schema": GenerateJsonSchema.schema_dialect,
