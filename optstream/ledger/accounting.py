@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert,
 
 from optstream.ledger.records import GuaranteeLoss, Key, ReleaseState, StreamTerms, WindowLoss
 from optstream.ledger.schema import (
+    GUARANTEE_COLUMNS,
     AmendmentRow,
     GrantRow,
     GuaranteeColumns,
@@ -27,6 +28,7 @@ from optstream.ledger.schema import (
     find_stream,
     grant_of,
     insert_row,
+    model_of,
     plain_rows,
     read_rows,
 )
@@ -39,17 +41,9 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.privacy.accountant import NO_COST, repriced
-from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import CUSTOMERS, check_currency, spend_from_document, spend_to_document
 
 # The privacy guarantees of a budget, amendment by amendment, and the price of a spend under each.
-
-GUARANTEE_COLUMNS = (
-    "epsilon", "window_length", "alpha", "unit", "leaves_per_step", "windows", "delta", "rho",
-)  # fmt: skip
-"""The columns that a privacy budget and each of its amendments have in common. A guarantee of epsilon alone
-has neither of the last two, and no event about it names them.
-"""
 
 
 @dataclass(frozen=True)
@@ -94,16 +88,7 @@ def guarantees_of(connection: Connection, grant: GrantRow) -> Guarantees:
 
 
 def _model(row: GuaranteeColumns) -> PrivacyModel:
-    return PrivacyModel(
-        exact_from_text(row.epsilon),
-        row.window_length,
-        exact_from_text(row.alpha),
-        unit=row.unit,
-        leaves_per_step=row.leaves_per_step,
-        windows=row.windows,
-        delta=0 if row.delta is None else exact_from_text(row.delta),
-        rho=None if row.rho is None else exact_from_text(row.rho),
-    )
+    return model_of({name: getattr(row, name) for name in GUARANTEE_COLUMNS})
 
 
 def _columns_of(terms: StreamTerms) -> dict[str, str | int | None]:

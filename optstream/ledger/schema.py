@@ -260,6 +260,17 @@ def find_grant(connection: Connection, grant: str) -> GrantRow:
     return row
 
 
+GUARANTEE_COLUMNS = tuple(GuaranteeColumns.__annotations__)
+AMOUNTS = {"epsilon", "alpha", "resolution", "delta", "rho"}
+
+
+def model_of(stated: Mapping[str, Any]) -> PrivacyModel:
+    """Return the guarantee of stored columns, amounts as exact text, without delta and rho if of epsilon."""
+    known = {name: value for name, value in stated.items() if value is not None}
+    known |= {name: exact_from_text(known[name]) for name in AMOUNTS & known.keys()}
+    return PrivacyModel(**known)
+
+
 TERMS = ("hierarchy_hash", "calibration", "calendar", "document")
 """Columns of a stream's row that are as in its terms."""
 
@@ -284,14 +295,12 @@ def event_body(terms: StreamTerms, amendment: int) -> dict[str, object]:
 def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     """Return a stream's row as terms."""
     grant = connection.execute(select(GrantRow.name).where(GrantRow.id == stream.grant_id)).scalar_one()
-    model = dict(json.loads(stream.model))
-    exact = {"epsilon", "alpha", "resolution", "delta", "rho", "budget_alpha", "stream_share"}
-    for name in exact & model.keys():
-        model[name] = exact_from_text(model[name])
-    own = {name: model.pop(name, None) for name in ("budget_alpha", "stream_share")}
+    stated = dict(json.loads(stream.model))
+    names = stated.keys() & {"budget_alpha", "stream_share"}
+    own: dict[str, Any] = {name: exact_from_text(stated.pop(name)) for name in names}
     own |= {name: getattr(stream, name) for name in TERMS}
     trees = trees_from(own | {"hierarchy": json.loads(stream.hierarchy)})
-    return StreamTerms(stream.name, grant, PrivacyModel(**model), trees=trees, **own)
+    return StreamTerms(stream.name, grant, model_of(stated), trees=trees, **own)
 
 
 # Rows of releases: found, locked, and checked against a reservation and a state.

@@ -7,10 +7,11 @@ from datetime import datetime
 from sqlalchemy import Connection, and_, func, or_, select, update
 
 from optstream.errors import LedgerError
-from optstream.ledger.accounting import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
+from optstream.ledger.accounting import first_guarantee, next_guarantee
 from optstream.ledger.records import StreamTerms, check_name, continues
 from optstream.ledger.schema import (
     GENESIS,
+    GUARANTEE_COLUMNS,
     LOCKED_STREAM,
     GrantRow,
     ReleaseRow,

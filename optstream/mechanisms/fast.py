@@ -160,9 +160,10 @@ class Fast(OnlineMechanism):
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         (plan,) = self.plan(period.n_steps, period.first_step, state)
         controller = self._controller(state, period.first_step, period.n_leaves)
-        measured = measure_in_turn(period, plan, self.model.window_length, controller, noise)
+        window, due, saw = self.model.window_length, controller.due, controller.saw
+        measured = measure_in_turn(period, plan, window, due, saw, noise)
         points = [*plan.taken, *(period.first_step + position for position in measured.positions)]
-        seen = points_after(points, period.first_step + period.n_steps, self.model.window_length)
+        seen = points_after(points, period.first_step + period.n_steps, window)
         memory = {"mechanism": NAME, "points": seen, **controller.memory()}
         return replace(measured, before=public_part(state), state=memory)
 

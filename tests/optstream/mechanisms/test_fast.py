@@ -104,14 +104,10 @@ class Raw(Fast):
             open_private_period(period),
         )
 
-        class Peeping:
-            def due(self, step):
-                return steered.due(step)
+        def peeping(step, noisy):
+            steered.saw(step, exact[:, step - period.first_step])
 
-            def saw(self, step, noisy):
-                steered.saw(step, exact[:, step - period.first_step])
-
-        return measure_in_turn(period, plan, self.model.window_length, Peeping(), noise)
+        return measure_in_turn(period, plan, self.model.window_length, steered.due, peeping, noise)
 
 
 class Uncapped(Fast):
@@ -120,7 +116,8 @@ class Uncapped(Fast):
     def _draw(self, period, noise, state):
         (plan,) = self.plan(period.n_steps, period.first_step, state)
         steered = self._controller(state, period.first_step, period.n_leaves)
-        return measure_in_turn(period, replace(plan, cap=10**6), self.model.window_length, steered, noise)
+        window, uncapped = self.model.window_length, replace(plan, cap=10**6)
+        return measure_in_turn(period, uncapped, window, steered.due, steered.saw, noise)
 
 
 SMALL = PrivacyModel("1", 6, 50, "1")
