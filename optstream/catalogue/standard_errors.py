@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from optstream.catalogue.backends import Storage, open_storage
+from optstream.catalogue.documents import as_written
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import SUPERSEDED_ERRORS, errors_file, folder_of
 from optstream.catalogue.read import catalogue_reader, read_attachment, read_release, read_statement
@@ -98,7 +99,7 @@ def encode_replicates(found: Replicates) -> bytes:
 def decode_replicates(data: bytes) -> Replicates:
     """Return the contents of a file of replicates; PublicationError for another, or one beyond `LIMITS`."""
     rows, metadata = decode_table(data, LIMITS, "a file of replicates")
-    try:
+    with as_written(f"these bytes are no file of replicates of format {FORMAT}"):
         footer = json.loads(metadata[KEY])
         wanted = {one.name: one.type for one in columns_of_replicates(rows.width - 3)}
         if pl.Float32 not in rows.dtypes:
@@ -108,8 +109,6 @@ def decode_replicates(data: bytes) -> Replicates:
         if not (replicate_columns(rows) and np.isfinite(rows[rows.columns[2:]].to_numpy()).all()):
             raise ValueError
         return Replicates(period_from(footer["period"]), footer["of"], rows)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise PublicationError(f"these bytes are no file of replicates of format {FORMAT}") from error
 
 
 # Files of errors of version 0.2, which are only read: terms of a covariance, and values less estimates.
@@ -173,7 +172,7 @@ class OldErrors:
 def decode_old_errors(data: bytes) -> OldErrors:
     """Return the contents of a file of errors, which anyone may have written. Raises PublicationError."""
     rows, metadata = decode_table(data, OLD_LIMITS, "a file of errors", OLD_SCHEMA)
-    try:
+    with as_written(f"these bytes are no file of errors of format {' or '.join(OLD_FORMATS)}"):
         footer = json.loads(metadata[OLD_KEY])
         nodes, n_steps = frozenset(footer["nodes"]), footer["shape"][1]
         if footer["format"] not in OLD_FORMATS or rows.schema != OLD_SCHEMA or not n_steps > 0:
@@ -182,10 +181,6 @@ def decode_old_errors(data: bytes) -> OldErrors:
         if not rows["value"].is_finite().fill_null(value=False).all() or named - nodes:
             raise ValueError
         return OldErrors(period_from(footer["period"]), footer["of"], nodes, n_steps, rows)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise PublicationError(
-            f"these bytes are no file of errors of format {' or '.join(OLD_FORMATS)}"
-        ) from error
 
 
 def read_replicates(
