@@ -23,7 +23,7 @@ from optstream.mechanisms.base import (
 )
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend
-from optstream.privacy.exact import make_plain, whole
+from optstream.privacy.exact import make_plain, one_of, whole
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.state import public_part
 
@@ -87,9 +87,8 @@ class Fast(OnlineMechanism):
         window = self.model.window_length
         if self.n_samples is not None:
             whole(self.n_samples, "n_samples of Fast", 1, window)
-        for name, legal in (("sampling", ("adaptive", "fixed")), ("predictor", ("kalman", "linear"))):
-            if (chosen := getattr(self, name)) not in legal:
-                raise ParameterError(f'{name} of Fast must be "{legal[0]}" or "{legal[1]}"; got {chosen!r}')
+        one_of(self.sampling, "sampling of Fast", ("adaptive", "fixed"))
+        one_of(self.predictor, "predictor of Fast", ("kalman", "linear"))
         if self.integration_time is not None:
             whole(self.integration_time, "integration_time of Fast", 1, self.samples_in_window)
         whole(self.min_interval, "min_interval of Fast", 1, window)

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -73,6 +74,13 @@ def whole(value: object, name: str, least: int, most: int | None = None) -> int:
         legal = f"of at least {least}" if most is None else f"in [{least}, {most}]"
         raise ParameterError(f"{name} must be an integer {legal}; got {value!r}")
     return value
+
+
+def one_of(value: object, name: str, legal: Sequence[str]) -> None:
+    """Raise ParameterError, with the parameter's name, for anything but one of these texts."""
+    if not isinstance(value, str) or value not in legal:
+        listed = " or ".join(f'"{one}"' for one in legal)
+        raise ParameterError(f"{name} must be {listed}; got {value!r}")
 
 
 def plain(value: Any) -> Any:
