@@ -343,32 +343,17 @@ class History:
     """All spends of a privacy budget; spends that differ only in time are priced once."""
 
     def __init__(self) -> None:
-        self._first_steps: defaultdict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
-        self._latest: dict[tuple[int, int], tuple[list[str], list[int]]] = {}
+        self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
 
-    def add(self, plan: Sequence[PlainSpend], amendment: int = 0) -> None:
-        """Charge one more plan, made under guarantee `amendment`: as they recur, by the one before first."""
-        position, first_step, *_ = plan[0]
-        text = "\n".join([document for _, _, _, document in plan])
-        between, found = self._latest.get((position, amendment), ([], []))
-        if between and text == f'"first_step":{first_step},'.join(between):
-            found.append(first_step)
-            return
-        between, moved = text.split(f'"first_step":{first_step},'), []
+    def add(self, plan: Iterable[PlainSpend], amendment: int = 0) -> None:
+        """Charge one more plan, made under guarantee `amendment`."""
         for _, step, _, document in plan:
             before, named, after = document.partition(f'"first_step":{step},')
             # a capped one names steps of other periods; another may be written as no spend is
             if not named or '"kind":"capped"' in document:
-                self._first_steps[(document,), amendment].append(0)
+                self._first_steps[document, amendment].append(0)
             else:
-                moved.append((f'{before}"first_step":0,{after}', step))
-        shapes, steps = zip(*moved, strict=True) if moved else ((), ())
-        if steps == (first_step,) * len(plan) and len(plan) == len(between) - 1:
-            self._latest[position, amendment] = between, self._first_steps[shapes, amendment]
-            self._first_steps[shapes, amendment].append(first_step)
-        else:
-            for shape, step in moved:
-                self._first_steps[(shape,), amendment].append(step)
+                self._first_steps[f'{before}"first_step":0,{after}', amendment].append(step)
 
     @property
     def amendments(self) -> set[int]:
@@ -378,8 +363,8 @@ class History:
     def cost(self, guarantees: Guarantees) -> WindowCost:
         """Return the worst window of all, by the privacy guarantee in force."""
         repeated = [
-            ([guarantees.read(shape, amendment) for shape in shapes], first_steps)
-            for (shapes, amendment), first_steps in self._first_steps.items()
+            ([guarantees.read(shape, amendment)], first_steps)
+            for (shape, amendment), first_steps in self._first_steps.items()
         ]
         return worst_of_repeated(repeated, guarantees.in_force.window_length)
 
@@ -399,8 +384,7 @@ class History:
         number, model = guarantees.now, guarantees.in_force
         written_out = [
             (replace(spend, first_step=spend.first_step + shift), amendment)
-            for (shapes, amendment), first_steps in self._first_steps.items()
-            for shape in shapes
+            for (shape, amendment), first_steps in self._first_steps.items()
             for spend in (guarantees.read(shape, amendment),)
             for shift in first_steps
         ]
