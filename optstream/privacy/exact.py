@@ -52,17 +52,10 @@ def exact(value: object, name: str) -> Fraction:
         raise ParameterError(f'{name} must be a number such as "0.1" or "1/3"; got {value!r}') from error
 
 
+@lru_cache(2**12)  # a year of hours says the same few numbers tens of thousands of times
 def exact_from_text(text: object) -> Fraction:
     """Return a fraction of at least 0 from numerator or numerator/denominator; exponents are refused."""
-    if not isinstance(text, str):
-        raise ValueError(_NOT_EXACT)
-    return _from_text(text)
-
-
-@lru_cache(2**12)
-def _from_text(text: str) -> Fraction:
-    """Kept: a year of hours says the same few numbers tens of thousands of times."""
-    if not _EXACT.fullmatch(text):
+    if not isinstance(text, str) or not _EXACT.fullmatch(text):
         raise ValueError(_NOT_EXACT)
     return Fraction(text)
 
