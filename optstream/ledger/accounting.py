@@ -299,7 +299,8 @@ def losses_with(
     steps, guarantees = hull(plan), guarantees_of(connection, grant)
     if amended is not None:
         guarantees = guarantees.amended(amended)
-    near, found = planned_in_reach(connection, grant, guarantees, steps, *only), []
+    longest = max(guarantees.by_number.values(), key=lambda model: model.window_length)
+    near, found = planned_near(connection, grant, window_reach(longest, steps), *only), []
     for number in (guarantees.now, *sorted({one.guarantee for one in near} - {guarantees.now})):
         under, priced, places, free_from = guarantees.by(number), plan, [steps], None
         if number != guarantees.now:
@@ -313,14 +314,6 @@ def losses_with(
         worst = max(losses, key=lambda loss: loss.epsilon)
         found.append(GuaranteeLoss(number, model, worst, free_from))
     return found
-
-
-def planned_in_reach(
-    connection: Connection, grant: GrantRow, guarantees: Guarantees, steps: range, *only: Condition
-) -> list[Planned]:
-    """Return the plans in the windows, of any privacy guarantee, that have some of these steps."""
-    longest = max(guarantees.by_number.values(), key=lambda model: model.window_length)
-    return planned_near(connection, grant, window_reach(longest, steps), *only)
 
 
 def outcome_is_covered(
