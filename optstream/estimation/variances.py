@@ -75,11 +75,9 @@ def noise_variances(
     if factors is None:
         own = np.einsum("nsm,nm->ns", maps[pattern] ** 2, noise, optimize=True)
         return reconciled_variances(problem.weights, own, tree)
-    by_node, by_query = factors
-    weighted = by_query[:, None] * problem.rows
-    time_maps = np.linalg.solve(problem.rows.T @ weighted, weighted.T) @ maps
-    own = np.einsum("nsm,nm->ns", time_maps[pattern] ** 2, noise, optimize=True)
-    return reconciled_variances(np.broadcast_to(by_node[:, None], own.shape), own, tree)
+    by_node, to_series = factors
+    own = np.einsum("nsm,nm->ns", (to_series @ maps)[pattern] ** 2, noise, optimize=True)
+    return reconciled_variances(np.broadcast_to(by_node, own.shape), own, tree)
 
 
 def reconciled_variances(weights: Floats, own: Floats, tree: AggregationTree) -> Floats:

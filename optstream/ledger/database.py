@@ -4,7 +4,7 @@ import ctypes
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from sqlite3 import OperationalError
@@ -229,19 +229,15 @@ def open_engine(url: str | URL, busy_timeout_seconds: float) -> Engine:
     return engine
 
 
-@contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
+def writing(engine: Engine) -> AbstractContextManager[Connection]:
     """A transaction that may write: on SQLite it holds the database from its first statement on."""
-    with _begun(engine, ledger_writes=True) as connection:
-        yield connection
+    return _begun(engine, ledger_writes=True)
 
 
-@contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
+def reading(engine: Engine) -> AbstractContextManager[Connection]:
     """A transaction that only reads, all of it from one moment."""
     snapshot = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-    with _begun(engine, **snapshot) as connection:
-        yield connection
+    return _begun(engine, **snapshot)
 
 
 @contextmanager
