@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import compress, groupby
 from operator import itemgetter
 
@@ -122,7 +122,8 @@ COLUMNS = ("position", "first_step", "n_steps", "document")
 
 def spend_rows(plan: Iterable[Spend]) -> list[PlainSpend]:
     """Return the spends' own columns, in order."""
-    return [(place, one.first_step, one.n_steps, _document_of(one)) for place, one in enumerate(plan)]
+    dump = partial(json.dumps, sort_keys=True, separators=(",", ":"))
+    return [(at, one.first_step, one.n_steps, dump(spend_to_document(one))) for at, one in enumerate(plan)]
 
 
 def rows_hash(grant_id: int, rows: Iterable[PlainSpend]) -> str:
@@ -161,11 +162,6 @@ def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, 
 @lru_cache(maxsize=1024)
 def _spend_of(document: str) -> Spend:
     return spend_from_document(json.loads(document))
-
-
-@lru_cache(maxsize=1024)
-def _document_of(spend: Spend) -> str:
-    return json.dumps(spend_to_document(spend), sort_keys=True, separators=(",", ":"))
 
 
 def joined(plan: Iterable[Spend]) -> list[range]:
