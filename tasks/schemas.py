@@ -25,76 +25,38 @@ from tasks.plan.backfill import BackfillDocument, PlanDocument
 from tasks.plan.dry_run import DryRun, DryRuns
 from tasks.release.outcomes import ExportDocument, ReportDocument, RunDocument, Streams, VerifiedDocument
 
-DOCUMENTS: dict[str, tuple[type[BaseModel], str, str]] = {
-    "optstream.status/3": (
-        Status,
-        "optstream status --json",
-        "Calendar, budget by the accountant, and alarms of a stream. Holds no reading; for operators.",
-    ),
-    "optstream.ledger-show/1": (
-        Book,
-        "optstream ledger show --json",
-        "Terms, releases, and what each window has left. For the trusted zone.",
-    ),
-    "optstream.ledger-horizon/1": (
-        Horizon,
-        "optstream ledger horizon --json",
-        "What all readings of one customer on some days have lost together.",
-    ),
-    "optstream.dry-run/2": (
-        DryRun,
-        "optstream run --dry-run --json",
-        "What days would cost and how noisy they would be. Amounts are called by their currency.",
-    ),
-    "optstream.run/1": (RunDocument, "optstream run --json", "How each day ended, and the budget."),
-    "optstream.backfill/1": (
-        BackfillDocument,
-        "optstream backfill --json",
-        "The days of a span.",
-    ),
-    "optstream.backfill-plan/1": (PlanDocument, "optstream backfill --dry-run --json", "The plan of a span."),
-    "optstream.dry-runs/1": (DryRuns, "optstream run --dry-run --json of several streams", "Their cost."),
-    "optstream.plan-advice/1": (AdviceDocument, "optstream advise --json", "Plans by their expected error."),
-    "optstream.doctor/1": (DoctorDocument, "optstream doctor --json", "Problems, and their remedies."),
-    "optstream.purge/1": (Purged, "optstream purge --json", "How many files of each kind were removed."),
-    "optstream.export/1": (ExportDocument, "optstream export --json", "The file that was written."),
-    "optstream.report/1": (ReportDocument, "optstream report --json", "The pages that were written."),
-    "optstream.verified/1": (VerifiedDocument, "optstream verify --json", "Checks and their problems."),
-    "optstream.ledger-verify/1": (Verification, "optstream ledger verify --json", "Problems and notes."),
-    "optstream.ledger-export/1": (Exported, "optstream ledger export --json", "The tables and their rows."),
-    "optstream.streams/1": (Streams, "--json of several streams", "The document of each, and its exit code."),
-    "optstream.manifest/1": (
-        Manifest,
-        "The manifest of a published release",
-        "What a release is, protects and cost. Public.",
-    ),
-    "optstream.about/1": (
-        About,
-        "about.json of a published folder",
-        "Publisher, licence, names and places of nodes, and noise that became known. Public.",
-    ),
-    "optstream.catalogue/1": (
-        Catalogue,
-        "catalogue.json of a published folder",
-        "The release file of each day. Public.",
-    ),
-    "optstream.catalogue/2": (
-        Catalogue,
-        "catalogue.json of a published folder whose catalogues are signed",
-        "The release file of each day, numbered. Public. Its signature is in signatures/.",
-    ),
+DOCUMENTS: dict[str, tuple[type[BaseModel], str]] = {
+    "optstream.status/3": (Status, "optstream status --json"),
+    "optstream.ledger-show/1": (Book, "optstream ledger show --json"),
+    "optstream.ledger-horizon/1": (Horizon, "optstream ledger horizon --json"),
+    "optstream.dry-run/2": (DryRun, "optstream run --dry-run --json"),
+    "optstream.run/1": (RunDocument, "optstream run --json"),
+    "optstream.backfill/1": (BackfillDocument, "optstream backfill --json"),
+    "optstream.backfill-plan/1": (PlanDocument, "optstream backfill --dry-run --json"),
+    "optstream.dry-runs/1": (DryRuns, "optstream run --dry-run --json of several streams"),
+    "optstream.plan-advice/1": (AdviceDocument, "optstream advise --json"),
+    "optstream.doctor/1": (DoctorDocument, "optstream doctor --json"),
+    "optstream.purge/1": (Purged, "optstream purge --json"),
+    "optstream.export/1": (ExportDocument, "optstream export --json"),
+    "optstream.report/1": (ReportDocument, "optstream report --json"),
+    "optstream.verified/1": (VerifiedDocument, "optstream verify-published --json"),
+    "optstream.ledger-verify/1": (Verification, "optstream ledger verify --json"),
+    "optstream.ledger-export/1": (Exported, "optstream ledger export --json"),
+    "optstream.streams/1": (Streams, "--json of several streams"),
+    "optstream.manifest/1": (Manifest, "The manifest of a published release"),
+    "optstream.about/1": (About, "about.json of a published folder"),
+    "optstream.catalogue/1": (Catalogue, "catalogue.json of a published folder"),
+    "optstream.catalogue/2": (Catalogue, "catalogue.json of a published folder whose catalogues are signed"),
 }
-"""The type of each format, with the title and the description of its schema."""
+"""The model of each format, which describes it, and the title of its schema."""
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """Return the JSON Schema of a format such as "optstream.status/3". Raises ParameterError for a name that
-    no format has.
-    """
+    """The JSON Schema of a format such as "optstream.status/3". Raises ParameterError for another name."""
     if name not in DOCUMENTS:
         raise ParameterError(f"a format with a schema must be one of {', '.join(DOCUMENTS)}; got {name!r}")
-    kind, title, description = DOCUMENTS[name]
-    return json_schema(kind, name, title, description)
+    kind, title = DOCUMENTS[name]
+    return json_schema(kind, name, title)
 
 
 if __name__ == "__main__":

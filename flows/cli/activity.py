@@ -8,8 +8,7 @@ from time import monotonic
 from types import SimpleNamespace
 
 QUIET_SECONDS = 10.0
-LONG_RUNNING = ("serve", "ui")
-"""Commands that are quiet while all is well."""
+LONG_RUNNING = ("serve", "ui")  # commands that are quiet while all is well
 _NOW = SimpleNamespace(words="", spoken_at=0.0)
 
 

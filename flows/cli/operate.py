@@ -100,7 +100,7 @@ def withdraw(
     days = cli.periods_asked(settings, day)
     run = _run(settings, "withdraw")
     ended = _finish(run, days, partial(take_back, run, reason=reason, days=days), as_json)
-    raise typer.Exit(int(any(one.outcome.status in (Status.FAILED, Status.BUSY) for one in ended)))
+    raise typer.Exit(int(any(one.status in (Status.FAILED, Status.BUSY) for one in ended)))
 
 
 @app.command(
@@ -133,7 +133,7 @@ def publish(
     if first is not None and last is not None:
         days |= days_published(run) & set(cli.periods_of_span(settings, cli.days_between(first, last)))
     ended = _finish(run, sorted(days), partial(publish_again, run, days=days), as_json)
-    raise typer.Exit(int(not all(one.outcome.status.is_good for one in ended)))
+    raise typer.Exit(int(not all(one.status.is_good for one in ended)))
 
 
 def _run(settings: Settings, what: str) -> Run:
@@ -144,12 +144,8 @@ def _run(settings: Settings, what: str) -> Run:
 def _finish(run: Run, days: Sequence[date], step: Callable[[Requested], Ended], as_json: bool) -> list[Ended]:
     """Take the days, write the pages again, and show how each day ended, and the pages where they failed."""
     settings, ledger, terminal = run.settings, run.ledger, Terminal(as_json)
-
-    def pages() -> list[Ended]:
-        require_pages(settings, ledger, run.clock())
-        return []
-
-    ended = and_after(each([Requested(day) for day in days], Requested, step), pages)
+    ended = each([Requested(day) for day in days], Requested, step)
+    ended = and_after(ended, lambda: require_pages(settings, ledger, run.clock()))
     budget = budget_of(settings, ledger, days)
     terminal.outcomes(ended, settings, budget)
     terminal.document(RunDocument.of(ended, settings, budget))

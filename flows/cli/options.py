@@ -34,7 +34,6 @@ class WordsError(typer.BadParameter):
     """Options that do not go together, or one that is missing: no single one has an invalid value."""
 
     def format_message(self) -> str:
-        """The message alone."""
         return self.message
 
 
@@ -92,32 +91,26 @@ def days_between(first: date, last: date) -> list[date]:
 
 
 def day_option(name: str, help: str) -> Any:
-    """An option that takes a date."""
     return typer.Option(name, parser=parse_day, metavar="DATE", help=help)
 
 
 def period_option(name: str, help: str) -> Any:
-    """An option that takes a date, or an hour of one."""
     return typer.Option(name, parser=parse_period, metavar="DATE", help=help)
 
 
 def flag(name: str, help: str) -> Any:
-    """An option that is given or not."""
     return typer.Option(name, help=help)
 
 
 def asks(metavar: str, help: str, **others: Any) -> Any:
-    """An option whose value has this name in its help."""
     return typer.Option(metavar=metavar, help=help, **others)
 
 
 def config_option(help: str, metavar: str | None = None, show_default: bool | str = True) -> Any:
-    """The option that names configuration files."""
     return typer.Option("--config", "-c", metavar=metavar, help=help, show_default=show_default)
 
 
 def public_key_option(more: str = "") -> Any:
-    """The option that names public keys."""
     text = f"The publisher's public key (PEM); may be repeated.{more}"
     return typer.Option("--public-key", metavar="FILE", help=text)
 
@@ -202,9 +195,7 @@ def files_of(configs: Sequence[Path] | None) -> list[Path]:
 
 
 def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]]:
-    """Return the streams by name, but published covariates before those that read them; and why other files
-    fail. Raises WordsError for one stream twice.
-    """
+    """Return the streams by name, publishers of covariates before their readers; and why other files fail."""
     streams, broken = dict[str, Settings](), dict[Path, str]()
     for file in files:
         try:

@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date
 from fractions import Fraction
 from functools import partial
 from math import floor
@@ -26,14 +25,7 @@ from tasks.release.outcomes import Budget, Printed
 from tasks.release.run import Ended, Status
 
 RED, YELLOW = (Status.REFUSED, Status.VOID, Status.FAILED), (Status.WITHDRAWN, Status.BUSY, Status.WAITING)
-MOST_LISTED = 20
 WIDTH = 80
-
-
-def listed(days: Sequence[date]) -> str:
-    """Return days with commas between, the first ones where there are many."""
-    more = f" and {len(days) - MOST_LISTED} more" if len(days) > MOST_LISTED else ""
-    return ", ".join(map(str, days[:MOST_LISTED])) + more
 
 
 def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> str:
@@ -117,7 +109,7 @@ class Terminal:
         """Print a line for each day, then budget and places."""
         rows, first_of = [], dict[str, str]()
         for day in ended:
-            name, message, status = day.day.isoformat(), day.outcome.message, day.outcome.status
+            name, message, status = day.day.isoformat(), day.message, day.status
             first = first_of.setdefault(message.replace(name, ""), name)
             if first != name and not status.is_good:
                 message = f"as {first}"
@@ -133,7 +125,7 @@ class Terminal:
         from tasks.monitor.facts import loudest  # it knows the mechanisms: a second of imports
 
         done = (Status.PUBLISHED, Status.HELD)
-        drawn = {day.day: day.revision for day in ended if day.outcome.status in done}
+        drawn = {day.day: day.revision for day in ended if day.status in done}
         if not drawn or self.as_json:
             return
         for line in filter(None, (*loudest(settings, drawn), clock_ahead(settings, ledger, max(drawn)))):

@@ -10,7 +10,7 @@ import polars as pl
 import typer
 
 from flows.cli import options as cli
-from flows.cli.output import Terminal, listed
+from flows.cli.output import Terminal
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.about import About, find_hierarchy, read_about
 from optstream.catalogue.backends import open_storage
@@ -24,7 +24,7 @@ from tasks.ledger import need_ledger
 from tasks.operate.keys import new_key
 from tasks.operate.permissions import check_trusted
 from tasks.pages.public import write_pages, write_public_page
-from tasks.release.outcomes import ExportDocument, ReportDocument, VerifiedDocument
+from tasks.release.outcomes import ExportDocument, ReportDocument, VerifiedDocument, listed
 
 app = cli.new_app()
 NODES = 'Names of nodes, with commas between ("A, B" is one in quotes); all by default.'
@@ -166,7 +166,6 @@ def _show_lost(lost: Sequence[date], terminal: Terminal) -> cli.Done:
 
 keys_app = cli.new_app("Signatures: make the key that signs.")
 app.add_typer(keys_app, name="keys")
-USUAL_KEY = "signing.pem"
 
 
 @keys_app.command(epilog=cli.examples("optstream keys new"))
@@ -178,7 +177,7 @@ def new(config: cli.Config = cli.DEFAULT_CONFIG) -> None:
     configuration is printed. No key is ever overwritten.
     """
     settings = load_settings(config)
-    path = settings.signing_key_file or settings.trusted_folder / USUAL_KEY
+    path = settings.signing_key_file or settings.trusted_folder / "signing.pem"
     public = new_key(path)
     (name,) = read_public_keys(public)
     print(f"key {name}: {path}, which nobody else may read; back it up with the ledger")

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from flows.cli import options as cli
 from flows.cli.activity import work
 from flows.cli.ledger import plain_sum
-from flows.cli.output import Terminal, listed
+from flows.cli.output import Terminal
 from flows.orchestration.environment import connect
 from flows.orchestration.serve import own_server
 from optstream.errors import ConfigurationError, OptStreamError
@@ -39,8 +39,8 @@ from tasks.plan.backfill import (
 from tasks.plan.dry_run import DryRun, DryRuns, Level, Period, SharedBudget, price_products
 from tasks.plan.dry_run import dry_run as price
 from tasks.release.mechanism import mechanism_for
-from tasks.release.outcomes import RunDocument, budget_of
-from tasks.release.run import Ended, Run, Status, asking
+from tasks.release.outcomes import RunDocument, budget_of, listed
+from tasks.release.run import Ended, Status, asking
 
 # How `optstream run --dry-run` shows one stream, and several side by side.
 
@@ -151,8 +151,7 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
 
 # Ctrl-C while days are released: report which days are left, and until when they are held.
 
-INTERRUPTED = 130
-"""The exit code of a command that Ctrl-C ended, as shells know it."""
+INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended, as shells know it
 IN_GENERAL = "interrupted; nothing is lost: run it again, after 15 minutes at most"
 
 
@@ -224,8 +223,9 @@ def run(
         with report_interruption(settings, days, again + " --restate" * restate):
             ended = None
             if not restate:
-                with _asking(settings) as looks:
-                    ended = over_already(looks, days)  # without Prefect, which takes seconds to import
+                with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
+                    # without Prefect, which takes seconds to import
+                    ended = over_already(asking(settings, ledger), days)
             if ended is None:
                 connect(settings.trusted_folder)
                 with terminal.step("prepare"):
@@ -236,14 +236,12 @@ def run(
         terminal.outcomes(ended, settings, budget)
         terminal.attention(ended, settings, ledger)
         terminal.document(RunDocument.of(ended, settings, budget))
-        return cli.Done(int(not all(one.outcome.status.is_good for one in ended)), _counted(ended))
+        return cli.Done(int(not all(one.status.is_good for one in ended)), _counted(ended))
 
     if not dry_run or len(files := cli.files_of(config)) == 1:
         cli.each_stream(config, as_json, of_stream)
-    streams, terminal = (
-        cli.every_stream(files),
-        Terminal(as_json),
-    )  # a stream's plan leaves less for the others
+    # together: a stream's plan leaves less for the others
+    streams, terminal = cli.every_stream(files), Terminal(as_json)
     budgets = price_products(streams, [cli.periods_asked(one, day) for one in streams])
     show_products(budgets, terminal)
     terminal.document(DryRuns(populations=budgets))
@@ -256,12 +254,6 @@ def _foresee(settings: Settings, day: date, terminal: Terminal) -> None:
         is_first = ledger.last_release(settings.stream.name) is None
     if is_first and (ahead := clock_before_ingest(settings, day)) is not None:
         terminal.say(f"ATTENTION {ahead}")
-
-
-@contextmanager
-def _asking(settings: Settings) -> Iterator[Run]:
-    with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
-        yield asking(settings, ledger)
 
 
 # `optstream backfill`: plan, price, run, and report at the end which days are left.
@@ -322,7 +314,7 @@ def backfill(
             ended = _run(settings, plan, *places, terminal) if waits else []
         ledger = open_ledger(settings.ledger_url)
         budget = budget_of(settings, ledger)
-        left = [one for one in ended if not one.outcome.status.is_good]
+        left = [one for one in ended if not one.status.is_good]
         if left:
             terminal.outcomes(left, settings, budget)
         elif waits:
@@ -352,8 +344,9 @@ def _waits(settings: Settings, plan: BackfillPlan, days: Sequence[date], termina
         return True
     from tasks.release.revise import due  # most of a second
 
-    with _asking(settings) as looks:  # a backfill may have died before it came to new estimates
-        return bool(due(looks, days))
+    # a backfill may have died before it came to new estimates
+    with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
+        return bool(due(asking(settings, ledger), days))
 
 
 def _check_cluster(settings: Settings) -> None:
@@ -403,7 +396,7 @@ class _Progress:
 
     def months(self, ended: Sequence[Ended]) -> None:
         """Show that these days are over, but those that another run holds, which come once more."""
-        self.n_done += sum(day.outcome.status is not Status.BUSY for day in ended)
+        self.n_done += sum(day.status is not Status.BUSY for day in ended)
         rate = self.n_done / max(1e-9, monotonic() - self.started)
         if self.update is not None:
             shown = f"{ended[-1].day:%Y-%m}"
@@ -417,7 +410,6 @@ class _Progress:
 
     @contextmanager
     def step(self, label: str) -> Iterator[None]:
-        """Show that a step is under way."""
         if self.update is None:
             self.terminal.say(label)
         else:
@@ -426,7 +418,7 @@ class _Progress:
 
 
 def _counted(ended: Sequence[Ended]) -> str:
-    counts = Counter(day.outcome.status for day in ended)
+    counts = Counter(day.status for day in ended)
     words = {status: f"{counts[status]} {status.value}" for status in Status if counts[status]}
     n_out = _n_published(ended) - counts[Status.PUBLISHED]
     if n_out:
@@ -436,7 +428,7 @@ def _counted(ended: Sequence[Ended]) -> str:
 
 def _n_published(ended: Sequence[Ended]) -> int:
     """How many this run gave to readers, also where something failed after that."""
-    return sum(day.outcome.file is not None for day in ended)
+    return sum(day.file is not None for day in ended)
 
 
 def _price_span(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> cli.Done:

@@ -15,18 +15,12 @@ from flows.cli.read import check_new
 from optstream.errors import OptStreamError
 from optstream.stream import Lattice
 from tasks.config import load_settings
-from tasks.config.schema import DEFAULT_MARKER, MECHANISMS
+from tasks.config.schema import DEFAULT_MARKER, MECHANISMS, SETTLED
 from tasks.config.templates import example_of
 from tasks.operate.first_configuration import QUESTIONS, write_configuration, zone_of_machine
 from tasks.operate.simulate import simulate as write_dumps
 from tasks.operate.survey import ROLES, survey
-from tasks.plan.advise import (
-    Comparison,
-    Judged,
-    StreamAdvice,
-    advise_plans,
-    write_proposal,
-)
+from tasks.plan.advise import Comparison, Judged, StreamAdvice, advise_plans, write_proposal
 
 CONFIG = (
     "The configuration file (TOML), else optstream.toml; may be repeated for the streams of one population."
@@ -124,14 +118,12 @@ def _begin(folder: Path, yes: bool, answers: Sequence[str], columns: Sequence[st
     _show_errors(begun.advice, found.unit, terminal)
     for warning in (*begun.advice.proposed.warnings, *filter(None, [begun.ahead])):
         terminal.explain(f"ATTENTION {warning}")
-    follows = f"optstream run --date {found.first}"
     if not found.marked:
-        follows = f"touch {folder / DEFAULT_MARKER} && {follows}"
         terminal.explain(
-            f"no file {DEFAULT_MARKER} says which days are complete: one at the top says that all in "
-            f"{folder} are; of files that arrive each night one in each day's folder says it"
+            f"no file {DEFAULT_MARKER} says which days are complete: files count once they were unchanged "
+            f"for {SETTLED.seconds // 60} minutes (input.marker)"
         )
-    terminal.say(f"wrote {cli.DEFAULT_CONFIG}; next: {follows}")
+    terminal.say(f"wrote {cli.DEFAULT_CONFIG}; next: optstream run --date {found.first}")
 
 
 @app.command(epilog=cli.examples("optstream simulate --from 2016-02-01 --to 2016-02-14"))

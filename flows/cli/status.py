@@ -25,8 +25,7 @@ app = cli.new_app()
 
 QUIET = (State.PUBLISHED, State.RESTATED)
 RULER = "          1   5    10   15   20   25   30"
-MOST_ROWS = 40
-"""Of the days that are not fine; the JSON document has all."""
+MOST_ROWS = 40  # of the days that are not fine; the JSON document has all
 DAYS_OF_HEADROOM = 8
 
 
@@ -63,10 +62,9 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
             f"readings replaced on {facts.replaced_day}, and the most in the last {SUSPECT_DAYS} days:"
         )
         for row in rows[:MOST_SHOWN]:
-            newest = row.newest
             terminal.say(
-                f"  {settings.called(row.region)}: {newest.clamped:.1%} clamped, {newest.absent:.1%} absent, "
-                f"{newest.doubled:.1%} doubled, {newest.unusable:.1%} unusable; "
+                f"  {settings.called(row.region)}: {row.clamped:.1%} clamped, {row.absent:.1%} absent, "
+                f"{row.doubled:.1%} doubled, {row.unusable:.1%} unusable; "
                 f"most {row.most:.1%} on {row.most_day}"
             )
         if len(rows) > MOST_SHOWN:

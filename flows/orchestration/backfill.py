@@ -45,10 +45,7 @@ def backfill(
     lease_minutes: float = LEASE_MINUTES,
     without: Sequence[str] = (),
 ) -> list[Ended]:
-    """Release the missing days from the first to the last, one subflow a month; safe to repeat. at_once:
-    give all months to the task runner. lease_minutes: how long the days of a run that died are waited for.
-    without: days to leave out.
-    """
+    """Release the missing days of a span, one subflow a month; at_once: all months to the task runner."""
     settings = load_settings(Path(config))
     span = settings.calendar.periods(period_from(first), period_from(last))
     if not span:
@@ -71,8 +68,8 @@ def backfill(
             done, until = held_by_others(done, now, longest)
             if until is not None:
                 time.sleep(max(0.0, (until - now).total_seconds()) + MARGIN_SECONDS)
-                busy = tuple(day.day for day in done if day.outcome.free_at)
-                done = release([busy], False, [day for day in done if not day.outcome.free_at])
+                busy = tuple(day.day for day in done if day.free_at)
+                done = release([busy], False, [day for day in done if not day.free_at])
         run = one_run.run_of(settings, ledger, lease_minutes)
         done = and_after(done, lambda: one_run.revised(run, span))
         if FlowRunContext.get() is not None:
@@ -83,9 +80,7 @@ def backfill(
 
 @task(name="release a month", **STEP)
 def release_month(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Ended]:
-    """Release a month wherever this is called; outcomes travel back, no reading does. mark: a file of the
-    trusted folder, which a worker must see: in another folder drawn days would seem lost, and be given up.
-    """
+    """Release a month wherever this is called; mark: a file of the trusted folder, to be seen from there."""
     if not Path(mark).exists():
         raise ConfigurationError(
             "the trusted folder is another one here than where the backfill was started, without what was "
@@ -126,9 +121,7 @@ def _run(
     at_once: bool,
     done: list[Ended],
 ) -> list[Ended]:
-    """Release months, elsewhere or here; return all days that are done. A month is released here, too, where
-    the ledger's database failed it elsewhere.
-    """
+    """Release months, elsewhere, or here where the ledger's database failed them; return all that is done."""
     chunks = [
         (str(settings.file), settings.stream.name, [str(day) for day in month], lease_minutes, str(mark))
         for month in months
@@ -150,7 +143,7 @@ def _run(
             ended = [Requested(period_from(day)).ended(Status.FAILED, why) for day in chunk[2]]
         done = [*done, *ended]
         if artifact:
-            n_over = sum(day.outcome.status is not Status.BUSY for day in done)
+            n_over = sum(day.status is not Status.BUSY for day in done)
             update_progress_artifact(artifact, min(100.0, 100 * n_over / max(1, n_days)))
         if watcher is not None:
             watcher.months(ended)
@@ -163,15 +156,14 @@ def held_by_others(
     """Return the outcomes, and until when to wait for days of other runs, None for none."""
     judged = []
     for day in days:
-        entry = day.outcome
-        if entry.free_at is not None and entry.free_at > now + longest:
+        if day.free_at is not None and day.free_at > now + longest:
             words = (
-                f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not "
+                f"{day.message}; no run takes a day for so long: its clock ran ahead, and this run did not "
                 f"wait; if that run is gone, `optstream ledger release-lease {day.day} --why …` frees the day"
             )
-            day = replace(day, outcome=replace(entry, message=words, free_at=None))
+            day = replace(day, message=words, free_at=None)
         judged.append(day)
-    return judged, max((day.outcome.free_at for day in judged if day.outcome.free_at), default=None)
+    return judged, max((day.free_at for day in judged if day.free_at), default=None)
 
 
 def begin_worker() -> None:
@@ -192,9 +184,7 @@ def run_backfill(
     dask: str | None = None,
     lease_minutes: float = LEASE_MINUTES,
 ) -> list[Ended]:
-    """Run the flow here and now, or its own function where no server is configured. watcher: shows `months`
-    that are over, or wait for another run, then each `step` of new estimates.
-    """
+    """Run the flow, or its function without a server. watcher: shows `months` and each `step`."""
     runner: Any = None
     if dask is not None:
         try:

@@ -30,8 +30,7 @@ ALWAYS = {
 }
 HEARTBEAT, HEARTBEAT_SECONDS = "PREFECT_FLOWS_HEARTBEAT_FREQUENCY", 60
 """Between two heartbeats of a scheduled run, where the operator does not set it."""
-ANSWER_SECONDS = 10
-"""For a server to say that it is there."""
+ANSWER_SECONDS = 10  # for a server to say that it is there
 DEFAULTS = {
     HEARTBEAT: str(HEARTBEAT_SECONDS),
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",  # no server is started that nobody asked for
@@ -61,9 +60,7 @@ class NoServerError(ConfigurationError):
 
 
 def connect(trusted_folder: Path) -> str | None:
-    """Set the environment that prefect, imported here, will read; return its server's address, or None.
-    Raises ConfigurationError, which never shows the address, if none answers there.
-    """
+    """Set the environment that prefect, imported here, reads; return the address of its server, if any."""
     # where it is imported already, it has read all but what its child processes will
     is_read = "prefect" in sys.modules
     found = {} if is_read or "PREFECT_API_URL" in os.environ else served(trusted_folder)
@@ -122,9 +119,7 @@ def password_of(home: Path) -> str:
 
 
 def import_prefect(*, again: bool = False) -> str | None:
-    """Have Prefect read its settings; return the address of its API, or None. again: also if it has them.
-    Raises ConfigurationError, which shows no value, where it cannot use a variable.
-    """
+    """Have Prefect read its settings, again if it has them; return the address of its API, or None."""
     try:
         from prefect import flow  # noqa: F401 - which configures logging
         from prefect.context import refresh_global_settings_context
@@ -255,10 +250,7 @@ def api_of_settings() -> Api:
 
 
 def api_without_prefect(trusted_folder: Path) -> Api | None:
-    """Return what `connect` finds, by a process that ends: importing Prefect takes 65 MB.
-
-    Raises ConfigurationError as `connect`.
-    """
+    """Return what `connect` finds, by a process that ends: importing Prefect takes 65 MB."""
     found = ask_apart("flows.orchestration.environment", str(trusted_folder))
     return None if found is None else Api(**found)
 

@@ -22,10 +22,8 @@ from optstream.errors import ConfigurationError
 
 HEAD_SECONDS = 10.0
 """Time for the head of a request to arrive, counted from the connection or the response before it."""
-REQUEST_SECONDS = 300.0
-"""Time to answer a request: the slowest page takes some seconds."""
-MOST_WAITING = 500
-"""Connections without a request under way; of more the oldest is closed."""
+REQUEST_SECONDS = 300.0  # time to answer a request: the slowest page takes some seconds
+MOST_WAITING = 500  # connections without a request under way; of more the oldest is closed
 MOST_SILENT_SOCKETS = 20
 """WebSockets whose client has not even said its password yet. Prefect handles 100 requests at once."""
 MOST_FILES = 65_536
@@ -71,7 +69,6 @@ class BoundedProtocol(H11Protocol):
         self._stalled = self.loop.call_later(HEAD_SECONDS, self._abort)
 
     def resume_writing(self) -> None:
-        """It has taken what there was."""
         super().resume_writing()
         if self._stalled is not None:
             self._stalled.cancel()
@@ -85,7 +82,6 @@ class BoundedProtocol(H11Protocol):
             self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
         self._forget()
         if self._stalled is not None:
             self._stalled.cancel()

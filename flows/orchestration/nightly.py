@@ -48,8 +48,7 @@ from tasks.trusted.files import unexpected
 
 # How the server knows that a scheduled run lives: its heartbeats, and a word when it is over.
 
-REST_SECONDS = 2.0
-"""Of two events within milliseconds the server may judge the later one first."""
+REST_SECONDS = 2.0  # of two events within milliseconds the server may judge the later one first
 
 
 def tell_over(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
@@ -75,9 +74,7 @@ SCHEDULED: dict[str, Any] = {**FLOW, "on_completion": [tell_over], "on_failure":
 
 @flow(name="optstream-nightly", flow_run_name=run_name, **SCHEDULED)
 def nightly(config: str) -> Any:
-    """Release the newest complete days. Ends as a state whose message lists them; raises UnreleasedError if
-    a day failed, or is late.
-    """
+    """Release the newest complete days; UnreleasedError if one failed or is late."""
     settings = load_settings(Path(config))
     try:
         check_trusted(settings)
@@ -91,7 +88,6 @@ def nightly(config: str) -> Any:
 
 
 def looked(settings: Settings) -> Night:
-    """Look once, and report the results."""
     with closing(open_ledger(settings.ledger_url)) as ledger:
         ledger.enrol(terms_of(settings), datetime.now(UTC))
         days = days_of_night(settings, ledger, datetime.now(UTC))
@@ -113,9 +109,7 @@ def looked(settings: Settings) -> Night:
 
 @flow(name="optstream-nights", flow_run_name=run_name, **SCHEDULED)
 def nights(configs: list[str]) -> Any:
-    """Look once at each stream, in this order: one that fails stops no other. Raises UnreleasedError if one
-    failed.
-    """
+    """Look once at each stream, in this order; UnreleasedError if one failed, which stops no other."""
     names, left = [], []
     for config in configs:
         names.append(stream_of(config))
@@ -133,11 +127,9 @@ def nights(configs: list[str]) -> Any:
 
 # Deployment and automation.
 
-MISSED_HEARTBEATS = 3
-"""After that many missing heartbeats a run counts as dead."""
+MISSED_HEARTBEATS = 3  # after that many missing heartbeats a run counts as dead
 ZOMBIES = "optstream: runs whose process died"
-OVER = "optstream.run.over"
-"""The event that a run sends when it is over: see `tell_over`."""
+OVER = "optstream.run.over"  # the event that a run sends when it is over: see `tell_over`
 DEAD = "its heartbeats stopped: its process is taken for dead"
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
 

@@ -74,7 +74,6 @@ def with_prefect() -> bool:
 
 @contextmanager
 def bound(variable: ContextVar[Value], value: Value) -> Iterator[None]:
-    """Have a variable this value in the block."""
     token = variable.set(value)
     try:
         yield
@@ -88,14 +87,13 @@ def in_one_run() -> AbstractContextManager[None]:
 
 
 def run_here(flow: Flow[..., list[Ended]], settings: Settings, watcher: Any, *asked: Any) -> list[Ended]:
-    """Call a flow that a person waits for: a run on the configured server, or its function without one. A
-    run has the stream's tags, and no heartbeats: their thread delays a short run's end.
-    """
+    """Call a flow that a person waits for: a run on the configured server, or its function without one."""
     with bound(WATCHER, watcher):
         if not with_prefect():
             return flow.fn(*asked)
-        stream = settings.stream.name
-        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}), tags(*tags_of(stream)):
+        # no heartbeats: their thread delays a short run's end
+        quiet = temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
+        with quiet, tags(*tags_of(settings.stream.name)):
             return flow(*asked)
 
 
@@ -128,7 +126,7 @@ def repeated(step: Callable[[Run, Sequence[At]], list[Next]]) -> Callable[[Run, 
         for pause in STEP_PAUSES:
             done = step(run, days)
             new = [now for day, now in zip(days, done, strict=True) if now is not day]
-            if not any(isinstance(now, Ended) and now.outcome.status is Status.FAILED for now in new):
+            if not any(isinstance(now, Ended) and now.status is Status.FAILED for now in new):
                 return done
             sleep(pause)
         return step(run, days)
@@ -160,11 +158,11 @@ def stream_of(config: str) -> str:
 
 
 def log_days(days: Sequence[Ended]) -> None:
-    """Log how each day ended, in the words of its outcome, which hold no reading."""
+    """Log how each day ended, in words that hold no reading."""
     log = get_run_logger()
     for day in days:
-        say = log.info if day.outcome.status.is_good else log.warning
-        say("%s %s: %s", day.day, day.outcome.status.value, day.outcome.message)
+        say = log.info if day.status.is_good else log.warning
+        say("%s %s: %s", day.day, day.status.value, day.message)
 
 
 def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) -> None:
@@ -173,14 +171,14 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
     table = [
         {
             "date": day.day.isoformat(),
-            "status": one.status,
-            "what happened": one.message,
-            "file": one.file or "",
+            "status": day.status,
+            "what happened": day.message,
+            "file": day.file or "",
         }
-        for day, one in ((day, day.outcome) for day in days)
+        for day in days
     ]
     create_table_artifact(key="optstream-days", table=table, description=f"Days of stream {stream}")
-    published = [day.day for day in days if day.outcome.status is Status.PUBLISHED]
+    published = [day.day for day in days if day.status is Status.PUBLISHED]
     if not published:
         return
     budget = budget_of(settings, ledger, published)
@@ -199,8 +197,7 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
         create_markdown_artifact(key="optstream-release", markdown=drawn, description=of)
 
 
-REVISED_AT_ONCE = 14
-"""Days whose new estimates are in memory together, and that readers see at once."""
+REVISED_AT_ONCE = 14  # days whose new estimates are in memory together, and that readers see at once
 
 look_up = task(name="look up", **STEP)(steps.look_up_days)
 discover = task(name="discover dumps", **STEP)(steps.discover_dumps)
@@ -216,9 +213,7 @@ publish_anew = task(name="publish revisions", **STEP)(repeated(steps.publish_rev
 
 
 def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
-    """Take days through the steps of a release, each to its end; a day that waited when the run was stopped
-    is durable.
-    """
+    """Take days through the steps of a release, each to its end."""
     with reading_apart() as read:
         reading = replace(run, read=read)
         known = taken(look_up, reading, days)
@@ -249,11 +244,7 @@ def revised(run: Run, asked: Sequence[date]) -> list[Ended]:
         let_go(run, done)
         ended += done
     only = "only its new estimate; the day stays published as it was: "
-    return [
-        replace(day, outcome=replace(day.outcome, message=only + day.outcome.message))
-        for day in ended
-        if not day.outcome.status.is_good
-    ]
+    return [replace(day, message=only + day.message) for day in ended if not day.status.is_good]
 
 
 @flow(name="optstream-release", flow_run_name=run_name, **FLOW)
@@ -265,10 +256,7 @@ def release_days(
     report: bool = True,
     revise: bool = True,
 ) -> list[Ended]:
-    """Release these days of the stream that the configuration describes. restate: as their next revision.
-    report: whether to write the pages. revise: whether to give earlier days new estimates. Parameters are a
-    path and dates, for Prefect stores them in clear.
-    """
+    """Release these days. restate: as their next revision. Prefect stores parameters in clear."""
     settings = load_settings(Path(config))
     check_trusted(settings)
     with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
@@ -288,11 +276,10 @@ def release_days(
         return ended
 
 
-def close_and_write_pages(run: Run) -> list[Ended]:
-    """Close the days whose hours are over, and write the pages; no day ends by that."""
+def close_and_write_pages(run: Run) -> None:
+    """Close the days whose hours are over, and write the pages."""
     close_over(run)
     require_pages(run.settings, run.ledger, run.clock())
-    return []
 
 
 def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:

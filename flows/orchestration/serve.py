@@ -5,8 +5,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
@@ -44,8 +44,7 @@ from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import looks_of
 from tasks.trusted.files import make_private_folder
 
-PAGES_PORT = 8484
-"""Of the operators' pages, where nobody asks for another."""
+PAGES_PORT = 8484  # of the operators' pages, where nobody asks for another
 
 
 def _prepare_server(settings: Settings, home: Path) -> None:
@@ -57,12 +56,10 @@ def _prepare_server(settings: Settings, home: Path) -> None:
     import_prefect(again=True)  # `backfill` has imported it
 
 
-@contextmanager
-def own_server(settings: Settings, home: Path) -> Iterator[Child]:
-    """Run a Prefect server for this process; ConfigurationError if it does not answer."""
+def own_server(settings: Settings, home: Path) -> AbstractContextManager[Child]:
+    """A Prefect server for this process, in a block; ConfigurationError if it does not answer."""
     _prepare_server(settings, home)
-    with run_server(home, api_of_settings()) as server:
-        yield server
+    return run_server(home, api_of_settings())
 
 
 def _port_of(settings: Settings) -> int:
@@ -111,7 +108,6 @@ def serve_streams(
             name=settings.stream.name,
             home=str(home),
             trusted=[str(one.trusted_folder) for one in streams],
-            configs=files,
             api=api_of_settings(),
             is_own=not api,
             register=("flows.orchestration.serve", json.dumps([files, work_pool, not api])),
@@ -139,22 +135,22 @@ def watches_of(settings: Settings, longest: timedelta = LONGEST_WATCH) -> Watche
 
 
 def register(configs: Sequence[str], work_pool: str | None, is_own: bool) -> dict[str, Any]:
-    """Put the night of these streams on the server; return its pool, its deployment, and lines that say when
-    nights and watches are next. is_own: whether no run of the server can be alive.
-    """
+    """Put the night on the server; return its pool, its deployment, and lines about what is next."""
     from flows.orchestration import nightly  # prefect has read its settings now
 
     streams, heartbeat = [load_settings(Path(one)) for one in configs], nightly.heartbeat_seconds()
     night = nightly.night_document(streams, work_pool, heartbeat)
     pool, deployment = night["work_pool"]["name"], nightly.register(night, heartbeat)
-    if is_own:
+    if is_own:  # no run of that server can be alive
         nightly.close_runs([night["name"], *(one.stream.name for one in streams)])
-    fires = [_next(looks_of(one), one) for one in streams]
-    planned = [(deployment, min(fires), streams[0])]
-    planned += [
-        (f"watch of {one.stream.name}", _next([one.scheduling.watch_cron], one), one) for one in streams
-    ]
-    lines = [f"{what}: next at {_local(fire, one)}" for what, fire, one in planned]
+    zones = [one.stream.time_zone for one in streams]
+    clocks = [datetime.now(ZoneInfo(zone)) for zone in zones]
+    night_begins = min(next_fire(looks_of(one), now) for one, now in zip(streams, clocks, strict=True))
+    planned = [(deployment, night_begins.astimezone(ZoneInfo(zones[0])), zones[0])]
+    for one, now, zone in zip(streams, clocks, zones, strict=True):
+        watch = next_fire([one.scheduling.watch_cron], now)
+        planned.append((f"watch of {one.stream.name}", watch, zone))
+    lines = [f"{what}: next at {fire:%Y-%m-%d %H:%M} ({zone})" for what, fire, zone in planned]
     seconds = nightly.MISSED_HEARTBEATS * heartbeat
     lines.append(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
     lines += [
@@ -163,15 +159,6 @@ def register(configs: Sequence[str], work_pool: str | None, is_own: bool) -> dic
         if one.watch is None
     ]
     return {"pool": pool, "deployment": deployment, "lines": lines}
-
-
-def _next(crons: Sequence[str], settings: Settings) -> datetime:
-    return next_fire(crons, datetime.now(ZoneInfo(settings.stream.time_zone)))
-
-
-def _local(fire: datetime, settings: Settings) -> str:
-    zone = settings.stream.time_zone
-    return f"{fire.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})"
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from typing import NoReturn, Self
 from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo
 
+import psutil
 from cronsim import CronSim
 
 from flows.orchestration.environment import LOOPBACK, STATE, TAG, Api, ask_apart, password_of
@@ -36,8 +37,7 @@ LOOK_SECONDS = 0.5
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MOST_MEMORY = 512 * 2**20
 """Bytes of server or worker, which keep some 0.1 and 0.2 MB of every look, until they begin again."""
-LEAST_SECONDS = 6 * 3600.0
-"""Between two such beginnings."""
+LEAST_SECONDS = 6 * 3600.0  # between two such beginnings
 LARGEST_LOG = 10 * 2**20
 ENDS_WITH_SERVE = ("setpriv", "--pdeathsig", "TERM")
 """Linux then ends a child with `serve`, which may have been killed."""
@@ -85,9 +85,8 @@ class Child:
     @property
     def memory(self) -> int:
         """Bytes that it has in memory; 0 once it ended."""
-        with suppress(OSError):
-            pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
-            return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        with suppress(psutil.Error):
+            return int(psutil.Process(self.process.pid).memory_info().rss)
         return 0
 
     def check(self) -> None:
@@ -111,12 +110,9 @@ class Child:
 
 # Whether server and worker still work, and the watches.
 
-HANG_SECONDS = 180.0
-"""Without a pulse, and `serve` ends: a heartbeat is due every 30 s, a poll every 15 s."""
-PULSE_SECONDS = 10.0
-"""Between two looks at the pulse, and for the server to answer each."""
-MADE_UP = timedelta(days=1)
-"""A watch that was missed for not longer than this is made up for."""
+HANG_SECONDS = 180.0  # without a pulse, and `serve` ends: a heartbeat is due every 30 s, a poll every 15 s
+PULSE_SECONDS = 10.0  # between two looks at the pulse, and for the server to answer each
+MADE_UP = timedelta(days=1)  # a watch that was missed for not longer than this is made up for
 Pulse = Callable[[], Mapping[str, object]]
 """Returns values that change while server and worker work; raises where the server does not answer."""
 
@@ -160,8 +156,7 @@ class Supervisor:
 
 
 PLANNED = {"state": {"type": {"any_": ["SCHEDULED"]}}}
-ALIVE = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}
-"""Filters of runs."""
+ALIVE = {"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}}  # filters of runs
 
 
 def pulse_of(api: Api, pool: str, worker: str, deployment: str) -> Pulse:
@@ -221,9 +216,7 @@ class Watches:
 
 @contextmanager
 def watching(streams: Sequence[Watches]) -> Iterator[Callable[[], None]]:
-    """Run `optstream watch` of each stream by its cron, a process each, whatever becomes of the server. Gives
-    what stops them, as its end does.
-    """
+    """Run `optstream watch` of each stream by its cron, a process each; give what stops them."""
     stop = Event()
     threads = [Thread(target=_watch, args=(one, stop), daemon=True) for one in streams]
     for thread in threads:
@@ -253,14 +246,10 @@ def _watch(one: Watches, stop: Event) -> None:
 
 # Server, worker and pages.
 
-START_SECONDS = 180
-"""For the server: at boot a machine is busy."""
+START_SECONDS = 180  # for the server: at boot a machine is busy
 SERVER_STOP_SECONDS, WORKER_STOP_SECONDS, PAGES_STOP_SECONDS = 15, 45, 10
-OWN_PAGES = Path("ui", "v1")
-"""Where in its folder the server keeps the copy of Prefect's pages that it shows."""
-PREFECT = "flows.orchestration.listening"
-"""The module that is Prefect's own command line."""
-UPGRADE = ("server", "database", "upgrade", "--yes")
+OWN_PAGES = Path("ui", "v1")  # where in its folder the server keeps the copy of Prefect's pages that it shows
+PREFECT = "flows.orchestration.listening"  # the module that is Prefect's own command line
 OF_THE_SERVER = {
     "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",
     # old runs and log lines go after 30 days, events after 7
@@ -281,9 +270,7 @@ OF_THE_WORKER = {
 
 @contextmanager
 def run_server(home: Path, api: Api) -> Iterator[Child]:
-    """Run a Prefect server at an address of loopback, behind the folder's password; ConfigurationError if it
-    does not answer.
-    """
+    """Run a Prefect server on loopback, behind a password; ConfigurationError if it does not answer."""
     log, secret, port = home / "server.log", password_of(home), urlsplit(api.url).port
     added = OF_THE_SERVER | {
         "PREFECT_SERVER_API_AUTH_STRING": secret,
@@ -292,7 +279,7 @@ def run_server(home: Path, api: Api) -> Iterator[Child]:
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent),
     }
     with _alone(home / "server.lock"):
-        migrate = (PREFECT, *UPGRADE)
+        migrate = (PREFECT, "server", "database", "upgrade", "--yes")
         # not by the server, which would keep up to 35 MB of it
         with Child("migration of Prefect's database", log, SERVER_STOP_SECONDS, added, *migrate) as child:
             while child.process.poll() is None:
@@ -329,9 +316,7 @@ def _alone(lock: Path) -> Iterator[None]:
 
 @contextmanager
 def found_by_runs(trusted: Sequence[Path], url: str, home: Path | None) -> Iterator[None]:
-    """Have `run` and `backfill` of the streams with these trusted folders find a server (`served`). home: of
-    the server's password, where it is our own.
-    """
+    """Have `run` and `backfill` find a server (`served`). home: of its password, if it is our own."""
     state = {"api": url} | ({} if home is None else {"home": str(home.resolve())})
     with ExitStack() as held:
         for folder in trusted:
@@ -395,7 +380,6 @@ class Plan:
     name: str
     home: str
     trusted: Sequence[str]
-    configs: Sequence[str]
     api: Api
     is_own: bool
     register: Sequence[str]
@@ -457,7 +441,8 @@ def supervise(plan: Plan) -> NoReturn:
         night = ask_apart(*plan.register)
         worker = f"{plan.name}-{socket.gethostname()}-{os.getpid()}"
         children.append(running.enter_context(worker_of(home, plan.name, night["pool"], worker)))
-        pages = running.enter_context(pages_of(home, plan.name, plan.configs, listening))
+        configs = [one.config for one in plan.watches]
+        pages = running.enter_context(pages_of(home, plan.name, configs, listening))
         say(f"operators' pages: http://{LOOPBACK}:{port}/")
         say(f"dashboard: {plan.api.url.removesuffix('/api')}")
         if plan.is_own and (home / "password").exists():

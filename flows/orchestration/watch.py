@@ -51,8 +51,7 @@ class AppriseUrl(AppriseNotificationBlock):
 
 BLOCKS = (AppriseUrl, CustomWebhookNotificationBlock)
 """Imported, so that blocks of these types can be loaded by name."""
-EVENTS = "events"
-"""The channel that every server has."""
+EVENTS = "events"  # the channel that every server has
 
 
 @dataclass(frozen=True)

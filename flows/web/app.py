@@ -73,8 +73,7 @@ DATA_DOCS = {
 }
 """Of Great Expectations' pages, whose style stands in them: no script, and no origin of ours."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-FEW_STREAMS = 6
-"""Whose series are large on the overview; of more, one screen has all."""
+FEW_STREAMS = 6  # whose series are large on the overview; of more, one screen has all
 
 
 def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Starlette:

@@ -14,8 +14,7 @@ from optstream.errors import OptStreamError
 from tasks.pages.metrics import metrics_text
 from tasks.pages.snapshot import RunLink, RunStep, Snapshot, StreamRun, take_snapshot
 
-RunsOf = Callable[[str, date | None], tuple[StreamRun, ...]]
-"""The last runs of a stream, or those of a day."""
+RunsOf = Callable[[str, date | None], tuple[StreamRun, ...]]  # the last runs of a stream, or those of a day
 LOG = logging.getLogger("optstream.ui")
 MOST_ROUNDS_LATE = 10
 
@@ -84,7 +83,6 @@ class Looks:
         self._unwritten = problem
 
     def run(self, stop: Event) -> None:
-        """Look again and again, until `stop` is set."""
         while not stop.is_set():
             self.look()
             stop.wait(self.seconds)
@@ -102,13 +100,11 @@ def _with_runs(snapshot: Snapshot, runs: RunsOf, day: date | None = None) -> Sna
 # The last runs of a stream, or those of a day, from Prefect's API.
 
 MOST_RUNS, MOST_STEPS = 14, 200
-MOST_OF_MONTH = 200
-"""Runs that are asked for to find those of a day: what Prefect gives at once."""
+MOST_OF_MONTH = 200  # runs that are asked for to find those of a day: what Prefect gives at once
 FLOWS = ("optstream-release", "optstream-backfill", "optstream-nightly")
 """Those that release. The watch runs every hour, and would leave no room for them."""
 
-Found = Mapping[str, Any]
-"""A run of a flow or a task, as the API has it."""
+Found = Mapping[str, Any]  # a run of a flow or a task, as the API has it
 
 
 def runs_of(api: Api, stream: str, day: date | None = None) -> tuple[StreamRun, ...]:

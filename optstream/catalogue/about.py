@@ -88,7 +88,7 @@ def called(node: str, facts: Mapping[str, NodeFacts]) -> str:
 
 
 class About(Document):
-    """The document `about.json`: the publisher's facts about the series.
+    """Publisher, licence, names and places of nodes, and noise that became known. Public.
 
     `known_noise`: stream and period of each release of the privacy budget whose noise others know.
     """

@@ -210,11 +210,11 @@ class _Plain(GenerateJsonSchema):
         return super().field_is_required(field, total)
 
 
-def json_schema(kind: type[BaseModel], name: str, title: str, description: str) -> dict[str, Any]:
+def json_schema(kind: type[BaseModel], name: str, title: str) -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of the format called `name`; keys not listed are refused."""
     schema = kind.model_json_schema(mode="serialization", schema_generator=_Plain)
     head = {
         "$schema": GenerateJsonSchema.schema_dialect,
         "$id": f"urn:{name.replace('.', ':').replace('/', ':')}",
     }
-    return {**head, **schema, "title": title, "description": description}
+    return {**head, **schema, "title": title}

@@ -82,7 +82,7 @@ def _keyed(periods: Any) -> Any:
 
 
 class Catalogue(Document):
-    """The published periods of one stream; `ledger_head` is that of the last publication.
+    """The release file of each period of one stream; `ledger_head` is that of the last publication. Public.
 
     With two streams (date, step, node) would be no key of `data/`. A tuple of entries is taken for `periods`,
     too.

@@ -475,7 +475,7 @@ class _Stated:
 
 
 class Manifest(Document):
-    """The manifest of a published release, with its statement as the file has it."""
+    """What a release is, protects and cost: its statement as the file has it. Public."""
 
     called: ClassVar[str] = "a manifest"
     format: Literal["optstream.manifest/1"] = "optstream.manifest/1"

@@ -113,7 +113,7 @@ def one_night(file: Path) -> dict[str, dict[str, float]]:
 
     watch.seconds["import"] = processor()
     (ended,) = run_days(settings, [DAY], watch)
-    assert ended.outcome.status == "published", ended
+    assert ended.status == "published", ended
     watch.seconds["pages, imports of steps"] = processor() - sum(watch.seconds.values())
     watch.gib["pages, imports of steps"] = peak()
     watch.gib["readers"] = sum(map(peak, living_children()))

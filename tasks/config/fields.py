@@ -183,7 +183,9 @@ Day = Annotated[
 ]
 NodeName = Annotated[str, Predicate(is_node_name)]
 FILE = 'a plain file name such as "_SUCCESS" or "_FILES"'
+NO_MARKER = f'{FILE}, or "" where files count once they were unchanged for five minutes'
 FileName = Annotated[str, Predicate(_is_file_name), Field(description=FILE)]
+Marker = Annotated[str, Predicate(lambda name: not name or _is_file_name(name)), Field(description=NO_MARKER)]
 LOG = 'the path of a file that ends in .jsonl, such as "trusted/events.jsonl"'
 LogFile = Annotated[str, Predicate(_is_log_file), Field(description=LOG)]
 NAME = "1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digit"

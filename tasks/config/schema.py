@@ -39,6 +39,7 @@ from tasks.config.fields import (
     FolderOrUrl,
     Listed,
     LogFile,
+    Marker,
     Name,
     NodeName,
     NotNegative,
@@ -581,6 +582,8 @@ CHANGES = "[[input.changes]]"
 OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "stamps_format", "period_number", "step", "revision")
 """Keys that say how files are written."""
 DEFAULT_MARKER = "_SUCCESS"
+SETTLED = timedelta(minutes=5)
+"""How long files without a marker must have been unchanged."""
 Bounds = tuple[Fraction, Fraction]
 
 
@@ -592,7 +595,7 @@ class Change(Section):
     value: Column | None = None
     customer: Column | None = None
     factor: Positive | None = None
-    marker: FileName | None = None
+    marker: Marker | None = None
     file_list: FileName | None = None
     decimal: Literal[".", ","] | None = None
     stamps: Literal["start", "end"] | None = None
@@ -608,19 +611,19 @@ class Input(Section):
     margin: column of the margin's nodes, where a row's leaf is the cell of its region and of that node.
     factor: what a number of the value column is multiplied by, exactly, to be a reading in the unit of alpha
     and bounds. marker, file_list: the file whose presence says that a dump has arrived, or that lists its
-    files.
+    files; marker "": files without either count once they were unchanged for `SETTLED`.
     """
 
     folder: FolderOrUrl = "dumps"
     path: PathText | None = None
-    schema_: Literal["aggregated", "metered"] = Field(alias="schema")
+    schema_: Literal["aggregated", "metered"] = Field("aggregated", alias="schema")
     timestamp: StampColumns = "timestamp"
     value: Column
     customer: Column = "customer_id"
     region: Column | None = None
     margin: Column | None = None
     factor: Positive = Field("1", validate_default=True)
-    marker: FileName | None = None
+    marker: Marker | None = None
     file_list: FileName | None = None
     decimal: Literal[".", ","] = "."
     stamps: Literal["start", "end"] = "start"
@@ -641,7 +644,7 @@ class Input(Section):
     @property
     def layouts(self) -> tuple[tuple[date, "Input"], ...]:
         """The table as each change leaves it, with the first day: of the oldest `date.min`."""
-        marker = self.marker or (None if self.file_list else DEFAULT_MARKER)
+        marker = DEFAULT_MARKER if self.marker is None and self.file_list is None else self.marker
         layout = self.model_copy(update={"changes": (), "marker": marker})
         found = [(date.min, layout)]
         for change in self.changes:
@@ -654,8 +657,8 @@ class Input(Section):
 
     @property
     def announcement(self) -> str:
-        """The file without which a dump has not arrived."""
-        return self.file_list or self.marker or DEFAULT_MARKER
+        """The file without which a dump has not arrived; empty where the age of its files says it."""
+        return self.file_list or (DEFAULT_MARKER if self.marker is None else self.marker)
 
     @property
     def is_usual(self) -> bool:
@@ -697,6 +700,8 @@ def layout_key(name: str, first: date) -> str:
 def _layouts(source: Input) -> Iterator[str]:
     if source.marker is not None and source.file_list is not None:
         yield "input must have one of the keys marker, file_list; got both"
+    if "://" in source.folder and any(not layout.announcement for _, layout in source.layouts):
+        yield 'input.marker may be "" for folders of a file system; in a store name a marker or a file_list'
     layouts = source.layouts
     columns = [("input.timestamp, input.value, input.customer and input.region", layouts[0][1].columns)]
     for number, (change, (earlier, before), (first, now)) in enumerate(

@@ -6,9 +6,11 @@ which of the table's files still hold.
 """
 
 import itertools
+import math
 import os
 import re
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +25,7 @@ from optstream.stream import Hour, partition_of, period_from_partition
 from optstream.stream.tree import some_of
 from tasks.config import Input, Settings
 from tasks.config.pattern import Fields, PathPattern, path_pattern
+from tasks.config.schema import SETTLED
 from tasks.config.settings import DELIVERY
 from tasks.ingest.delta import LOG, present_files
 
@@ -47,6 +50,11 @@ class Found:
     def size(self) -> int:
         """Bytes of a file. Raises OSError."""
         return self.listed or 0 if isinstance(self.location, StoreUrl) else self.location.stat().st_size
+
+    @property
+    def age(self) -> float:
+        """Seconds since a file of a file system was changed. Raises OSError."""
+        return time.time() - Path(str(self.location)).stat().st_mtime
 
     def read(self, largest: int) -> bytes:
         """Its bytes, one more than `largest` at most. Raises OSError."""
@@ -460,9 +468,9 @@ def _part_files(layout: Input, folder: Location, place: str, root: Location) -> 
     announcement, kind = layout.announcement, "marker" if layout.file_list is None else "file list"
     if logs := sorted(filter(TABLE_LOG.fullmatch, present)):
         raise DumpError(_table(f"{place}/{logs[0]!r:.80}"))
-    if announcement not in present:
+    if announcement and announcement not in present:
         raise LateDumpError(f"the {kind} {announcement} of {place} is absent")
-    if not present[announcement].is_file:
+    if announcement and not present[announcement].is_file:
         raise DumpError(f"the {kind} {place}/{announcement} must be a file; replace it")
     names = sorted(name for name in present if name != announcement and not _is_hidden(name))
     if other := [name for name in names if not name.endswith(ENDINGS)]:
@@ -474,11 +482,26 @@ def _part_files(layout: Input, folder: Location, place: str, root: Location) -> 
     hashes = dict.fromkeys(names, "")
     if layout.file_list is not None:
         hashes |= _listed(layout.file_list, present[announcement], place, names)
+    if not names and not announcement:
+        raise LateDumpError(f"{place} holds no Parquet or CSV file")
     if not names:
         raise DumpError(f"{place} is marked complete but holds no Parquet or CSV file")
     within = isinstance(folder, Path) and not _leads_out(folder, root)
-    _check({f"{place}/{name!r:.80}": present[name] for name in (*names, announcement)}, root, within=within)
+    looked_at = [*names, *filter(None, [announcement])]
+    _check({f"{place}/{name!r:.80}": present[name] for name in looked_at}, root, within=within)
+    if not announcement:
+        _check_settled({f"{place}/{name!r:.80}": present[name] for name in names})
     return {present[name]: hashes[name] for name in names}
+
+
+def _check_settled(files: Mapping[str, Found]) -> None:
+    """Raise LateDumpError for the first of some files, by what messages call them, that changed just now."""
+    for name, found in files.items():
+        if (left := SETTLED.total_seconds() - abs(found.age)) > 0:
+            raise LateDumpError(
+                f"{name} changed just now, may still be written, and has no marker (input.marker): run again "
+                f"in {math.ceil(left / 60)} min"
+            )
 
 
 def _check(files: Mapping[str, Found], root: Location, *, within: bool) -> None:
@@ -642,10 +665,12 @@ def _patterned(
         files = {}
         for one in (match for own in found for match in own):
             folder = one.place.rpartition("/")[0]
-            if layout.announcement not in one.marks:
+            if layout.announcement and layout.announcement not in one.marks:
                 kind = "marker" if layout.file_list is None else "file list"
                 raise LateDumpError(f"the {kind} {layout.announcement} of {one.place} is absent")
             _check({f"{one.place!r:.200}": one.found}, root, within=False)
+            if not layout.announcement:
+                _check_settled({f"{one.place!r:.200}": one.found})
             if layout.file_list is not None and one.names and folder not in hashes:
                 listed = one.marks[layout.file_list]
                 hashes[folder] = _listed(layout.file_list, listed, folder, one.names, ("",))

@@ -327,8 +327,7 @@ def _refusal(settings: Settings, ledger: Ledger, grant: str, day: date) -> str:
 # What one customer has lost over the days of a month or a year, from the ledger alone.
 
 DELTA = Fraction(1, 10**6)
-HORIZONS = (30, 365)
-"""Default numbers of days of a customer's whole loss."""
+HORIZONS = (30, 365)  # default numbers of days of a customer's whole loss
 
 
 def _of_loss(read: Callable[[HorizonLoss], Any], compromised: Any) -> Any:
@@ -354,7 +353,10 @@ class Horizon(Printed):
 
 
 class Book(Printed):
-    """What `optstream ledger show` prints; the horizons are of the configured stream's privacy budget."""
+    """Terms, releases, and what each window has left. For the trusted zone.
+
+    horizons: of the configured stream's privacy budget.
+    """
 
     format: Literal["optstream.ledger-show/1"] = "optstream.ledger-show/1"
     stream: str

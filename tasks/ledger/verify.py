@@ -17,15 +17,14 @@ from optstream.stream import Measured, period_from
 from tasks.config import Settings
 from tasks.operate.keys import public_keys_of, recorded_otherwise
 from tasks.release.lineage import released_by_lineage
-from tasks.release.outcomes import Printed
+from tasks.release.outcomes import Printed, listed
 from tasks.release.reserve import renumbered_releases
 from tasks.release.witness import older_places
 from tasks.trusted.files import NAMED, RAW, files_in, read_verified
 
 NOT_DRAWN = (ReleaseState.RESERVED, ReleaseState.VOID)
 UNPUBLISHED = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
-Key = tuple[str, int]
-"""Period and revision."""
+Key = tuple[str, int]  # period and revision
 Releases = Mapping[Key, ReleaseOutline]
 
 
@@ -98,16 +97,16 @@ class Verification(Printed):
 def verify(settings: Settings, ledger: Ledger | None) -> Verification:
     """Check ledger, catalogue and files against each other; look twice at what a run under way explains."""
     catalogue, problems, notes = _catalogue(settings)
-    listed = 0 if catalogue is None else len(catalogue.entries)
+    n_days = 0 if catalogue is None else len(catalogue.entries)
     if ledger is None:
-        if listed:
+        if n_days:
             problems.append(
-                f"ledger: there is none, and {settings.published_folder} has {listed} days: what they cost "
+                f"ledger: there is none, and {settings.published_folder} has {n_days} days: what they cost "
                 "is not known; bring the ledger back before anything is released"
             )
         else:
             notes.append("there is no ledger yet: the first run makes it")
-        return Verification(whole=not problems, problems=problems, notes=notes, n_releases=0, n_listed=listed)
+        return Verification(whole=not problems, problems=problems, notes=notes, n_releases=0, n_listed=n_days)
     own = settings.stream.name
     problems = [f"ledger: {line}" for line in ledger.verify()] + problems
     found = list(_compare(settings, ledger))
@@ -124,20 +123,19 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
         withdrawn -= {entry.period.isoformat() for entry in catalogue.entries}
     if catalogue is not None and withdrawn:
         notes.append(
-            f"catalogue.json has no tombstone of {', '.join(sorted(withdrawn)[:3])}"
-            f"{' and others' * (len(withdrawn) > 3)}: it was rebuilt or is an older copy; readers have "
-            "nothing of what was withdrawn, and only a newer copy would tell them that it was"
+            f"catalogue.json has no tombstone of {listed(sorted(withdrawn), 3)}: it was rebuilt or is an "
+            "older copy; readers have nothing of what was withdrawn, and only a newer copy would tell them "
+            "that it was"
         )
     counts = ledger.count_by_state(own)
     if counts.get(ReleaseState.PUBLISHED) and not released_by_lineage(settings):
         notes.append(f"{settings.lineage_folder} has no event: it was not compared with what was published")
     return Verification(
-        whole=not problems, problems=problems, notes=notes, n_releases=sum(counts.values()), n_listed=listed
+        whole=not problems, problems=problems, notes=notes, n_releases=sum(counts.values()), n_listed=n_days
     )
 
 
 def _catalogue(settings: Settings) -> tuple[Catalogue | None, list[str], list[str]]:
-    """The catalogue, problems and notes."""
     folder = settings.published_folder
     try:
         catalogue = find_catalogue(folder)

@@ -26,6 +26,7 @@ from tasks.monitor.facts import (
     max_runtime,
     remedy_of,
 )
+from tasks.release.outcomes import listed
 
 Key = tuple[str, str, str]  # kind, day and node: what makes two alarms the same one
 EXPIRY_WARNING = timedelta(days=7)
@@ -187,10 +188,9 @@ def _stream_alarms(settings: Settings, facts: Facts) -> Iterator[Said]:
         )
     for other in sorted({name for name, _ in facts.unsaid_noise}):
         lost = [period for name, period in facts.unsaid_noise if name == other]
-        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
         words = (
-            f"others know the noise of {other} of {', '.join(lost[:5])}{more}: windows of the privacy budget "
-            "that see one are lost, and readers do not know: run `optstream report`"
+            f"others know the noise of {other} of {listed(lost, 5)}: windows of the privacy budget that see "
+            "one are lost, and readers do not know: run `optstream report`"
         )
         yield Kind.COMPROMISED, words, other
 
@@ -200,9 +200,8 @@ def _day_alarms(settings: Settings, facts: Facts, day: DayState, now: datetime) 
     match day.state:
         case State.LATE:
             nodes = day.waiting_for
-            more = "" if len(nodes) <= MOST_SHOWN else f" and {len(nodes) - MOST_SHOWN} more"
             words = (
-                f"the dump of {_named(settings, nodes)}{more} was not complete by "
+                f"the dump of {_named(settings, nodes)} was not complete by "
                 f"{late_from(settings, day.day):%Y-%m-%d %H:%M} ({settings.stream.time_zone}): ask its "
                 f"supplier; the {settings.stream.period} is released once it is there"
             )
@@ -280,7 +279,7 @@ def _day_alarms(settings: Settings, facts: Facts, day: DayState, now: datetime) 
 
 
 def _named(settings: Settings, nodes: Sequence[str]) -> str:
-    return ", ".join(map(settings.called, nodes[:MOST_SHOWN]))
+    return listed([settings.called(node) for node in nodes], MOST_SHOWN)
 
 
 def _release_alarms(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:

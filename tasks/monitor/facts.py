@@ -10,13 +10,15 @@ from fractions import Fraction
 from functools import cache
 from math import floor, inf, log
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import polars as pl
+from pydantic import PlainSerializer, WithJsonSchema
 
 from optstream.catalogue import PAGE, Catalogue, Entry, find_catalogue
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import open_storage
+from optstream.catalogue.documents import Part, Period
 from optstream.catalogue.index import DayEntry, day_entries
 from optstream.catalogue.layout import DATA
 from optstream.catalogue.metadata import check_page
@@ -31,7 +33,7 @@ from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ingest.clock import clock_ahead
 from tasks.ledger.show import BudgetSummary, read_book
 from tasks.release.mechanism import mechanism_for
-from tasks.release.outcomes import Budget, budget_of
+from tasks.release.outcomes import Budget, budget_of, listed
 from tasks.trusted.covariates import read_covariates
 from tasks.trusted.files import read_verified, write_private
 from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, USER, newest_results
@@ -235,9 +237,8 @@ def loudest(settings: Settings, days: Mapping[date, int]) -> list[str]:
                 if share >= LOUD:
                     found[day, name].append(f"{settings.called(region)} ({share:.0%})")
     lines = [
-        f"{day}: readings were {name} in {', '.join(regions[:MOST_SHOWN])}"
-        + (f" and {len(regions) - MOST_SHOWN:,} more" if len(regions) > MOST_SHOWN else "")
-        + f"{SHOWS_BOUNDS if name == 'clamped' else ''}: are privacy.bounds, and unit and day of this dump, "
+        f"{day}: readings were {name} in {listed(regions, MOST_SHOWN)}"
+        f"{SHOWS_BOUNDS if name == 'clamped' else ''}: are privacy.bounds, and unit and day of this dump, "
         f"right? If it is wrong, {remedy_of(settings, days[day])}"
         for (day, name), regions in found.items()
     ]
@@ -245,13 +246,23 @@ def loudest(settings: Settings, days: Mapping[date, int]) -> list[str]:
     return lines[:MOST_SHOWN] + [f"and so {more:,} times more, on later days"] * (more > 0)
 
 
-class Replaced(NamedTuple):
-    """A region's shares of the newest day that is known, and the largest of all of them in the last days."""
+Share = Annotated[
+    float,
+    PlainSerializer(lambda share: round(share, 4)),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
+]
+
+
+class Replaced(Part):
+    """A region's shares of replaced readings, on the newest day that is known, and the largest lately."""
 
     region: str
-    newest: Suspect
-    most: float
-    most_day: date
+    clamped: Share
+    absent: Share
+    doubled: Share
+    unusable: Share
+    most: Share
+    most_day: Period
 
 
 # The published mean of each region of a day next to the median of the days before.
@@ -398,10 +409,11 @@ class Facts:
             for region, one in regions.items():
                 worst[region] = max(worst.get(region, (0.0, day)), (max(one), day))
         newest, none = self.suspect[self.replaced_day], Suspect(0.0, 0.0, 0.0)
-        rows = [
-            Replaced(region, newest.get(region, none), *most) for region, most in worst.items() if most[0]
-        ]
-        return tuple(sorted(rows, key=lambda one: (-max(one.newest), -one.most, one.region)))
+        rows = [(newest.get(region, none), *most, region) for region, most in worst.items() if most[0]]
+        return tuple(
+            Replaced(region=region, **shares._asdict(), most=most, most_day=day)
+            for shares, most, day, region in sorted(rows, key=lambda row: (-max(row[0]), -row[1], row[3]))
+        )
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
@@ -433,8 +445,8 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     of_users = {} if settings.contracts_folder is None else verdicts.user_suites
     published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
     newest = max(published, default=None)
-    of_newest = ((), (), ()) if newest is None else _newest_facts(settings, newest, releases[newest])
-    unlike, off, without = of_newest
+    of_newest = newest and _newest_facts(settings, newest, releases[newest])
+    unlike, off, without = of_newest or ((), (), ())
     books = read_book(settings, ledger) if ledger and releases else ()
     known_noise, said = ledger.known_noise(stream) if ledger and catalogue else (), tuple[object, ...]()
     if known_noise:

@@ -6,15 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AliasPath,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    InstanceOf,
-    PlainSerializer,
-    WithJsonSchema,
-)
+from pydantic import ConfigDict, Field, InstanceOf, PlainSerializer, WithJsonSchema
 
 from optstream.catalogue.documents import Count, Instant, Part, PeriodText, Positive, Several, Text
 from optstream.ledger import Ledger
@@ -22,7 +14,7 @@ from tasks.config import Settings
 from tasks.ledger.show import DayHeadroom, WindowHeadroom
 from tasks.monitor.alarms import DEPENDS, Alarm, alarms_of, join_alike
 from tasks.monitor.days import DayState, State, days_of
-from tasks.monitor.facts import Facts, look
+from tasks.monitor.facts import Facts, Replaced, look
 from tasks.release.outcomes import Budget as Spent
 
 
@@ -55,7 +47,6 @@ def watch(settings: Settings, ledger: Ledger | None, now: datetime, *, live: boo
 
 # The document of `optstream status --json` and `optstream watch --json`: versioned, for machines.
 
-Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(lambda share: round(share, 4))]
 Begin = Annotated[
     InstanceOf[datetime], PlainSerializer(datetime.isoformat), WithJsonSchema({"type": "string"})
 ]
@@ -97,27 +88,17 @@ class Audit(Part):
     same_configuration: bool = Field(validation_alias="same")
 
 
-class Region(Part):
-    """The readings of a region that were replaced, as shares."""
-
-    region: str
-    clamped: Share = Field(validation_alias=AliasPath("newest", "clamped"))
-    absent: Share = Field(validation_alias=AliasPath("newest", "absent"))
-    doubled: Share = Field(validation_alias=AliasPath("newest", "doubled"))
-    unusable: Share = Field(validation_alias=AliasPath("newest", "unusable"))
-    most: Share
-    most_day: PeriodText
-
-
 class ReplacedReadings(Part):
     """Regions with readings that were clamped, absent or doubled."""
 
     day: PeriodText | None
     note: Text
-    regions: list[Region]
+    regions: list[Replaced]
 
 
 class Status(Part):
+    """Calendar, budget by the accountant, and alarms of a stream. Holds no reading; for operators."""
+
     format: Literal["optstream.status/3"]
     stream: str
     at: Instant

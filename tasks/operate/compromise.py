@@ -14,10 +14,7 @@ from tasks.trusted.files import destroy_raw, read_verified
 
 
 def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: datetime) -> list[date]:
-    """Record that the noise of a day is known, and of the days that shared it, permanently; return all,
-    rising. A group counts as going on where measurements are gone; every window that they charge has lost
-    everything, and raw state that is left is destroyed.
-    """
+    """Record that the noise of a day is known, and of the days that shared it, permanently; return all."""
     refuse_older(settings, ledger)
     known = dict[tuple[str, int], ReleaseRecord]()
     # looked at again after the last mark: a draw that began before a mark is found, one that begins after it

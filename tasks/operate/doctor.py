@@ -44,7 +44,7 @@ from tasks.operate.purge import release_folders
 from tasks.release.draw import make_ready
 from tasks.release.lineage import released_by_lineage
 from tasks.release.mechanism import clashes
-from tasks.release.outcomes import Printed
+from tasks.release.outcomes import Printed, listed
 from tasks.release.witness import behind
 from tasks.trusted.files import read_verified
 
@@ -71,15 +71,14 @@ class Finding:
 
 
 class DoctorDocument(Printed):
-    """`optstream doctor --json`."""
+    """Problems, and their remedies."""
 
     format: Literal["optstream.doctor/1"] = "optstream.doctor/1"
     sound: bool
     findings: tuple[Finding, ...]
 
 
-Lines = Iterator[tuple[Severity, object, str, str]]
-"""The fields of findings."""
+Lines = Iterator[tuple[Severity, object, str, str]]  # the fields of findings
 
 
 @dataclass(frozen=True)
@@ -93,10 +92,8 @@ class Case:
 
 # Folders, files and stores.
 
-MOUNTS = Path("/proc/self/mountinfo")
 NETWORK = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "glusterfs")
-MOST_LOOKED_AT = 100_000
-"""Entries of the input folder, and of the trusted one."""
+MOST_LOOKED_AT = 100_000  # entries of the input folder, and of the trusted one
 
 
 def exposed_files(case: Case) -> Lines:
@@ -196,14 +193,11 @@ def _lacking(folder: Path) -> list[str]:
 
 
 def _network_file_system(folder: Path) -> str | None:
-    """The kind of the mount that holds the folder, if it is one over a network. Linux only."""
+    """The kind of the mount that holds the folder, if it is one over a network."""
     holding = {"": ""}
     with suppress(OSError):
-        for line in MOUNTS.read_text().splitlines():
-            before, _, after = line.partition(" - ")
-            point = before.split()[4].encode().decode("unicode_escape")
-            if folder.resolve().is_relative_to(point):
-                holding[point] = after.split()[0]
+        mounts = {one.mountpoint: str(one.fstype) for one in psutil.disk_partitions(all=True)}
+        holding |= {point: kind for point, kind in mounts.items() if folder.resolve().is_relative_to(point)}
     kind = holding[max(holding, key=len)]
     return kind if kind.startswith(NETWORK) else None
 
@@ -236,8 +230,7 @@ def stores(case: Case) -> Lines:
 # Ledger, published folder and dumps.
 
 CLOCK_SLACK = timedelta(minutes=5)
-NEWEST_DAYS = 31
-"""Whose dumps are looked at as a run does."""
+NEWEST_DAYS = 31  # whose dumps are looked at as a run does
 
 
 def record(case: Case) -> Lines:
@@ -367,7 +360,7 @@ def markers(case: Case) -> Lines:
             with suppress(OSError):  # another check names it
                 names = set(list_names())
         if any(name[0] not in "._" for name in names - {layout.announcement}):
-            delivered[first] = layout.announcement in names
+            delivered[first] = not layout.announcement or layout.announcement in names
     for first, layout in layouts:
         if delivered.get(first, True):
             continue
@@ -388,8 +381,7 @@ def _refused(case: Case, known: set[date]) -> Lines:
         if isinstance(found, DumpError) and not isinstance(found, arrivals.LateDumpError):
             refused.setdefault(str(found).removeprefix(f"{day}: "), []).append(day)
     for message, days in refused.items():
-        more = f" and {len(days) - 1} more" if len(days) > 1 else ""
-        rule = f"the next run refuses {days[0]}{more}: {message}"
+        rule = f"the next run refuses {listed(days, 1)}: {message}"
         remedy = "nothing is charged for it; once it is corrected, the next run takes it"
         yield WARNING, settings.input_folder, rule, remedy
 

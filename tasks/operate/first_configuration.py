@@ -20,6 +20,8 @@ from tasks.ingest.clock import foresee
 from tasks.operate.survey import COMMON_ZONES, Survey, plain
 from tasks.plan.advise import StreamAdvice, advise_plans, write_proposal
 
+WIDTH = 240
+"""Letters of a table in one line, at most."""
 MOST_INLINE = 15
 """Leaves that the configuration itself names; more stand in a file next to it."""
 HIERARCHY = "hierarchy.csv"
@@ -161,11 +163,10 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
     below = place.is_relative_to(folder.resolve())
     timestamp = [*roles.timestamp] if len(roles.timestamp) > 1 else roles.timestamp[0]
     path = survey.path and (survey.path.replace("{date:", "{utc:") if utc_days else survey.path)
-    lines += [
-        "[input]",
+    keys = [
         f"folder = {_text(place.relative_to(folder.resolve()).as_posix() if below else str(place))}",
         *[f"path = {_text(str(path))}"] * (path is not None),
-        f'schema = "{"metered" if metered else "aggregated"}"',
+        *['schema = "metered"'] * metered,
         *[f"timestamp = {json.dumps(timestamp, ensure_ascii=False)}"] * (timestamp != "timestamp"),
         *[f"period_number = {_text(str(roles.period_number))}"] * (roles.period_number is not None),
         *['stamps = "end"'] * by_end,
@@ -175,15 +176,17 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         *[f"customer = {_text(str(roles.customer))}"] * (roles.customer not in (None, "customer_id")),
         *[f"region = {_text(str(roles.region))}"] * (roles.region is not None),
         *[f"revision = {_text(str(roles.revision))}"] * (roles.revision is not None),
-        *['missing_rows = "zero"  # of counts, whose files may leave them out']
-        * (roles.counts and not metered),
-        *['decimal = ","  # as files with semicolons have; else "."'] * (survey.decimal == ","),
+        *['missing_rows = "zero"'] * (roles.counts and not metered),  # whose files may leave them out
+        *['decimal = ","'] * (survey.decimal == ","),
         *[
             f"step = {_text(_in_words(survey.step_minutes))}",
             f'combine = "{"mean" if unit in POWERS else "sum"}"',
         ]
         * (minutes != survey.step_minutes),
+        *['marker = ""'] * (not survey.marked),
     ]
+    together = f"input = {{ {', '.join(keys)} }}"
+    lines = [*lines[:4], together, *lines[4:]] if len(together) <= WIDTH else [*lines, "[input]", *keys]
     try:
         check_value_column(roles.value)
     except ParameterError:

@@ -78,7 +78,6 @@ def _is_private_group(place: Path) -> bool:
 
 
 def quoted(place: Path) -> str:
-    """The path as a shell takes it."""
     return shlex.quote(str(place))
 
 

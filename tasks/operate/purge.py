@@ -39,9 +39,7 @@ class Purged(Printed):
 def purge(
     settings: Settings, ledger: Ledger, now: datetime, *, raw_state: bool = False, dry_run: bool = False
 ) -> Purged:
-    """Remove files past the retentions of `[trusted]`; never measurements, the ledger, or what belongs
-    to a release RESERVED or DRAWN. Staged bytes go only if the published folder really has them.
-    """
+    """Remove files past the retentions of `[trusted]`, but nothing that a release RESERVED or DRAWN needs."""
     stream = _Stream(settings, ledger, now)
     removed = dict[str, int]()
     for kind, found in (

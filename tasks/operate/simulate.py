@@ -119,9 +119,7 @@ def _clock_curve(knots: dict[float, float], hours: Values) -> Values:
 
 
 def weather_of(seed: int, day: date, hours: Values, purpose: str) -> Values:
-    """AR(1) from day to day with variance 1, and a straight line from one midnight to the next; of "", shared
-    by all leaves.
-    """
+    """AR(1) from day to day with variance 1, a straight line between midnights; "" is shared by all."""
     days = [day + timedelta(days=offset) for offset in range(-MEMORY_DAYS, 2)]
     shocks = np.array([day_generator(seed, each, f"weather {purpose}").standard_normal() for each in days])
     weights = np.sqrt(1 - DAY_TO_DAY**2) * DAY_TO_DAY ** np.arange(MEMORY_DAYS, -1, -1.0)
@@ -146,9 +144,7 @@ def dump_folder(folder: Path, region: str, day: date) -> Path:
 
 
 def write_dump(folder: Path, region: str, day: date, rows: pl.DataFrame, layout: Input = LAYOUT) -> bool:
-    """Write one dump, whole with its marker; return False if the same was there. Raises DumpError
-    where another lies: real data are never overwritten.
-    """
+    """Write one dump, whole with its marker; False if the same was there, DumpError if another was."""
     target, announcement = dump_folder(folder, region, day), layout.announcement
     text = f"{PART}\n" if layout.file_list else ""
     if target.exists():
@@ -157,7 +153,7 @@ def write_dump(folder: Path, region: str, day: date, rows: pl.DataFrame, layout:
                 f"{target} already holds another dump; nothing is overwritten: write into another folder, "
                 "or remove that one"
             )
-        if (target / announcement).exists():
+        if (target / announcement).exists():  # the folder itself where there is no marker
             return False
         (target / announcement).write_text(text, encoding="utf-8")
         return True
@@ -165,7 +161,8 @@ def write_dump(folder: Path, region: str, day: date, rows: pl.DataFrame, layout:
     staging.mkdir(parents=True, exist_ok=True)
     try:
         rows.write_parquet(staging / PART)
-        (staging / announcement).write_text(text, encoding="utf-8")
+        if announcement:
+            (staging / announcement).write_text(text, encoding="utf-8")
         staging.rename(target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -181,10 +178,8 @@ def _holds(target: Path, rows: pl.DataFrame) -> bool:
 
 
 NO_CELLS: Mapping[str, tuple[str, str]] = {}
-CUSTOMERS = 30
-"""Of a simulated leaf."""
-CUSTOMER_MEAN_KW = 1.0
-"""Mean draw of a simulated customer; a reading is the energy of its step, in kWh."""
+CUSTOMERS = 30  # of a simulated leaf
+CUSTOMER_MEAN_KW = 1.0  # mean draw of a simulated customer; a reading is the energy of its step, in kWh
 
 
 def simulate(
@@ -199,10 +194,7 @@ def simulate(
     counts: bool = False,
     cells: Mapping[str, tuple[str, str]] = NO_CELLS,
 ) -> list[bool]:
-    """Write one dump for each leaf and day; of each return False if the same was there.
-
-    The same seed, leaf and day give the same dump in any range.
-    """
+    """Write a dump a leaf and day, the same in any range; of each return False if the same was there."""
     if isinstance(folder, StoreUrl):
         raise ParameterError(
             f"dumps are made up in a folder of this machine, not in {folder}: make them where input.folder "

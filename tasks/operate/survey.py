@@ -206,7 +206,7 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> S
     return Survey(
         folder=folder,
         # a marker at the top goes with a pattern alone
-        path=None if path in (USUAL, IN_ONE) and name.rpartition("/")[0] in marked else path,
+        path=None if path in (USUAL, IN_ONE) and (not marked or name.rpartition("/")[0] in marked) else path,
         first=spans[0][0],
         last=spans[-1][1],
         regions=tuple(sorted(regions)),

@@ -15,9 +15,7 @@ from tasks.trusted.files import destroy_raw
 
 
 def withdraw(run: Run, requested: Requested, reason: str, days: Collection[date] = ()) -> Ended:
-    """Withdraw every release of a day, in the ledger first, while nobody can publish the day; the same
-    call completes the work after a crash. Nothing is refunded, and no raw state is left.
-    """
+    """Withdraw every release of a day, in the ledger first; repeated after a crash, it completes the work."""
     day = requested.day
     refuse_older(run.settings, run.ledger)
     latest = _free(run, day)  # before a folder is made for it

@@ -110,15 +110,6 @@ def span_in_words(span: timedelta) -> str:
     return next((f"{seconds // size} {unit}" for size, unit in sizes if seconds >= size), "0 s")
 
 
-def size_in_words(n_bytes: int) -> str:
-    """Return "812 kB" or "1.2 GB": two digits at least, in powers of a thousand."""
-    size, units = float(n_bytes), ["GB", "MB", "kB", "B"]
-    while size >= 1000 and len(units) > 1:
-        size /= 1000
-        units.pop()
-    return f"{size:.{1 if size < 10 and len(units) < 4 else 0}f} {units[-1]}"
-
-
 def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -258,7 +249,6 @@ def _environment() -> Environment:
         "second": lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S UTC}",
         "share": share_in_percent,
         "shown": shown,
-        "size": size_in_words,
         "span": span_in_words,
         "when": when,
         "with_code": with_code,

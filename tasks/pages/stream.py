@@ -228,7 +228,6 @@ def stream_page(snapshot: Snapshot, now: datetime, *, all_days: bool = False) ->
 
 
 def _plots(snapshot: Snapshot, settings: Settings) -> Iterator[tuple[str, str, Chart]]:
-    """Title, a sentence, and the chart."""
     errors = _errors_by_level(snapshot, settings)
     if errors is not None:
         yield "Error by level", "of daily means, root mean square over the nodes of a level", errors

@@ -370,7 +370,7 @@ class StreamAdvice(Comparison):
 
 
 class AdviceDocument(Printed):
-    """`optstream advise --json`: stream_shares_exceed_epsilon is the sum of shares, if more than 1."""
+    """Plans by their expected error; stream_shares_exceed_epsilon is the sum of shares, if more than 1."""
 
     format: Literal["optstream.plan-advice/1"] = "optstream.plan-advice/1"
     stream_shares_exceed_epsilon: Exact | None

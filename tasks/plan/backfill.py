@@ -54,7 +54,6 @@ class BackfillPlan(Span):
 
     @property
     def to_run(self) -> tuple[date, ...]:
-        """What a run would take up."""
         return tuple(sorted((*self.missing, *self.begun, *(self.delivered or ()))))
 
     def months(self) -> list[tuple[date, ...]]:
@@ -171,7 +170,7 @@ def priced(
 
 
 class PlanDocument(BackfillCost, BackfillPlan):
-    """`optstream backfill --dry-run --json`; holds no reading."""
+    """The plan of a span and its cost; holds no reading."""
 
     format: Literal["optstream.backfill-plan/1"] = "optstream.backfill-plan/1"
     stream: str
@@ -179,7 +178,7 @@ class PlanDocument(BackfillCost, BackfillPlan):
 
 
 class BackfillDocument(RunDocument, Span):
-    """`optstream backfill --json`: as that of a run, with the span."""
+    """How each day of a span ended, the days that were skipped, and the budget."""
 
     format: Literal["optstream.backfill/1"] = "optstream.backfill/1"
 
@@ -307,8 +306,8 @@ def night_of(settings: Settings, ended: Sequence[Ended], absent: Iterable[date],
         said = f"{day} waiting: no dump"
         (left if now >= late_from(settings, day) else words).append(said)
     for one in ended:
-        status = one.outcome.status
-        said = f"{one.day} {status.value}: {one.outcome.message}"
+        status = one.status
+        said = f"{one.day} {status.value}: {one.message}"
         if status.is_good:
             words.append(f"{one.day} {status.value}")
         elif status in PATIENT and now < late_from(settings, one.day):

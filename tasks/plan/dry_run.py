@@ -35,7 +35,7 @@ from tasks.ledger import ledger_if_any
 from tasks.plan.backfill import cost_of
 from tasks.plan.long_spans import plan_horizons
 from tasks.release.mechanism import Mechanism, clashes, learned_by, mechanism_for, plan_of
-from tasks.release.outcomes import Exact, Printed, is_none, left_out
+from tasks.release.outcomes import Exact, Printed, is_none, left_out, listed
 from tasks.trusted.covariates import read_covariates
 
 # The documents. Noise, errors and sizes are in the unit of the readings.
@@ -131,10 +131,12 @@ class Charged(Printed):
 
 
 class DryRun(Printed):
-    """What releasing some days would cost, and how noisy it would be; amounts in the currency of `model`.
+    """What days would cost and how noisy they would be; amounts are called by their currency.
+
     epsilon: what the plan, repeated, costs any window. points_known: False where the draw chooses them.
     horizons: what all readings of one customer lose in so many days. fits: whether the plan fits its share,
-    and the days the ledger's windows."""
+    and the days the ledger's windows.
+    """
 
     model: InstanceOf[PrivacyModel] = Field(exclude=True)
     share: Fraction = Field(exclude=True)
@@ -214,16 +216,11 @@ def charged_before(settings: Settings, days: Sequence[date]) -> Charged:
             refused = cost_of(settings, ledger, [day for day in days if day not in outlines]).refused
     except LedgerError as error:
         return Charged(says=f"the ledger was not read, so a full window would not be seen: {error}")
-    said = [f"{_count(known)} in it already: a run charges none again"] if known else []
+    said = [f"{listed(known, 1)} in it already: a run charges none again"] if known else []
     if refused:
-        said.append(
-            f"{_count(refused)} without room in a window, and will be refused: see `optstream ledger show`"
-        )
+        words = "without room in a window, and will be refused: see `optstream ledger show`"
+        said.append(f"{listed(refused, 1)} {words}")
     return Charged(says=f"the ledger has {'; '.join(said) or 'room for all these days'}", refused=refused)
-
-
-def _count(days: Sequence[date]) -> str:
-    return f"{days[0]}{f' and {len(days) - 1} more' if len(days) > 1 else ''}"
 
 
 def level_warnings(settings: Settings, day: date) -> tuple[str, ...]:
@@ -385,7 +382,7 @@ class SharedBudget(Printed):
 
 
 class DryRuns(Printed):
-    """`optstream run --dry-run --json` of several streams."""
+    """What days of several streams would cost."""
 
     format: Literal["optstream.dry-runs/1"] = "optstream.dry-runs/1"
     populations: tuple[SharedBudget, ...]

@@ -24,6 +24,12 @@ Exact = Annotated[
 """An exact amount, which JSON has as a text; infinite where noise was compromised."""
 
 
+def listed(names: Sequence[object], most: int = 20) -> str:
+    """Return names with commas between, the first ones where there are many."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
+
+
 class Printed(BaseModel):
     """What a command prints: a frozen value, which `--json` writes as it is."""
 
@@ -36,7 +42,6 @@ class Printed(BaseModel):
     )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document of `--json`."""
         return self.model_dump(mode="json")
 
 
@@ -124,14 +129,14 @@ class OneOfStreams(Printed):
 
 
 class Streams(Printed):
-    """`--json` of a command for several streams."""
+    """The document of each of several streams, and its exit code."""
 
     format: Literal["optstream.streams/1"] = "optstream.streams/1"
     streams: tuple[OneOfStreams, ...]
 
 
 class ExportDocument(Printed):
-    """`optstream export --json`."""
+    """The file that was written, of a published folder."""
 
     format: Literal["optstream.export/1"] = "optstream.export/1"
     file: str
@@ -140,7 +145,7 @@ class ExportDocument(Printed):
 
 
 class ReportDocument(Printed):
-    """`optstream report --json`."""
+    """The pages that were written."""
 
     format: Literal["optstream.report/1"] = "optstream.report/1"
     trusted: str | None
@@ -148,7 +153,7 @@ class ReportDocument(Printed):
 
 
 class VerifiedDocument(Printed):
-    """`optstream verify-published --json`."""
+    """The problems of a published folder, and how it was checked."""
 
     format: Literal["optstream.verified/1"] = "optstream.verified/1"
     stream: str
@@ -160,14 +165,15 @@ class VerifiedDocument(Printed):
 
 
 class DayDocument(Printed):
-    date: Period
+    model_config = ConfigDict(from_attributes=True)
+    day: Period = Field(serialization_alias="date")
     status: Status
     message: str
     file: str | None
 
 
 class RunDocument(Printed):
-    """`optstream run --json`."""
+    """How each day ended, and the budget."""
 
     format: Literal["optstream.run/1", "optstream.backfill/1"] = "optstream.run/1"
     stream: str
@@ -178,14 +184,9 @@ class RunDocument(Printed):
 
     @classmethod
     def of(cls, ended: Sequence[Ended], settings: Settings, budget: Budget, **others: Any) -> Self:
-        """Return the document of days that ended."""
-        days = [(day.day, day.outcome) for day in ended]
         return cls(
             stream=settings.stream.name,
-            days=tuple(
-                DayDocument(date=day, status=one.status, message=one.message, file=one.file)
-                for day, one in days
-            ),
+            days=tuple(map(DayDocument.model_validate, ended)),
             budget=budget,
             published=str(settings.published_folder),
             validation=str(settings.validation_folder),

@@ -120,7 +120,6 @@ def estimate_releases(run: Run, days: Sequence[Drawn | Ended]) -> list[Estimated
 
 
 def stage_releases(run: Run, days: Sequence[Estimated | Staged | Ended]) -> list[Staged | Ended]:
-    """Judge all releases together, and stage them."""
     held = each(days, Estimated, partial(release.renewed, run))
     judge = partial(estimate.judge, run)
     return together(held, Estimated, judge, lambda day, _: estimate.keep_staged(run, day))

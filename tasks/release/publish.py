@@ -8,14 +8,7 @@ from hashlib import sha256
 from optstream.catalogue import Publication, ReleaseStatement, StagedRelease, find_catalogue, stage
 from optstream.catalogue import publish as publish_releases
 from optstream.catalogue.backends import OtherBytes, Transaction, open_storage
-from optstream.catalogue.layout import (
-    DATA,
-    MANIFESTS,
-    data_file,
-    folder_of,
-    manifest_file,
-    release_name,
-)
+from optstream.catalogue.layout import DATA, MANIFESTS, data_file, folder_of, manifest_file, release_name
 from optstream.catalogue.publication import close_days, finish_closing, open_days
 from optstream.catalogue.statement import Manifest
 from optstream.errors import LedgerError, OptStreamError, PublicationError

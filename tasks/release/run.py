@@ -55,16 +55,6 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a day ended, free of readings. free_at: when another run's lease ends."""
-
-    status: Status
-    message: str
-    file: str | None = None
-    free_at: datetime | None = None
-
-
-@dataclass(frozen=True)
 class Stage:
     """One revision of a day on its way. No repr of a stage shows a reading."""
 
@@ -80,7 +70,7 @@ class Stage:
         self, status: Status, message: str, file: str | None = None, free_at: datetime | None = None
     ) -> "Ended":
         """Return the same day, over, without its raw values."""
-        return Ended(self.day, self.revision, Outcome(status, message, file, free_at), self.reservation)
+        return Ended(self.day, self.revision, status, message, file, free_at, self.reservation)
 
 
 @dataclass(frozen=True)
@@ -180,9 +170,12 @@ class Staged(Held):
 
 @dataclass(frozen=True)
 class Ended(Stage):
-    """A day that is over. reservation: of a day that was held."""
+    """A day that is over, free of readings. free_at: when another run's lease ends. reservation: if held."""
 
-    outcome: Outcome
+    status: Status
+    message: str
+    file: str | None = None
+    free_at: datetime | None = None
     reservation: Reservation | None = None
 
 
@@ -259,22 +252,21 @@ def _one(day: At, step: Callable[[At], Next]) -> Next | Ended:
         return day.ended(Status.FAILED, unexpected(error))
 
 
-def and_after(ended: Sequence[Ended], work: Callable[[], Sequence[Ended]]) -> list[Ended]:
+def and_after(ended: Sequence[Ended], work: Callable[[], Sequence[Ended] | None]) -> list[Ended]:
     """The days that are over, and those that `work` ends after them; should it fail, the last once more."""
     if not ended:
-        return [*work()]
+        return [*(work() or ())]
     after = list[Ended]()
 
     def take(day: Ended) -> Ended:
-        after.extend(work())
+        after.extend(work() or ())
         return day
 
     (last,) = each(ended[-1:], Ended, take)
     if last is not ended[-1]:
-        what = (
-            "only what follows the days, new estimates or pages (`optstream report` writes them); the days "
-        )
-        after.append(last.ended(last.outcome.status, f"{what}are as reported: {last.outcome.message}"))
+        what = "only what follows the days, new estimates or pages (`optstream report` writes them)"
+        words = f"{what}; the days are as reported: {last.message}"
+        after.append(last.ended(last.status, words))
     return [*ended, *after]
 
 
@@ -407,7 +399,7 @@ def renewed(run: Run, day: HeldDay) -> HeldDay:
 def let_go(run: Run, days: Iterable[Stage]) -> None:
     """Free the days that failed, are held until their hour, or are under way: this run is over."""
     for day in days:
-        is_over = isinstance(day, Ended) and day.outcome.status not in (Status.FAILED, Status.HELD)
+        is_over = isinstance(day, Ended) and day.status not in (Status.FAILED, Status.HELD)
         if day.reservation and not is_over:
             # taken over by another run, or the ledger is away: the lease will end
             with suppress(LedgerError):

@@ -38,8 +38,7 @@ from tasks.trusted.files import is_failure
 
 # A value a day for each node. Files are untrusted: reads are bounded.
 
-LARGEST_FILE = 2**26
-"""Bytes."""
+LARGEST_FILE = 2**26  # bytes
 LIMITS = Limits(rows=2**25, columns=1000, group_bytes=2**30)
 LONGEST_PAST = 400
 """Days before the one that is asked about: `history_days` is at most 366, and smoothed values need a past."""
@@ -187,9 +186,7 @@ def _headers(table: pl.DataFrame) -> str:
 def _of_nodes(
     rows: Mapping[str | None, NDArray[np.float64]], tree: AggregationTree, given: PublicSeries
 ) -> NDArray[np.float64]:
-    """Return a row for each node of `nodes`, else NaN, or one for all: a node has its own values, else those
-    of the next node above that has some, else the mean of those below it.
-    """
+    """Return a row a node: its own values, else of the next node above, else the mean of those below."""
     if set(rows) == {None}:
         found = np.array([rows[None]])
         if not given.nodes:
@@ -258,12 +255,9 @@ def _configurations(settings: Settings, place: Path) -> Iterator[Path]:
                     yield found
 
 
-MOST_MEMORY = 2**33
-"""Bytes of address space; threads reserve more than they use."""
-MOST_SECONDS = 120
-"""Of the clock on the wall, and of a processor."""
-LARGEST_ANSWER = 2**26
-"""Bytes; the most nodes over the longest past take less than half of it."""
+MOST_MEMORY = 2**33  # bytes of address space; threads reserve more than they use
+MOST_SECONDS = 120  # of the clock on the wall, and of a processor
+LARGEST_ANSWER = 2**26  # bytes; the most nodes over the longest past take less than half of it
 
 
 @dataclass(frozen=True)

@@ -101,8 +101,7 @@ def exclusive_in(folder: Path) -> Iterator[None]:
         yield
 
 
-NAMED = 32
-"""Digits of the hash in a file's name."""
+NAMED = 32  # digits of the hash in a file's name
 RAW = ".raw"
 _DRAWN = re.compile(r"[0-9]+-[0-9a-f]{32}")
 
@@ -317,8 +316,7 @@ def _write(path: Path, data: bytes, flags: int) -> None:
 
 # Figures that take seconds to compute and are the same each night: kept in a file of the trusted zone.
 
-MOST_KEPT = 16
-"""In a file, the newest last."""
+MOST_KEPT = 16  # in a file, the newest last
 
 
 def kept(file: Path, facts: Sequence[object], make: Callable[[], Any]) -> Any:

@@ -29,8 +29,7 @@ _NAME = re.compile(
 )
 RAW, PRIVATE_PERIOD, RELEASE = "raw", "private_period", "release"
 """The built-in suites, and the frames that they judge."""
-USER = "user-"
-"""What the names of users' suites begin with: user-raw-night."""
+USER = "user-"  # what the names of users' suites begin with: user-raw-night
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,6 @@ def name_of(first: date, last: date, at: datetime, suite: str) -> str:
 
 
 def folder_of(settings: Settings) -> Path:
-    """Return the folder of the stream's results."""
     return settings.validation_folder / settings.stream.name
 
 

@@ -51,41 +51,6 @@ def calls_in(path):
     return {call.rpartition(".")[2] for call in calls}
 
 
-def names_of_studies(tree):
-    """Imports of studies, and texts that an import by name could be given."""
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            found += [node.module or "", *(f"{node.module or ''}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.append(node.value)
-    return [name for name in found if re.match(r"\.*studies(?:[.:]|$)", name)]
-
-
-def test_the_product_imports_no_study_not_even_by_name():
-    within = [path for path in SOURCES if "studies" in text_of(path)]
-    assert {path: found for path in within if (found := names_of_studies(tree_of(path)))} == {}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import studies",
-        "from studies import audit",
-        "def f():\n    from studies.audit import audit",
-        'import_module("studies.audit")',
-        'import_module(f"studies.{name}")',
-        '__import__("studies")',
-        'app = "studies.__main__:app"',
-        'import_module(".".join(("studies", "audit")))',
-    ],
-)
-def test_control_an_import_of_a_study_is_seen(line):
-    assert names_of_studies(ast.parse(line))
-
-
 @pytest.mark.slow
 def test_only_measurement_opens_a_private_period():
     allowed = {Path("optstream/stream/private_period.py")}
@@ -143,12 +108,6 @@ def test_every_public_function_of_the_science_is_documented():
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
                 short = isinstance(node, ast.FunctionDef) and len(node.body) == 1
                 assert short or ast.get_docstring(node), f"{path}: {node.name}"
-
-
-def test_no_record_of_the_ledger_is_any():
-    """But in what talks to drivers, whose objects have no types, or hands on columns of any kind."""
-    untyped = {path.name for path in mentioning("Any") if path.parts[:2] == ("optstream", "ledger")}
-    assert untyped == {"database.py", "schema.py", "ledger.py"}
 
 
 def test_no_source_of_randomness_but_the_noise_package():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from docs.generate.papers_page import DOCS, STATES, papers
+from docs.generate.papers_page import DOCS, papers
 from studies.evaluation.findings import FINDINGS
 from tasks.pages.metrics import HELP, metrics_text
 from tasks.pages.snapshot import RunStep, StreamRun
@@ -17,45 +17,6 @@ from tests.tasks.pages.snapshots import AT, settings, snapshot
 CHECKOUT = DOCS.parent
 PAPERS = {paper["key"]: paper for paper in papers()}
 ENTRIES = [(key, entry) for key, paper in PAPERS.items() for entry in paper["entry"]]
-NUMBERED = {
-    "optstream": {
-        "Theorem": 13, "Definition": 3, "Lemma": 1, "Algorithm": 4, "Figure": 12, "Table": 2, "Example": 5,
-    },
-    "fast": {"Theorem": 2, "Definition": 5, "Algorithm": 7, "Figure": 18, "Table": 1},
-    "leakage": {
-        "Theorem": 11, "Definition": 9, "Algorithm": 8, "Figure": 9, "Table": 2, "Example": 5, "Corollary": 3,
-    },
-    "pegasus": {"Algorithm": 2, "Figure": 1},
-}  # fmt: skip
-"""How many of each the texts number, from 1; PeGaSus' excerpt begins at Definition 2.6."""
-
-
-@pytest.mark.parametrize("key", NUMBERED)
-def test_every_numbered_statement_has_its_row(key):
-    places = " ; ".join(entry["at"] for entry in PAPERS[key]["entry"])
-    for kind, last in NUMBERED[key].items():
-        named = re.findall(rf"{kind}s? (\d+)(?:(?: to |–)(\d+)|(?: and |, )(\d+))?", places)
-        found = {
-            number
-            for first, until, also in named
-            for number in [*range(int(first), int(until or first) + 1), *([int(also)] if also else [])]
-        }
-        assert found >= set(range(1, last + 1)), f"{key}: {kind} {sorted(set(range(1, last + 1)) - found)}"
-
-
-def test_every_entry_has_what_its_state_asks():
-    for key, entry in ENTRIES:
-        place = f"{key}, {entry['at']}"
-        assert set(entry) <= {"at", "what", "state", "code", "tests", "found", "differs", "why"}, place
-        assert entry["state"] in STATES, place
-        assert entry["what"], place
-        if entry["state"] == "left out":
-            assert entry.get("why"), place
-        else:
-            assert entry.get("code"), place
-            assert "why" not in entry, place
-        assert entry["state"] != "built" or entry.get("tests"), place
-        assert entry["state"] != "measured" or re.search(r"\d", entry.get("found", "")), place
 
 
 def test_what_is_named_is_there():

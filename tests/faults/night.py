@@ -136,8 +136,8 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
     patience = timedelta(seconds=night.patience_seconds)
     run = Run(settings, ledger, noise, night.owner, clock, patience=patience, restate=night.restate)
     for day in _ordered(night, run):
-        said.outcomes[day.day.isoformat()] = day.outcome.status.value
-        said.messages[day.day.isoformat()] = day.outcome.message
+        said.outcomes[day.day.isoformat()] = day.status.value
+        said.messages[day.day.isoformat()] = day.message
     write_pages(settings, ledger, clock())
     ledger.close()
 
@@ -162,7 +162,7 @@ def _released(run: Run, days: list[Requested]) -> list[Ended]:
     revise.record_listed(run)
     revised = steps.publish_revisions(run, steps.revise_estimates(run, due(run)))
     let_go(run, [*done, *revised])
-    return done + [day for day in revised if not day.outcome.status.is_good]
+    return done + [day for day in revised if not day.status.is_good]
 
 
 def _drawn(run: Run, days: list[Reserved | Ahead]) -> list[Drawn | Ended]:

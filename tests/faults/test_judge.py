@@ -1,19 +1,15 @@
 """The judge can fail: each broken world here must be found out, and a whole one must not."""
 
 import json
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from fractions import Fraction
+from datetime import UTC, datetime
 
 import pytest
 
-from optstream.catalogue.layout import DESCRIPTIONS
-from optstream.ledger import Key, open_ledger
 from tasks.operate.keys import new_key
 from tests.faults.books import forge
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords
-from tests.faults.world import DAYS, STREAM
+from tests.faults.world import DAYS
 
 DAY = DAYS[0]
 NOW = datetime(2016, 6, 2, tzinfo=UTC)
@@ -105,59 +101,6 @@ def test_a_broken_world_is_found_out(judge, harm, words):
     assert words in " ".join(judge.look()) or words in verdict(judge)
 
 
-@pytest.mark.parametrize("name", DESCRIPTIONS)
-def test_a_description_may_be_a_run_behind_while_one_is_under_way_and_never_half(judge, name):
-    """As a kill between the catalogue and the descriptions leaves it: of another catalogue, and whole."""
-    path = judge.world.settings.published_folder / name
-    whole = path.read_bytes()
-    assert b"1.0.0+" in whole
-    path.write_bytes(whole.replace(b"1.0.0+", b"1.0.0+0"))
-    assert judge.look() == []
-    assert f"{name} is not of the days" in verdict(judge)
-    path.write_bytes(whole[:-20])
-    assert f"half of {name}" in " ".join(judge.look())
-
-
-def test_errors_of_a_release_may_come_before_it_and_must_not_stay(judge):
-    """As a kill just before the catalogue leaves them."""
-    (path,) = judge.world.settings.published_folder.glob("errors/*/*.parquet")
-    later = path.with_name(path.name.replace("vintage-0", "vintage-1"))
-    later.write_bytes(path.read_bytes())
-    assert judge.look() == []
-    assert "LIVE: " in verdict(judge)
-    assert "is of no listed release" in verdict(judge)
-
-
-def test_an_overspent_window(judge):
-    """The grant of the configuration is smaller than what was charged."""
-    model = judge.world.settings.model
-    judge.world.__dict__["settings"] = SmallerGrant(judge.world.settings, model)
-    assert "WINDOW" in " ".join(judge.look())
-
-
-class SmallerGrant:
-    """The same settings, with half the grant."""
-
-    def __init__(self, settings, model):
-        self._settings, self.model = settings, replace(model, epsilon=Fraction(model.epsilon) / 2)
-
-    def __getattr__(self, name):
-        return getattr(self._settings, name)
-
-
-def test_measurements_that_changed_and_such_that_were_kept(judge):
-    folder = judge.world.settings.measurements_of(DAY, 0)
-    (folder / "7-orphan").write_bytes(b"another draw")
-    assert "keeps 2 files" in verdict(judge)
-    forge(judge.world, "UPDATE releases SET measurements_hash = 'other'")
-    assert "the measurements of 2016-06-01 changed" in verdict(judge)
-
-
-def test_a_lost_day(judge):
-    later = DAY + timedelta(days=1)
-    assert "LOST" in " ".join(judge.at_the_end([later], SAID))
-
-
 def test_a_void_day_without_an_alert(sqlite_bench):
     world = sqlite_bench.world()
     sqlite_bench.run(world, raises=True)
@@ -169,15 +112,3 @@ def test_a_void_day_without_an_alert(sqlite_bench):
     assert judge.at_the_end([DAY], SAID, {DAY.isoformat()}) == []
     world.settings.report_file.unlink()
     assert "nobody is alerted" in " ".join(judge.at_the_end([DAY], failed))
-
-
-def test_two_processes_of_the_fork_server_never_share_noise(sqlite_bench):
-    """They were forked from one; had it drawn before, both would hold the rest of one buffer."""
-    worlds = [sqlite_bench.world() for _ in range(2)]
-    for world in worlds:
-        sqlite_bench.run(world)
-    kept = []
-    for world in worlds:
-        ledger = open_ledger(world.settings.ledger_url)
-        kept.append(ledger.find(Key(STREAM, DAY.isoformat())).measurements_hash)
-    assert len(set(kept)) == 2

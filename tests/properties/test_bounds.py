@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath, PureWindowsPath
 
 import polars as pl
 import pytest
@@ -252,23 +252,3 @@ def test_a_folder_of_another_name_is_not_read_as_a_region(world, name):
     assert type(found) is DumpError
     assert "is not a leaf of the hierarchy" in str(found)
     assert str(found).isprintable()
-
-
-@pytest.mark.parametrize("what", ["file", "day", "region"])
-def test_a_link_that_leads_outside_the_input_folder_is_refused(world, what):
-    world.deliver_whole_day()
-    place = {"region": "region=11", "day": f"region=11/date={FIRST_DAY}"}
-    linked = world.hostile / place.get(what, f"region=11/date={FIRST_DAY}/part-0.parquet")
-    away = world.hostile.parent / f"away-{what}"
-    linked.rename(away)
-    linked.symlink_to(away)
-    found = world.found()
-    assert type(found) is DumpError
-    assert "leads outside the input folder; deliver the file itself" in str(found)
-    assert Path(away).exists()
-    # a link inside is the supplier's own business
-    inside = world.hostile / f"_kept-{what}"
-    linked.unlink()
-    away.rename(inside)
-    linked.symlink_to(inside)
-    assert not isinstance(world.found(), Exception)

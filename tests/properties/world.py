@@ -135,9 +135,9 @@ class World:
         texts = []
         for work in works:
             if isinstance(work, Ended):
-                if work.outcome.status is Status.FAILED:
+                if work.status is Status.FAILED:
                     self._raise_plainly(run, work)
-                texts.append(work.outcome.message)
+                texts.append(work.message)
         assert not any(CANARY_TEXT in text for text in texts), "an outcome shows a reading"
         return texts
 
@@ -174,7 +174,7 @@ class World:
         if isinstance(found, OptStreamError):
             raise found
         validate(run.settings, self._apart(run.settings, [found]), now=NOW)
-        raise AssertionError(work.outcome.message)
+        raise AssertionError(work.message)
 
     def _is_sound(self, schema: str, day: date) -> bool:
         """Whether the day may be charged, asked of the files in another way: every step of each region.

@@ -11,7 +11,6 @@ import pytest
 from optstream.errors import ParameterError
 from studies.evaluation import run as evaluation
 from studies.evaluation.experiments import LEVELS_APART, MECHANISMS, RAW, Cell
-from studies.evaluation.findings import FINDINGS, Means, ahead, checked
 from studies.evaluation.series import LOAD, Load, read_load
 from studies.evaluation.trials import run_trial
 from tests.studies.command import invoke
@@ -88,33 +87,6 @@ def test_a_short_run_from_the_command_line(tmp_path):
 def test_an_experiment_that_went_is_refused():
     with pytest.raises(ParameterError, match="1, 2, 4, 10, 11, 12"):
         evaluation.chosen_blocks([3], short=False, trials=None)
-
-
-def results(**values: float) -> Means:
-    rows = [
-        {
-            "study": "regions", "mechanism": name.replace("_", " "), "epsilon": epsilon, "alpha": "1",
-            "span": FEBRUARY, "metric": "mae", "value": value + trial, "epsilon_plan": 1.0,
-        }
-        for name, value in values.items()
-        for epsilon in ("1", "0.1", "0.01")
-        for trial in (0, 1)
-    ]  # fmt: skip
-    return Means.of(pl.DataFrame(rows))
-
-
-def test_findings_hold_do_not_hold_or_lack_figures():
-    def holds(**values):
-        found = checked({4: results(**values)})
-        return found["holds"].to_list()
-
-    assert holds(OptStream_ES=5) == [None]
-    means = results(Laplace=9, OptStream_ES=5)
-    assert ahead("OptStream ES", "Laplace")(means)
-    assert not ahead("Laplace", "OptStream ES")(means)
-    assert means.mean("Laplace", epsilon="0.1") == 9.5
-    assert set(means.table()["mae"]) == {"9.5 ± 0.5", "5.5 ± 0.5"}
-    assert len({one[:2] for one in FINDINGS}) == len(FINDINGS)
 
 
 def test_every_reading_lands_at_its_day_leaf_and_step(tmp_path):

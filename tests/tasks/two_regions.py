@@ -154,14 +154,14 @@ class Installation:
 
     def outcome(self, day, **changes):
         """How a day ended that was released as `release` does it."""
-        return self.release(day, **changes)[day].outcome
+        return self.release(day, **changes)[day]
 
     def status(self, day, **changes):
         return self.outcome(day, **changes).status
 
     def statuses(self, *days, **changes):
         """The distinct ways in which these days ended."""
-        return {work.outcome.status for work in self.release(*days, **changes).values()}
+        return {work.status for work in self.release(*days, **changes).values()}
 
     def cut_short(self, *days, steps=DRAWN, **changes):
         """A run dies after these steps, and its lease ends."""
@@ -177,17 +177,17 @@ class Installation:
 
     def withdraw(self, day):
         """Take a day back; what became of it. Raises what refuses that."""
-        return withdraw(self.run(), Requested(day), "a wrong meter", days=[day]).outcome
+        return withdraw(self.run(), Requested(day), "a wrong meter", days=[day])
 
     def take_back(self, *days):
         """Withdraw these days as the command does, which no refused day stops: their outcomes."""
         step = partial(withdraw, self.run(), reason="a wrong meter", days=days)
-        return [work.outcome for work in each(map(Requested, days), Requested, step)]
+        return list(each(map(Requested, days), Requested, step))
 
     def publish_again(self, *days, **changes):
         """Put the published files of these days back, as the command does: their outcomes."""
         step = partial(publish_again, self.run(**changes), days=days)
-        return [work.outcome for work in each(map(Requested, days), Requested, step)]
+        return list(each(map(Requested, days), Requested, step))
 
     def compromise(self, day, reason="a stolen disk"):
         """Declare that others know the noise of a day; the days whose noise they know with it."""

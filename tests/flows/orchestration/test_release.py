@@ -78,7 +78,7 @@ def test_a_run_loads_the_configuration_builds_the_mechanism_and_parses_each_cata
     counting(release, "load_settings")
     counting(run, "mechanism_for")
     (ended,) = release.release_days.fn(str(installation.folder / "optstream.toml"), [str(DAYS[1])])
-    assert ended.outcome.status is Status.PUBLISHED
+    assert ended.status is Status.PUBLISHED
     assert (done["load_settings"], done["mechanism_for"]) == (1, 1)
     assert catalogue.parse_catalogue.cache_info().misses == 2  # what was there, and what is published
 
@@ -95,7 +95,7 @@ def test_a_step_that_draws_nothing_is_repeated(installation, monkeypatch):
 
     # each attempt asks for both days together, then for each alone
     monkeypatch.setattr(publish, "publish", partial(refuses, 6))
-    assert {day.outcome.status for day in released(installation)} == {Status.PUBLISHED}
+    assert {day.status for day in released(installation)} == {Status.PUBLISHED}
     assert tries == [DAYS, DAYS[:1], DAYS[1:]] * 2 + [DAYS]
 
 
@@ -114,7 +114,7 @@ def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(instal
     monkeypatch.setattr(steps.draw, "draw", draw)
     monkeypatch.setattr(publish, "publish", refuses)
     first, second = released(installation)
-    assert [first.outcome.message, second.outcome.message] == [
+    assert [first.message, second.message] == [
         "refused before the first sample",
         "the published folder cannot be written",
     ]
@@ -224,7 +224,7 @@ def judged(monkeypatch):
 def outcomes_of(installation, *days, **changes):
     """How each day ends in a run of the flow's steps, in order."""
     run = installation.run(**changes)
-    return [one.outcome for one in release.released(run, [Requested(day) for day in days])]
+    return list(release.released(run, [Requested(day) for day in days]))
 
 
 def statuses(outcomes):

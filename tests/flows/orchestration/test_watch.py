@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import socket
-import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email import message_from_string
@@ -29,9 +27,8 @@ from tasks.monitor.notify import Notification
 from tasks.release.run import Requested, Run, enrol
 from tasks.trusted.files import exclusive_in
 from tests.faults.world import configured, deliver
-from tests.flows.conftest import API_URL
 from tests.flows.listeners import mail_server, webhook
-from tests.flows.served import ask, descendants, optstream, until
+from tests.flows.served import descendants, optstream, until
 from tests.tasks.two_regions import CONFIGURATION
 
 STREAM = "two-regions"
@@ -91,54 +88,6 @@ def release(settings, *days):
     run = Run(settings, open_ledger(settings.ledger_url), secure_noise(), "owner", lambda: datetime.now(UTC))
     enrol(run)
     return released(run, [Requested(day) for day in days])
-
-
-def events_of(prefix, since, n_events):
-    """The events whose names begin so, once there are so many since then: they are sent aside."""
-    query = {"filter": {"event": {"prefix": [prefix]}, "occurred": {"since": since.isoformat()}}, "limit": 50}
-
-    def found():
-        events = ask(API_URL.removesuffix("/api"), "", "events/filter", query)["events"]
-        return events if len(events) >= n_events else None
-
-    return until(f"{n_events} events", found, 20)
-
-
-@pytest.mark.nightly
-def test_a_renamed_region_and_a_skipped_day_are_reported_once_and_then_over(settings, receiver):
-    first, skipped, renamed = last_three(settings)
-    here, dumps = settings.folder, settings.folder / "dumps"
-    (dumps / "region=FR-AURA").mkdir()
-    (dumps / f"region=84/date={renamed}").rename(dumps / f"region=FR-AURA/date={renamed}")
-    works = release(settings, first, renamed)
-    assert [work.outcome.status.value for work in works] == ["published", "refused"]
-
-    started, since = time.monotonic(), datetime.now(UTC)
-    watched = watch(settings)
-    ((message,), (at,)) = (receiver.messages, receiver.at)
-    print(f"\ntime to alarm, renamed region and skipped day: {at - started:.2f} s from the watch's start")
-    found = {(alarm.kind.value, alarm.day, alarm.node, alarm.suggestion) for alarm in watched.alarms}
-    assert found == {("missing", skipped, None, None), ("unknown-region", renamed, "FR-AURA", "84")}
-    assert message["subject"] == f"optstream {STREAM}: 2 alarms"
-    for words in ("region=FR-AURA", "region=84", f"missing: {skipped}"):
-        assert words in message["body"]
-    assert str(here) not in message["body"]
-    emitted = {event["event"]: event for event in events_of("optstream.alarm.", since, 2)}
-    assert sorted(emitted) == ["optstream.alarm.missing", "optstream.alarm.unknown-region"]
-    resources = {event["resource"]["prefect.resource.id"] for event in emitted.values()}
-    assert resources == {f"optstream.stream.{STREAM}"}
-    assert emitted["optstream.alarm.unknown-region"]["payload"]["suggestion"] == "84"
-
-    # an hour later nothing is new, and nothing is sent again
-    assert watch(settings).sent == {}
-    assert len(receiver.messages) == 1
-
-    shutil.rmtree(dumps / f"region=84/date={renamed}", ignore_errors=True)
-    (dumps / f"region=FR-AURA/date={renamed}").rename(dumps / f"region=84/date={renamed}")
-    release(settings, skipped, renamed)
-    assert watch(settings).alarms == ()
-    assert [one["subject"] for one in receiver.messages[1:]] == [f"optstream {STREAM}: 2 over"]
-    assert len(events_of("optstream.resolved.", since, 2)) == 2
 
 
 @pytest.mark.nightly

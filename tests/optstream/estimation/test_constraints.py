@@ -121,42 +121,6 @@ def test_it_is_the_answer_of_another_solver(seed, rule):
     assert max(fact.missed(kept.values) for fact in facts) < 1e-5
 
 
-def test_an_estimate_that_keeps_its_facts_is_returned_as_it_is(monkeypatch):
-    problem, tree, bound, _ = case_of(4)
-    free = project(problem, tree)
-    bounded = solve_bounded(held_from_above(problem, tree, free), tree, bound, free)[0]
-    loose = [Fact("", {0: 1.0}, "at_most", 1e6), Fact("", {0: 1.0}, "most_change", 1e6)]
-    monkeypatch.setattr(constraints, "_nearest", None)
-    assert keep(loose, tree, (problem, "held"), free, bounded, bound, 1.0).values is bounded
-
-
-def test_a_known_total_moves_each_node_as_its_covariance_with_it_says():
-    """The formula of conditioning, and a node's exact figure is worth more where its own noise is large."""
-    weights = np.array([[1.0, 1.0], [4.0, 4.0], [0.25, 0.25]])
-    problem = LeastSquares(np.eye(2), np.array([[10.0, 12.0], [6.0, 6.0], [5.0, 5.0]]), weights)
-    free = project(problem, FAMILY)
-    fact = Fact("", {0: 1.0}, "totals", free[0].sum() + 3.0)
-    kept = keep([fact], FAMILY, (problem, "held"), free, free, -100.0, 1e-9)
-    sums = FAMILY.add_up(np.eye(2))
-    covariance = sums @ np.linalg.inv(sums.T @ np.diag(weights[:, 0]) @ sums) @ sums.T
-    expected = free + np.outer(covariance[:, 0] / covariance[0, 0], [1.5, 1.5])
-    assert np.allclose(kept.values, expected, atol=1e-6)
-
-
-def test_a_lifted_leaf_moves_no_parent_that_facts_fix_otherwise():
-    """Of many leaves near the bound those that noise took up stay: with facts too, parents are held."""
-    rng, n = np.random.default_rng(3), 60
-    tree = AggregationTree.from_parents({"all": None} | {str(one): "all" for one in range(n)})
-    truth = tree.add_up(rng.poisson(0.3, (n, 4)).astype(float))
-    problem = LeastSquares(np.eye(4), truth + rng.laplace(0, 5, truth.shape), np.full(truth.shape, 1 / 50))
-    free = project(problem, tree)
-    fact = Fact("", {1: 1.0}, "at_most", 0.5)
-    kept = keep([fact], tree, (problem, "held"), free, free, 0.0, 1e-6)
-    moved = np.abs(kept.values[0] - free[0]).max()
-    plain = keep([fact], tree, (problem, "joint"), free, free, 0.0, 1e-6)
-    assert moved < 5 < np.abs(plain.values[0] - free[0]).max()
-
-
 @pytest.mark.parametrize("rule", ["nearest", "unbiased"])
 @pytest.mark.parametrize("tree", [FAMILY, product(3, 4), product(4, 3, 2)], ids=["tree", "margin", "zones"])
 def test_rounded_to_whole_units_no_node_is_above_its_bound(tree, rule):

@@ -94,17 +94,6 @@ def posterior_of(values, noise, *, slots=SLOTS, clock=None, groups=None):
 
 
 @pytest.mark.slow
-def test_laplace_noise_is_estimated_better_than_by_its_variance_alone():
-    """60 histories of a constant in Laplace noise that is large next to it: less mean square error."""
-    asked, errors = Blocks.at(np.arange(120, 132)), []
-    for seed in range(60):
-        plain = posterior_of(np.random.default_rng(seed).laplace(0, 1.0, (2, 44)), 2.0)
-        errors.append([(one.means(asked)[1:] ** 2).mean() for one in (plain, with_known_noise(plain))])
-    by_variance, by_shape = np.mean(errors, axis=0)
-    assert by_shape < 0.9 * by_variance
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("lost", [0, 1])
 def test_heavy_joint_noise_errs_less_than_by_its_variance(lost):
     """Forty levels that hardly move, in groups of four: it beats the estimate that knows variances alone."""

@@ -75,23 +75,6 @@ def test_a_year_of_transactions_uses_one_connection(ledger, publish, kit, opened
     assert opened == []
 
 
-def test_close_closes_everything(ledger, url, publish, postgresql_cluster):
-    publish()
-    if url.startswith("sqlite"):
-        file, log = files_of(url)
-        assert log.exists()
-        ledger.close()
-        assert file.exists()
-        assert not log.exists()  # the last to close copies it back
-    else:
-        pool = ledger._engine.pool
-        assert pool.checkedin() == 1
-        ledger.close()
-        assert ledger._engine.pool.checkedin() == 0
-    assert not database._opened[ledger._engine]
-    assert ledger.verify() == []  # and may be used again
-
-
 @ONLY_SQLITE
 def test_an_older_file_put_in_its_place_is_seen(ledger, url, publish, kit, tmp_path):
     publish("day 0", kit.plan(0, "1/8"))
@@ -319,17 +302,6 @@ def test_a_childs_commit_survives_the_parents_close(book, sqlite_url, request_of
     committed = forked_from_one_that_ends(book, child)
     rows = sqlite3.connect(sqlite_url.removeprefix("sqlite:///")).execute("SELECT count(*) FROM releases")
     assert rows.fetchone()[0] == 1 + committed
-
-
-def test_a_childs_open_ledger_keeps_its_log(book, request_of):
-    """With an open connection in the child, nobody else may take the log away."""
-
-    def child(pause):
-        book.reserve(*request_of(1))
-        pause()
-        book.reserve(*request_of(2))
-
-    assert forked_from_one_that_ends(book, child)
 
 
 def test_a_child_of_a_fork_in_anothers_transaction_is_refused(book, sqlite_url, request_of):

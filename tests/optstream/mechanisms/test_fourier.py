@@ -10,7 +10,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.mechanisms.fourier import Fourier
-from optstream.privacy import PeriodSpend, PrivacyModel, worst_window
+from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import PrivatePeriod
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -29,13 +29,6 @@ def days(n_series, n_steps, seed=0):
     """Smooth days with some noise of their own."""
     generator, hours = np.random.default_rng(seed), np.linspace(0, 2 * np.pi, n_steps, endpoint=False)
     return 500 + 300 * np.sin(hours + generator.random((n_series, 1))) + generator.random((n_series, n_steps))
-
-
-def test_charging_each_period_alone_would_cost_twice_epsilon():
-    """The mistake that the scale avoids: epsilon for a period."""
-    naive = [PeriodSpend(0, "naive", at, (Fraction(0), *[Fraction(1)] * 48)) for at in (0, 48)]
-    assert worst_window(naive, 48).epsilon == 2
-    assert worst_window(history_of(Fourier(DAY), [48, 48]), 48).epsilon <= 1
 
 
 def lost_by_a_roaming_device(scale, n_coefficients):

@@ -81,32 +81,23 @@ def share_of(kind):
 WRONG = {
     fourier: [
         ({"n_coefficients": 0}, "n_coefficients of Fourier must be an integer of at least 1; got 0"),
-        ({"n_coefficients": 2.0}, "n_coefficients of Fourier must be an integer of at least 1; got 2.0"),
-        ({"n_coefficients": True}, "n_coefficients of Fourier must be an integer of at least 1; got True"),
         ({"shortest_period": "48"}, "shortest_period of Fourier must be an integer of at least 1; got '48'"),
         ({"model": PrivacyModel("1/1000000", 48, 10**4)}, "outgrow the integers"),
     ],
     fast: [
-        ({"n_samples": 0}, r"n_samples of Fast must be an integer in \[1, 48\]; got 0"),
         ({"n_samples": 49}, r"n_samples of Fast must be an integer in \[1, 48\]; got 49"),
         ({"integration_time": 11}, r"integration_time of Fast must be an integer in \[1, 10\]; got 11"),
         ({"min_interval": 1.5}, r"min_interval of Fast must be an integer in \[1, 48\]; got 1.5"),
         ({"proportional": 0.8}, "must add up to 1"),
         ({"proportional": 1.2, "integral": -0.2}, r"proportional of Fast must be a number in \[0, 1\]"),
-        ({"integral": math.nan}, r"integral of Fast must be a number in \[0, 1\]"),
         ({"sampling": "often"}, '"adaptive" or "fixed"; got \'often\''),
-        ({"predictor": "none"}, '"kalman" or "linear"; got \'none\''),
         ({"interval_step": 0}, "interval_step of Fast must be a finite number greater than 0; got 0"),
-        ({"set_point": None}, "set_point of Fast must be a finite number greater than 0; got None"),
         ({"process_deviation": math.inf}, "process_deviation of Fast must be a finite number"),
-        ({"error_floor": -1.0}, "error_floor of Fast must be a finite number"),
     ],
     pegasus: [
         ({"perturber_share": "1"}, r"perturber_share of PeGaSus must be in \(0, 1\); got 1"),
-        ({"perturber_share": 0}, r"perturber_share of PeGaSus must be in \(0, 1\); got 0"),
         ({"perturber_share": 0.8}, "perturber_share of PeGaSus must be exact"),
         ({"threshold": -1}, "threshold of PeGaSus must be at least 0; got -1"),
-        ({"threshold": 5.5}, "threshold of PeGaSus must be exact"),
         ({"smoother": "mean"}, "smoother of PeGaSus must be one of average, median, james_stein; got 'mean'"),
     ],
     optstream: [
@@ -114,9 +105,7 @@ WRONG = {
         ({"level_shares": ["1"]}, "must have 2 shares"),
         ({"level_shares": ["1", "0"]}, "level 1 holds the leaf '84'"),
         ({"level_shares": ["-1/2", "1"]}, "must not be negative"),
-        ({"level_shares": [0.5, 0.5]}, "must be exact"),
         ({"stage_shares": ["1", "0"]}, "above 0 for each stage"),
-        ({"stage_shares": ["1/3", "1/3", "1/3"]}, "must have 2 shares"),
         ({"sampling": EquallySpaced(1)}, r"in \[2, 48\]; got 1"),
         ({"weights": "equal"}, '"variance" or "paper"'),
         ({"features": [*PARTS, *PARTS]}, "different names"),
@@ -128,14 +117,12 @@ WRONG = {
         ),
     ],
     informed: [
-        ({"n_blocks": 49}, r"n_blocks of HistoryInformed must be an integer in \[1, 48\]; got 49"),
         ({"n_blocks": 0}, r"n_blocks of HistoryInformed must be an integer in \[1, 48\]; got 0"),
         ({"n_blocks": 0, "block_length": None}, "n_blocks of HistoryInformed must be an integer"),
         ({"block_length": 9}, r"block_length of HistoryInformed must be an integer in \[1, 8\]; got 9"),
         ({"history_days": 0}, "history_days of HistoryInformed must be an integer of at least 1; got 0"),
         ({"relearn_days": -1}, "relearn_days of HistoryInformed must be an integer of at least 0; got -1"),
         ({"days": 24}, r"days of HistoryInformed must be optstream.PublicDays, such as .*; got 24"),
-        ({"scale": "3"}, "scale of HistoryInformed must be a finite number greater than 0; got '3'"),
         ({"scale": 0.0}, "scale of HistoryInformed must be a finite number greater than 0; got 0.0"),
     ],
     beside_a_margin: [
@@ -150,29 +137,22 @@ WRONG = {
     joint_laplace: [
         ({"noise": "gaussian"}, 'noise must be "joint" or "laplace", or be left out'),
         ({"n_nodes": 2}, r"on a level of 2 nodes is for customers whose .* one leaf: say so"),
-        ({"n_nodes": 2, "declared_leaves": 2}, "on a level of 2 nodes is for customers"),
         ({"model": PrivacyModel("1", 1, 1)}, "needs two measurements or more in a window"),
         ({"model": PrivacyModel("1e-18", 48, 1)}, "larger epsilon or a coarser resolution"),
         ({"period_lengths": ()}, "period_lengths must have at least one length"),
         ({"period_lengths": (48, 0)}, "each of period_lengths must be an integer of at least 1"),
-        ({"n_nodes": 0}, "n_nodes must be an integer of at least 1"),
         ({"declared_leaves": 0}, "declared_leaves must be an integer of at least 1"),
     ],
     joint_points: [
         ({"declared_leaves": None}, "on a level of 2 nodes is for customers whose"),
         ({"sampling": L1Sampling(10, "1"), "features": []}, "is for equally spaced points"),
-        ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),
-        ({"period_lengths": (0,)}, "each of period_lengths"),
     ],
     joint_blocks: [
         ({"n_nodes": 2}, r"on a level of 2 nodes is for customers whose .* one leaf: say so"),
         ({"n_blocks": 1, "block_length": 4}, "needs two measurements or more in a window"),
-        ({"period_lengths": ()}, "period_lengths must have at least one length"),
-        ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),
     ],
     **{
         share_of(kind): [
-            ({"share": "0"}, f"distance_share of {kind.__name__} must lie between 0 and 1"),
             ({"share": "1"}, f"distance_share of {kind.__name__} must lie between 0 and 1"),
             ({"share": 0.5}, "must be exact"),
         ]
@@ -180,23 +160,18 @@ WRONG = {
     },
     L1Sampling: [
         ({"n_samples": 10, "threshold": "-1"}, "at least 0"),
-        ({"n_samples": 10, "threshold": 0.5}, "must be exact"),
         ({"n_samples": 10, "threshold": "5", "allocation": "best"}, '"even" or "optimal"'),
     ],
     lambda **given: DriftingBlocks(6, **given): [
         ({"n_blocks": 0, "length": 1}, r"n_blocks of DriftingBlocks must be an integer in \[1, 6\]; got 0"),
         ({"n_blocks": 2, "length": 4}, r"length of DriftingBlocks must be an integer in \[1, 3\]; got 4"),
-        ({"n_blocks": 2, "length": True}, "length of DriftingBlocks must be an integer"),
         ({"n_blocks": 2, "length": 1, "drift": 7}, r"drift of DriftingBlocks must be an integer in \[0, 6\]"),
     ],
     suggest: [
         ({"window_length": 1}, "window_length must be an integer of at least 2; got 1"),
-        ({"window_length": True}, "window_length"),
         ({"epsilon": 0}, "epsilon must be a finite number greater than 0; got 0"),
-        ({"epsilon": math.inf}, "epsilon"),
         ({"alpha": -1}, "alpha must be a finite number greater than 0; got -1"),
         ({"lipschitz": -1}, "lipschitz must be a finite number of at least 0; got -1"),
-        ({"lipschitz": math.nan}, "lipschitz"),
     ],
     lambda n_samples: error_bound(48, n_samples, 1, 1, 1): [
         ({"n_samples": 49}, r"n_samples of error_bound must be an integer in \[2, 48\]"),

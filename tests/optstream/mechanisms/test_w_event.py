@@ -1,7 +1,6 @@
 """Budget distribution and absorption against their algorithms, by hand and by brute force."""
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -17,9 +16,6 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.privacy.exact import round_up_to_float
 from optstream.privacy.rules import Absorption
-from studies.audit.attack import audit
-from studies.audit.histories import MechanismSubject
-from studies.audit.neighbours import make_neighbours
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 BY_HAND = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
@@ -59,18 +55,6 @@ def test_without_memory_the_debt_is_read_from_the_spends_before_and_not_from_tho
     after = BY_HAND.release([[50]], noise=SilentNoise(), first_step=8)
     early = BY_HAND.release(jumps, noise=SilentNoise(), state=BY_HAND.recall(after.spends))
     assert early.spends[1].weights == quarters(1, 1, 1, 1)
-
-
-def paid(mechanism, values):
-    return mechanism.release(values, noise=SilentNoise()).spends[1].weights
-
-
-def test_by_hand_each_publication_takes_half_of_what_its_window_has_left():
-    mechanism = BudgetDistribution(PrivacyModel("2", 4, 1, "1"))
-    jumps = [10**6 * step for step in range(1, 7)]
-    halves = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 16))
-    # the first leaves the window: 1 - 7/16 is left, then 1 - (1/8 + 1/16 + 9/32)
-    assert paid(mechanism, [jumps]) == (*halves, Fraction(9, 32), Fraction(17, 64))
 
 
 def absorption(series, window, noise):
@@ -177,18 +161,6 @@ def test_a_revision_of_a_day_pays_beside_the_first(kind):
 
 
 @BOTH
-def test_what_another_configuration_spent_is_rounded_up(kind):
-    mechanism, other = build(kind), build(BudgetDistribution, epsilon="3/2")
-    spends = other.release(np.arange(12)[None] * 10**6, noise=SilentNoise()).spends
-    grains = dict(map(tuple, mechanism.recall(spends)["spent"]))
-    for step, charge in enumerate(spends[1].charges):
-        paid = Fraction(grains.get(step, 0), mechanism._n_grains) / 2
-        assert min(charge, Fraction(1, 2)) <= paid
-        assert paid - charge < Fraction(1, 2 * mechanism._n_grains)
-    assert build(kind).recall([replace(spends[0], stage="publication")])["spent"] == []
-
-
-@BOTH
 def test_a_lost_memory_is_sound_and_begins_again_from_zero(kind):
     mechanism = build(kind)
     before = mechanism.release(np.arange(12)[None] * 10**6, noise=SilentNoise())
@@ -215,22 +187,6 @@ def test_a_state_without_its_keys_or_of_other_series_is_refused(kind):
 
 
 ALMOST = 1 - Fraction(1, 2**40)
-
-
-@pytest.mark.parametrize(("kind", "burst"), [(BudgetDistribution, (40, 56)), (BudgetAbsorption, (47, 94))])
-def test_control_restarted_each_period_they_cost_up_to_a_half_more(kind, burst):
-    """Quiet, then jumping across midnight. With state 1; without it, as by the paper for one day each."""
-    values = np.zeros((1, 96), dtype=int)
-    values[0, slice(*burst)] = 10**6 * np.arange(1, burst[1] - burst[0] + 1)
-    mechanism = build(kind, 48)
-    costs = {}
-    for keeps in (True, False):
-        first = mechanism.release(values[:, :48], noise=SilentNoise())
-        state = first.state if keeps else None
-        second = mechanism.release(values[:, 48:], noise=SilentNoise(), first_step=48, state=state)
-        costs[keeps] = cost(mechanism, [*first.spends, *second.spends])
-    assert costs[True] <= 1
-    assert costs[False] > Fraction(13, 10)
 
 
 @BOTH
@@ -380,12 +336,6 @@ def test_the_probabilities_that_are_enumerated_are_all():
     assert sum(map(math.exp, found.values())) == pytest.approx(1, abs=1e-2)
 
 
-def far_without_noise(exact, last, publication_scale, distance_scale, noise):
-    """BROKEN ON PURPOSE: the distance is compared as it is."""
-    noise.discrete_laplace(distance_scale, (1,))
-    return np.abs(exact - last).sum() > last.size * publication_scale
-
-
 def far_with_a_quarter_of_the_noise(exact, last, publication_scale, distance_scale, noise):
     """BROKEN ON PURPOSE."""
     on_distance = noise.discrete_laplace(distance_scale, (1,))[0] / 4
@@ -403,18 +353,3 @@ def test_by_exact_probabilities_what_is_broken_is_found(broken, monkeypatch):
     mechanism = BudgetAbsorption(PrivacyModel("2", 2, 1, "1"))
     losses = [largest_loss(mechanism, *pair, (0, 3, 9)) for pair in neighbours(2, 3)]
     assert max(losses) > 2.2
-
-
-def subject(kind, lengths, epsilon):
-    """A first publication has a scale of 40 / epsilon, and its distances lie on either side of that."""
-    model = PrivacyModel(epsilon, 2, 10, "1")
-    base = 40 / epsilon - 5
-    pair = make_neighbours("pair", model, n_leaves=1, lengths=lengths, steps=[0, 1], base=base)
-    return MechanismSubject(kind.__name__, [kind(model)] * len(lengths), pair)
-
-
-@pytest.mark.slow
-@BOTH
-def test_the_audit_finds_a_distance_without_noise(kind, monkeypatch):
-    monkeypatch.setattr(distance, "is_far", far_without_noise)
-    assert audit(subject(kind, [4], 2), n_runs=1000, noise=simulated_noise(32)).exceeds

@@ -3,8 +3,6 @@
 Error 1e-9 an audit.
 """
 
-from math import exp, expm1, log
-
 import numpy as np
 import pytest
 
@@ -94,49 +92,6 @@ def test_the_ledger_takes_what_fits():
 def test_what_a_window_of_all_streams_costs_exactly():
     assert [loss(subject, 1) for subject in TOGETHER] == pytest.approx([1, 1])
     assert [loss(subject, 1) for subject in APART] == pytest.approx([3])
-
-
-GROUPER, ALPHA, BEFORE = 0.25, 10, [20, 20, 20, 20]
-"""A step's epsilon for PeGaSus' grouper; the readings of an open group when its leaf is split."""
-
-
-def joins(deviation, threshold):
-    """How likely a step is to join an open group whose noisy threshold is this."""
-    scale = 8 * ALPHA / GROUPER
-    gap = (deviation - threshold) / scale
-    return 0.5 * exp(-gap) if gap > 0 else 1 - 0.5 * exp(gap)
-
-
-def loss_of_parts(n_parts, *, left_open):
-    """What a change of two readings before the split costs by what all parts do at their first step.
-
-    Half of the parts read far more than the whole did, half far less. The event: the first all join the group
-    that they are handed, the others all close it. left_open: all go on with the group of the whole and its
-    threshold; else each begins its own, in which no reading of before the split stands.
-    """
-
-    def deviation(before, value):
-        group = [*before, value] if left_open else [value]
-        mean = sum(group) / len(group)
-        return sum(abs(one - mean) for one in group)
-
-    def likely(before):
-        scale, total = 4 * ALPHA / GROUPER, 0.0
-        for threshold in range(-2000, 2400, 4):
-            weight = -expm1(-4 / scale) * exp(-abs(threshold - 200) / scale)
-            high, low = (joins(deviation(before, value), threshold) for value in (145, -105))
-            total += weight * high ** (n_parts // 2) * (1 - low) ** (n_parts // 2)
-        return total
-
-    changed = [20, 20, 20 + ALPHA, 20 + ALPHA]
-    return abs(log(likely(changed) / likely(BEFORE)))
-
-
-def test_a_group_left_open_in_every_part_would_lose_more_than_it_is_charged():
-    """The control of Lemma 18: why groups close at a change. Two steps changed, each charged `GROUPER`."""
-    assert loss_of_parts(2, left_open=False) == 0
-    assert loss_of_parts(200, left_open=False) == 0
-    assert loss_of_parts(200, left_open=True) > 2 * 2 * GROUPER
 
 
 def few_by_day(subjects, *given):

@@ -209,7 +209,7 @@ def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, c
     in_another_unit(watched, "84", SPAN[-1], factor)
     assert [kind for kind, _, _ in watched.alarms()] == ["missing"]
     (day,) = watched.release(SPAN[-1]).values()
-    assert day.outcome.status == "published"
+    assert day.status == "published"
     watched.write_pages()
     assert sorted(watched.alarms()) == seen
     view = watched.watch(live=False)

@@ -273,11 +273,11 @@ def test_wall_clock_dumps_are_warned_of_until_the_change_is_delivered_in_utc(wat
     watched.release(*days[:2])
     assert doctor()[0].startswith(said)
     assert alarms()[0].startswith(said)
-    assert watched.release(SPRING)[SPRING].outcome.status is Status.REFUSED
+    assert watched.release(SPRING)[SPRING].status is Status.REFUSED
     for path, rows in instants.items():
         if str(SPRING) in str(path):
             rows.write_parquet(path)
     done = watched.release(SPRING, SPRING + A_DAY)
-    assert {one.outcome.status for one in done.values()} == {Status.PUBLISHED}
+    assert {one.status for one in done.values()} == {Status.PUBLISHED}
     assert clock_ahead(watched.settings, watched.ledger, SPRING + A_DAY) is None
     assert doctor() == alarms() == []

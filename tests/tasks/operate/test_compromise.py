@@ -55,7 +55,7 @@ def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(six):
     assert lost(six, first_step(six, DAYS[0]) - 40)
     assert six.raw_files() == []
     assert six.ledger.verify() == []
-    assert six.release(DAYS[2])[DAYS[2]].outcome.status is Status.REFUSED
+    assert six.release(DAYS[2])[DAYS[2]].status is Status.REFUSED
 
 
 def thresholds_of(installation, days):
@@ -121,7 +121,7 @@ def test_a_day_that_is_being_drawn_is_given_up(short, monkeypatch):
 
     monkeypatch.setattr(Hierarchical, "measure", measure)
     work = short.release(DAYS[1])[DAYS[1]]
-    assert work.outcome.status is not Status.PUBLISHED
+    assert work.status is not Status.PUBLISHED
     record = short.record(DAYS[1])
     assert (record.state, record.compromised) == (ReleaseState.VOID, "a stolen disk")
     assert short.raw_files() == []
@@ -137,12 +137,12 @@ def test_a_day_goes_on_with_no_threshold_that_became_known_before_its_draw_began
 
     with monkeypatch.context() as patched:
         patched.setattr(draw, "take_raw", taken_too_early)
-        outcome = short.release(DAYS[1])[DAYS[1]].outcome
+        outcome = short.release(DAYS[1])[DAYS[1]]
     assert outcome.status is Status.FAILED, outcome
     record = short.record(DAYS[1])
     assert (record.state, record.drawing, record.redraws) == (ReleaseState.RESERVED, False, 0)
     short.later(hours=1)
-    assert short.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+    assert short.release(DAYS[1])[DAYS[1]].status is Status.PUBLISHED
     assert not opened_before(short, DAYS[1])
     assert short.record(DAYS[1]).compromised is None
 
@@ -153,7 +153,7 @@ def test_a_day_that_began_its_draw_while_the_releases_were_looked_at_is_marked_t
     def releases(self, stream):
         found = genuine(self, stream)
         monkeypatch.setattr(Ledger, "releases", genuine)
-        assert short.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+        assert short.release(DAYS[1])[DAYS[1]].status is Status.PUBLISHED
         return found
 
     monkeypatch.setattr(Ledger, "releases", releases)
@@ -179,7 +179,7 @@ def test_a_drawn_day_is_void_and_never_published(installation):
     installation.compromise(DAYS[0])
     installation.later(hours=1)
     work = installation.release(DAYS[0])[DAYS[0]]
-    assert work.outcome.status is Status.VOID, work.outcome
+    assert work.status is Status.VOID, work
     record = installation.record(DAYS[0])
     assert (record.state, record.compromised) == (ReleaseState.VOID, "a stolen disk")
     assert record.spends
@@ -191,7 +191,7 @@ def test_a_run_that_is_about_to_publish_publishes_nothing(installation):
     run, works = installation.through(STEPS[:-1], DAYS[0])
     installation.compromise(DAYS[0])
     (late,) = STEPS[-1](run, works)
-    assert late.outcome.status is Status.FAILED, late.outcome
+    assert late.status is Status.FAILED, late
     assert find_catalogue(installation.folder / "published") is None
 
 
@@ -201,11 +201,11 @@ def test_a_run_that_is_about_to_draw_draws_nothing(installation):
     assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
     installation.compromise(DAYS[0])
     (refused,) = STEPS[5](run, works)
-    assert refused.outcome.status is Status.REFUSED, refused.outcome
+    assert refused.status is Status.REFUSED, refused
     # nor does the run that takes the day over, under the plan that was charged already
     installation.later(hours=1)
     work = installation.release(DAYS[1])[DAYS[1]]
-    assert work.outcome.status is Status.REFUSED, work.outcome
+    assert work.status is Status.REFUSED, work
     assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
     assert installation.ledger.verify() == []
 

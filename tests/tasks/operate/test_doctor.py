@@ -9,6 +9,7 @@ import tempfile
 import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,44 +73,41 @@ def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(opened):
     assert seen() == before
 
 
-@pytest.mark.parametrize(
-    ("place", "mode", "remedy"),
-    [
-        *(("trusted", mode, "chmod 700") for mode in (0o040, 0o001, 0o004)),
-        *(("trusted/ledger.sqlite", mode, "chmod 600") for mode in (0o040, 0o001, 0o004)),
-        *(("trusted/input.key", mode, "chmod 600") for mode in (0o040, 0o001, 0o004)),
-        ("published", 0o002, "chmod o-w"),
-        ("published/data", 0o002, "chmod o-w"),
-        ("published/.incoming", 0o002, "chmod o-w"),
-        ("published/catalogue.json", 0o002, "chmod o-w"),
-        (".", 0o002, "chmod o-w"),
-    ],
-)
-def test_a_place_open_to_others_is_wrong_and_stops_every_run(opened, place, mode, remedy):
+OPEN = [
+    *(("trusted", mode, "chmod 700") for mode in (0o040, 0o001, 0o004)),
+    *(("trusted/ledger.sqlite", mode, "chmod 600") for mode in (0o040, 0o001, 0o004)),
+    *(("trusted/input.key", mode, "chmod 600") for mode in (0o040, 0o001, 0o004)),
+    *((place, 0o002, "chmod o-w") for place in ("published", "published/data", "published/.incoming")),
+    *((place, 0o002, "chmod o-w") for place in ("published/catalogue.json", ".")),
+]
+
+
+def test_a_place_open_to_others_is_wrong_and_stops_every_run(opened):
     check_trusted(opened.settings)
-    path = opened.folder / place
-    path.chmod(path.stat().st_mode | mode)
-    the_only(opened, "wrong", path, f"{remedy} {path}")
-    rule = "written by everybody" if mode == 0o002 else "open to others"
-    with pytest.raises(ConfigurationError, match=f"{rule}.*\n.*{remedy} {path}"):
+    for place, mode, remedy in OPEN:
+        path = opened.folder / place
+        path.chmod(path.stat().st_mode | mode)
+        the_only(opened, "wrong", path, f"{remedy} {path}")
+        rule = "written by everybody" if mode == 0o002 else "open to others"
+        with pytest.raises(ConfigurationError, match=f"{rule}.*\n.*{remedy} {path}"):
+            check_trusted(opened.settings)
+        os.system(f"{remedy} {path}")
         check_trusted(opened.settings)
-    os.system(f"{remedy} {path}")
-    check_trusted(opened.settings)
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o720, 0o701])
-def test_a_second_witness_that_others_may_enter_is_wrong_and_stops_every_run(opened, mode):
+def test_a_second_witness_that_others_may_enter_is_wrong_and_stops_every_run(opened):
     """A user who may write there can undo the witness, and then restore an older ledger."""
     trusted = '[trusted]\nfolder = "trusted"'
     opened.configure(trusted, f'{trusted}\nwitness = "second"')
     second = opened.folder / "second"
     second.mkdir(mode=0o700)
     check_trusted(opened.settings)
-    second.chmod(mode)
-    the_only(opened, "wrong", second, f"chmod 700 {second}")
-    with pytest.raises(ConfigurationError, match="second has mode"):
-        check_trusted(opened.settings)
-    assert permissions.mode_of(second) == mode
+    for mode in (0o755, 0o720, 0o701):
+        second.chmod(mode)
+        the_only(opened, "wrong", second, f"chmod 700 {second}")
+        with pytest.raises(ConfigurationError, match="second has mode"):
+            check_trusted(opened.settings)
+        assert permissions.mode_of(second) == mode
 
 
 def test_a_ledger_outside_the_trusted_folder_is_looked_at_too(opened):
@@ -183,11 +181,9 @@ def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(ope
 
 
 def test_the_mount_of_a_folder_is_the_innermost(tmp_path, monkeypatch):
-    table = tmp_path / "mountinfo"
-    table.write_text(
-        f"22 1 8:1 / / rw - ext4 /dev/sda rw\n23 22 0:9 / {tmp_path / 'far'} rw shared:1 - nfs4 host:/x rw\n"
-    )
-    monkeypatch.setattr(places, "MOUNTS", table)
+    mounts = [SimpleNamespace(mountpoint="/", fstype="ext4")]
+    mounts.append(SimpleNamespace(mountpoint=str(tmp_path / "far"), fstype="nfs4"))
+    monkeypatch.setattr(places.psutil, "disk_partitions", lambda all: mounts)
     (tmp_path / "far").mkdir()
     assert places._network_file_system(tmp_path / "far") == "nfs4"
     assert places._network_file_system(tmp_path) is None
@@ -197,32 +193,33 @@ API = "PREFECT_API_URL"
 QUIET = {"server": {"analytics_enabled": False}}
 
 
-@pytest.mark.parametrize(
-    ("variables", "severity", "place"),
-    [
-        ({"PREFECT_SERVER_ANALYTICS_ENABLED": "true"}, "wrong", "PREFECT_SERVER_ANALYTICS_ENABLED"),
-        ({"GX_ANALYTICS_ENABLED": "True"}, "wrong", "GX_ANALYTICS_ENABLED"),
-        ({"PREFECT_RESULTS_PERSIST_BY_DEFAULT": "y"}, "warning", "PREFECT_RESULTS_PERSIST_BY_DEFAULT"),
-        ({"DO_NOT_TRACK": "0"}, "wrong", "DO_NOT_TRACK"),
-        ({"PREFECT_SERVER_API_HOST": "0.0.0.0"}, "wrong", "PREFECT_SERVER_API_HOST"),
-        ({"PREFECT_SERVER_API_HOST": "::"}, "wrong", "PREFECT_SERVER_API_HOST"),
-        ({API: "https://api.prefect.cloud/api/accounts/1"}, "wrong", API),
-        ({API: "https://API.Prefect.Cloud./api/accounts/1"}, "wrong", API),
-        ({API: "http://prefect.example/api"}, "wrong", API),
-        ({"OPTSTREAM_LEDGER_URL": "sqlite:///trusted/ledger.sqlite"}, "note", "OPTSTREAM_LEDGER_URL"),
-        ({"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "GX_ANALYTICS_ENABLED": "0"}, None, None),
-        ({"DO_NOT_TRACK": "1"}, None, None),
-        ({"PREFECT_SERVER_API_HOST": "127.0.0.1"}, None, None),
-        ({"PREFECT_SERVER_API_HOST": "0.0.0.0", "PREFECT_SERVER_API_AUTH_STRING": "a:b"}, None, None),
-        ({API: "https://prefect.example/api"}, None, None),
-        ({API: "http://127.0.0.1:4200/api"}, None, None),
-    ],
-)
-def test_variables_that_open_something_are_named(opened, monkeypatch, variables, severity, place):
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    found = around(opened, variables)
-    assert [entry[:2] for entry in found] == [(severity, place)] * (severity is not None)
+VARIABLES = [
+    ({"PREFECT_SERVER_ANALYTICS_ENABLED": "true"}, "wrong", "PREFECT_SERVER_ANALYTICS_ENABLED"),
+    ({"GX_ANALYTICS_ENABLED": "True"}, "wrong", "GX_ANALYTICS_ENABLED"),
+    ({"PREFECT_RESULTS_PERSIST_BY_DEFAULT": "y"}, "warning", "PREFECT_RESULTS_PERSIST_BY_DEFAULT"),
+    ({"DO_NOT_TRACK": "0"}, "wrong", "DO_NOT_TRACK"),
+    ({"PREFECT_SERVER_API_HOST": "0.0.0.0"}, "wrong", "PREFECT_SERVER_API_HOST"),
+    ({"PREFECT_SERVER_API_HOST": "::"}, "wrong", "PREFECT_SERVER_API_HOST"),
+    ({API: "https://api.prefect.cloud/api/accounts/1"}, "wrong", API),
+    ({API: "https://API.Prefect.Cloud./api/accounts/1"}, "wrong", API),
+    ({API: "http://prefect.example/api"}, "wrong", API),
+    ({"OPTSTREAM_LEDGER_URL": "sqlite:///trusted/ledger.sqlite"}, "note", "OPTSTREAM_LEDGER_URL"),
+    ({"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "GX_ANALYTICS_ENABLED": "0"}, None, None),
+    ({"DO_NOT_TRACK": "1"}, None, None),
+    ({"PREFECT_SERVER_API_HOST": "127.0.0.1"}, None, None),
+    ({"PREFECT_SERVER_API_HOST": "0.0.0.0", "PREFECT_SERVER_API_AUTH_STRING": "a:b"}, None, None),
+    ({API: "https://prefect.example/api"}, None, None),
+    ({API: "http://127.0.0.1:4200/api"}, None, None),
+]
+
+
+def test_variables_that_open_something_are_named(opened):
+    for variables, severity, place in VARIABLES:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            found = around(opened, variables)
+        assert [entry[:2] for entry in found] == [(severity, place)] * (severity is not None), variables
 
 
 NEAR = "http://127.0.0.1:1/api"

@@ -80,13 +80,13 @@ def listed(installation):
 
 
 def statuses(done):
-    return [work.outcome.status for work in done.values()]
+    return [work.status for work in done.values()]
 
 
 def assert_not_published(installation, day, words):
     done = installation.release(day)
     assert statuses(done) == [Status.FAILED]
-    assert words in done[day].outcome.message
+    assert words in done[day].message
 
 
 def assert_whole(installation, *days):
@@ -215,7 +215,7 @@ def test_the_key_is_in_no_log_message_or_published_file(signed, caplog):
         signed.release(DAY)
         spoilt = get(signed, "catalogue.json").replace(b'"revision": 0', b'"revision": 9')
         put(signed, "catalogue.json", spoilt)
-        result = str(signed.release(NEXT)[NEXT].outcome) + str(signed.problems()) + repr(signed.settings)
+        result = str(signed.release(NEXT)[NEXT]) + str(signed.problems()) + repr(signed.settings)
     key = read_key(signed.settings.signing_key_file)
     raw = key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
     pem = signed.settings.signing_key_file.read_text().splitlines()[1]

@@ -34,7 +34,7 @@ def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(installation):
     assert installation.ledger.worst("people") == spent
     assert installation.problems() == []
     assert installation.take_back(DAY)[0].status is Status.WITHDRAWN
-    again = installation.release(DAY)[DAY].outcome
+    again = installation.release(DAY)[DAY]
     assert (again.status, "a wrong meter" in again.message) == (Status.WITHDRAWN, True)
     assert installation.problems() == []
 
@@ -43,7 +43,7 @@ def test_a_restatement_takes_a_withdrawn_days_place(installation):
     installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.released(DAY)
     installation.take_back(DAY)
-    assert installation.release(DAY, restate=True)[DAY].outcome.status is Status.PUBLISHED
+    assert installation.release(DAY, restate=True)[DAY].status is Status.PUBLISHED
     assert read_catalogue(installation.folder / "published").entry(DAY).revision == 1
     assert installation.problems() == []
     installation.take_back(DAY)
@@ -59,7 +59,7 @@ def test_a_draw_that_was_never_published_is_given_up(installation):
     (outcome,) = installation.take_back(DAY)
     assert outcome.status is Status.VOID
     assert installation.record(DAY).state is ReleaseState.VOID
-    assert installation.release(DAY)[DAY].outcome.status is Status.VOID
+    assert installation.release(DAY)[DAY].status is Status.VOID
     assert installation.problems() == []
 
 
@@ -71,9 +71,9 @@ def test_a_first_day_given_up_in_its_publication_keeps_no_other_day(installation
         with pytest.raises(Death):
             steps.publish_releases(installation.run(), works)
     installation.later(hours=1)
-    assert "run its day again, or withdraw it" in installation.release(NEXT)[NEXT].outcome.message
+    assert "run its day again, or withdraw it" in installation.release(NEXT)[NEXT].message
     assert installation.take_back(DAY)[0].status is Status.VOID
-    assert installation.release(NEXT)[NEXT].outcome.status is Status.PUBLISHED
+    assert installation.release(NEXT)[NEXT].status is Status.PUBLISHED
     assert installation.problems() == []
 
 
@@ -160,8 +160,8 @@ def test_a_dry_run_says_how_long_days_wait_and_they_do(released):
 
     released.ledger.amend(terms_of(released.settings), "smaller customers", released.now)
     done = released.release(*DAYS[2:])
-    assert [done[day].outcome.status for day in DAYS[2:]] == [Status.REFUSED, Status.PUBLISHED]
-    refused = done[DAYS[2]].outcome.message
+    assert [done[day].status for day in DAYS[2:]] == [Status.REFUSED, Status.PUBLISHED]
+    refused = done[DAYS[2]].message
     assert "by privacy guarantee 0 of privacy budget 'people' (epsilon 1, window 48, alpha 10)" in refused
     assert released.ledger.verify() == []
     (page,) = read_book(released.settings, released.ledger, DAYS[2], DAYS[2])

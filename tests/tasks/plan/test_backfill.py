@@ -75,7 +75,7 @@ def test_the_days_that_would_be_refused_are_those_that_are(there):
     priced = cost_of(there.settings, there.ledger, DAYS)
     assert NEXT in priced.refused
     done = there.release(*DAYS)
-    refused = tuple(day for day, work in done.items() if work.outcome.status is Status.REFUSED)
+    refused = tuple(day for day, work in done.items() if work.status is Status.REFUSED)
     assert refused == priced.refused
     assert priced.before == Fraction(1)
 
@@ -143,7 +143,7 @@ def published(installation):
 def test_a_published_day_is_over_and_nothing_changes(published):
     before = published.files("published", "trusted/report")
     (ended,) = over_already(published.run(), [DAY])
-    assert ended.outcome.status is Status.UNCHANGED
+    assert ended.status is Status.UNCHANGED
     assert published.files("published", "trusted/report") == before
 
 

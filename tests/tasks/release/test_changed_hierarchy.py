@@ -48,7 +48,7 @@ def test_a_change_before_and_after_which_days_are_released(installation, mechani
     change_from(installation, CHANGED, text)
     installation.simulate(*DAYS[2:])
     done |= installation.release(*DAYS[2:])
-    assert {one.outcome.status for one in done.values()} == {Status.PUBLISHED}, done
+    assert {one.status for one in done.values()} == {Status.PUBLISHED}, done
     rows = installation.rows()
     for day in DAYS:
         own = rows.filter(date=day)
@@ -130,5 +130,5 @@ def test_a_dump_under_the_old_code_after_the_change_is_an_unknown_region(install
     installation.simulate(*DAYS)
     change_from(installation, CHANGED, 'renamed = { 11 = "IDF" }')
     done = installation.release(*DAYS)
-    assert [done[day].outcome.status for day in DAYS] == [Status.PUBLISHED] * 2 + [Status.REFUSED] * 2
-    assert "region=11' is not a leaf of the hierarchy" in done[CHANGED].outcome.message
+    assert [done[day].status for day in DAYS] == [Status.PUBLISHED] * 2 + [Status.REFUSED] * 2
+    assert "region=11' is not a leaf of the hierarchy" in done[CHANGED].message

@@ -166,8 +166,8 @@ def test_the_plan_that_was_charged_is_drawn_though_later_days_were_released_mean
         run.ledger.begin_draw(works[0].reservation, installation.now)
         installation.later(minutes=1)
         after = installation.release(NEXT, THIRD)
-        assert after[NEXT].outcome.status is Status.BUSY
-        assert after[THIRD].outcome.status in (Status.PUBLISHED, Status.UNCHANGED)
+        assert after[NEXT].status is Status.BUSY
+        assert after[THIRD].status in (Status.PUBLISHED, Status.UNCHANGED)
         installation.later(hours=1)
     assert installation.status(NEXT) is Status.PUBLISHED
     record = installation.record(NEXT)
@@ -185,7 +185,7 @@ def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
     installation.configure('alpha = "1"', 'alpha = "10"')
     installation.run()
     (work,) = steps.reserve_budget(run, works)
-    assert "changed while this run was under way" in work.outcome.message
+    assert "changed while this run was under way" in work.message
     assert installation.record(DAY) is None
 
 
@@ -284,8 +284,8 @@ def test_a_database_that_comes_back_has_the_draw_recorded(either, monkeypatch):
 def test_a_database_that_stays_away_loses_nothing(either, monkeypatch):
     """Once it answers, the next run takes the same bytes up, with the inputs that they were drawn from."""
     works = die_unrecorded(either, monkeypatch, patience=timedelta(milliseconds=3))
-    assert works[DAY].outcome.status is Status.FAILED
-    assert "Nothing is lost" in works[DAY].outcome.message
+    assert works[DAY].status is Status.FAILED
+    assert "Nothing is lost" in works[DAY].message
     assert either.record(DAY).state is ReleaseState.RESERVED
     drawn = measurements(either)
     let_go(either.run(), works.values())
@@ -342,7 +342,7 @@ def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
     works = list(taken.values())
     for step in STEPS[5:]:
         works = step(run, works)
-    assert works[0].outcome.status is Status.PUBLISHED
+    assert works[0].status is Status.PUBLISHED
     assert either.record(DAY).state is ReleaseState.PUBLISHED
 
 
@@ -423,8 +423,8 @@ def test_what_fails_before_the_first_sample_is_no_death(either, monkeypatch, fai
             monkeypatch.setattr(target, fails, raising(LedgerError("the witness is away")))
             works = either.release(DAY)
             monkeypatch.undo()
-        assert words in works[DAY].outcome.message
-        assert "71234" not in works[DAY].outcome.message
+        assert words in works[DAY].message
+        assert "71234" not in works[DAY].message
         let_go(either.run(), works.values())
         assert not either.record(DAY).drawing
         either.later(minutes=1)
@@ -502,9 +502,9 @@ def test_days_that_are_listed_are_not_called_unpublished(either, monkeypatch):
     with unsynced(monkeypatch, either.folder / "published"):
         done = either.release(DAY, NEXT)
     for day, work in done.items():
-        assert work.outcome.status is Status.FAILED
-        assert "it is listed and readers have it" in work.outcome.message
-        assert work.outcome.file == either.entry(day).file
+        assert work.status is Status.FAILED
+        assert "it is listed and readers have it" in work.message
+        assert work.file == either.entry(day).file
         assert either.record(day).state is ReleaseState.DRAWN
     either.later(hours=1)
     assert either.statuses(DAY, NEXT) == {Status.PUBLISHED}
@@ -558,10 +558,10 @@ def test_a_panic_costs_its_own_day_and_its_text_is_withheld(installation, monkey
 
     monkeypatch.setattr(module, name, panics)
     works = installation.release(DAY, NEXT)
-    assert works[DAY].outcome.status is Status.FAILED
-    assert "unexpected PanicException" in works[DAY].outcome.message
-    assert "71234" not in works[DAY].outcome.message
-    assert works[NEXT].outcome.status is Status.PUBLISHED
+    assert works[DAY].status is Status.FAILED
+    assert "unexpected PanicException" in works[DAY].message
+    assert "71234" not in works[DAY].message
+    assert works[NEXT].status is Status.PUBLISHED
 
 
 ABSURD = {

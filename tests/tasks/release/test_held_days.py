@@ -27,26 +27,26 @@ def run(installation, *days, **changes):
 
 
 def test_a_run_before_the_hour_draws_and_holds_and_the_next_one_publishes_those_bytes(held):
-    outcome = run(held, DAY)[DAY].outcome
+    outcome = run(held, DAY)[DAY]
     assert (outcome.status, outcome.status.is_good) == (Status.HELD, True)
     assert "held until 2016-06-02 06:00 (Europe/Paris)" in outcome.message
     assert not (held.folder / "published").exists()
     assert held.record(DAY).state is ReleaseState.DRAWN
     staged = (held.settings.staging_of(DAY, 0) / held.record(DAY).staged_hash[:32]).read_bytes()
     held.now = HOUR - timedelta(microseconds=1)
-    assert run(held, DAY)[DAY].outcome.status is Status.HELD
+    assert run(held, DAY)[DAY].status is Status.HELD
     # the lease of a held day is over: the run at the hour need not wait for it
     held.now = HOUR
     works = run(held, DAY, noise=None)
-    assert works[DAY].outcome.status is Status.PUBLISHED
-    assert (held.folder / "published" / works[DAY].outcome.file).read_bytes() == staged
+    assert works[DAY].status is Status.PUBLISHED
+    assert (held.folder / "published" / works[DAY].file).read_bytes() == staged
 
 
 def test_days_whose_hour_is_past_are_published_at_once(held):
     held.simulate(DAY - timedelta(days=1))
     before = DAY - timedelta(days=1)
     works = run(held, before, DAY)
-    assert [work.outcome.status for work in works.values()] == [Status.PUBLISHED, Status.HELD]
+    assert [work.status for work in works.values()] == [Status.PUBLISHED, Status.HELD]
     assert held.rows()["date"].unique().to_list() == [before]
 
 

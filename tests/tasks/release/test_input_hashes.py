@@ -107,7 +107,7 @@ def test_a_file_that_changes_while_it_is_read_refuses_its_day_alone(installation
 
     monkeypatch.setattr(steps, "ingest", meanwhile)
     works = installation.release(FIRST, SECOND)
-    assert works[FIRST].outcome.status is Status.REFUSED
-    assert works[FIRST].outcome.message.startswith(f"{DUMP} changed while it was read")
-    assert works[SECOND].outcome.status is Status.PUBLISHED
+    assert works[FIRST].status is Status.REFUSED
+    assert works[FIRST].message.startswith(f"{DUMP} changed while it was read")
+    assert works[SECOND].status is Status.PUBLISHED
     assert installation.record(FIRST) is None

@@ -95,7 +95,7 @@ def test_a_row_of_an_unknown_cell_or_a_file_without_the_column_stops_the_day(cel
     rows.with_columns(sector=shops).write_parquet(path)
     other = dump_of(cells, DAYS[1])
     pl.read_parquet(other).drop("sector").write_parquet(other)
-    reasons = {day: work.outcome.message for day, work in cells.release(*DAYS).items()}
+    reasons = {day: work.message for day, work in cells.release(*DAYS).items()}
     assert "columns 'region' and 'sector': must be a leaf" in reasons[DAYS[0]]
     assert "'region' and 'sector': must hold these columns" in reasons[DAYS[1]]
 

@@ -66,7 +66,7 @@ def test_a_night_that_ends_over_a_covariate_has_drawn_nothing(nights, monkeypatc
         patched.setattr(draw, "read_covariates", raising(MemoryError))
         ended = nights.release(LAST)[LAST]
     record = nights.record(LAST)
-    assert ended.outcome.status is not Status.PUBLISHED
+    assert ended.status is not Status.PUBLISHED
     assert (record.state, record.drawing, record.redraws) == (ReleaseState.RESERVED, False, 0)
     nights.later(days=1)
     assert nights.status(LAST) is Status.PUBLISHED

@@ -84,19 +84,6 @@ def test_each_listed_release_has_one_and_a_withdrawn_day_takes_all_along(nights)
         read_sum(nights.settings.published_folder, ["11"], FIRST, SECOND)
 
 
-def test_single_values_have_the_standard_errors_of_the_rows(nights):
-    folder, rows = nights.settings.published_folder, nights.rows().filter(date=SECOND)
-    for node, step in (("FR", 0), ("11", 17), ("84", 47)):
-        known = rows.row(by_predicate=(pl.col("node") == node) & (pl.col("step") == step), named=True)
-        found = read_sum(folder, [node], SECOND, SECOND, steps=[step])
-        assert found.value == pytest.approx(known["load_mw"])
-        # of 50 replicates: beyond half of it with less than 1e-6
-        assert found.standard_error == pytest.approx(known["load_mw_se"], rel=0.5)
-        assert found.noise_standard_error is None
-        # the bound is far, and rounding adds less than a unit
-        assert 0 < abs(found.estimate - found.value) < 0.001
-
-
 def test_lost_and_damaged_replicates_come_back(nights):
     (path,) = (nights.folder / f"published/errors/date={FIRST}").iterdir()
     whole = path.read_bytes()
@@ -387,22 +374,6 @@ def test_a_figure_has_the_spread_of_its_replicates(published):
     peaks = replicates_of(folder, THIRD, "84").max().row(0)
     own = found.filter(node="84", date=THIRD).row(0, named=True)
     assert own[known_error(name)] == pytest.approx(np.std(peaks, ddof=1), rel=1e-4)
-
-
-@pytest.mark.slow
-def test_a_share_of_the_nation_has_an_error_of_its_own(published):
-    name, folder = published
-
-    def share(value):
-        return value.filter(pl.col("node") == "11").sum() / value.filter(pl.col("node") == "FR").sum()
-
-    (found,) = read_figure(folder, share, FIRST, THIRD, by=[pl.lit("all").alias("span")]).iter_rows(
-        named=True
-    )
-    assert 0 < found["value"] < 1
-    assert 0 < found[known_error(name)] < 1
-    of_root = read_figure(folder, lambda value: value.sum() / value.sum(), FIRST, THIRD)
-    assert of_root[known_error(name)].max() == 0.0
 
 
 NO_SUMS = [

@@ -108,7 +108,7 @@ def test_a_live_owner_keeps_its_day(installation):
         run.ledger.adopt(key, "a thief", installation.now, timedelta(minutes=15))
     installation.later(minutes=20)
     (published,) = steps.publish_releases(run, [work])
-    assert published.outcome.status is Status.PUBLISHED
+    assert published.status is Status.PUBLISHED
 
 
 def test_a_restatement_that_would_measure_nothing_is_refused(either, learning, monkeypatch):
@@ -192,28 +192,22 @@ def spoil(path):
     path.write_bytes(bytes(data))
 
 
-@pytest.mark.parametrize(
-    ("harm", "which"),
-    [
-        (lose, ["file"]),
-        (truncate, ["file"]),
-        (spoil, ["manifest"]),
-        (lose, ["manifest"]),
-        (spoil, ["file", "manifest"]),
-    ],
-)
+HARMS = [(lose, ["file"]), (truncate, ["file"]), (lose, ["manifest"]), (spoil, ["file", "manifest"])]
+
+
 @pytest.mark.parametrize("source", ["staging", "measurements"])
-def test_the_same_bytes_are_back(published, harm, source, which):
+def test_the_same_bytes_are_back(published, source):
     before = published.bytes()
-    if source == "measurements":
-        published.forget_staging()
-    for name in which:
-        harm(published.path(name))
-    assert published.installation.problems()
-    (outcome,) = published.again(DAY)
-    assert (outcome.status, "same bytes" in outcome.message) == (Status.PUBLISHED, True), outcome
-    assert published.bytes() == before
-    assert published.installation.problems() == []
+    for harm, which in HARMS:
+        if source == "measurements":
+            published.forget_staging()
+        for name in which:
+            harm(published.path(name))
+        assert published.installation.problems()
+        (outcome,) = published.again(DAY)
+        assert (outcome.status, "same bytes" in outcome.message) == (Status.PUBLISHED, True), outcome
+        assert published.bytes() == before
+        assert published.installation.problems() == []
     assert published.again(DAY, NEXT)[0].status is Status.UNCHANGED
     assert published.bytes() == before
 

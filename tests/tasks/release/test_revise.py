@@ -326,7 +326,7 @@ def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning
     run, staged = half_shown(learning)
     take_back(learning)
     (late,) = steps.publish_revisions(run, [staged])
-    assert (late.outcome.status, words in late.outcome.message) == (Status.FAILED, True)
+    assert (late.status, words in late.message) == (Status.FAILED, True)
     assert listed(learning)[FIRST] == 0
     assert (FIRST in learning.rows()["date"]) == (words == RESTS)
 

@@ -13,14 +13,14 @@ DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
 def night(installation, *days, **changes):
     """Release these days, then give earlier ones the estimates that are due; the latter by date."""
     for work in installation.release(*days, **changes).values():
-        assert work.outcome.status is Status.PUBLISHED, work.outcome
+        assert work.status is Status.PUBLISHED, work
     return revised(installation)
 
 
 def revised(installation, **changes):
     run = installation.run(**changes)
     ended = steps.publish_revisions(run, steps.revise_estimates(run, due(run)))
-    return {day.day: day.outcome for day in ended}
+    return {day.day: day for day in ended}
 
 
 def listed(installation):

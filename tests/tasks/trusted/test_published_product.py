@@ -41,7 +41,7 @@ def products(tmp_path):
 
 
 def released(one, *days):
-    return {work.outcome.status for work in one.release(*days).values()}
+    return {work.status for work in one.release(*days).values()}
 
 
 def stated(one, day):

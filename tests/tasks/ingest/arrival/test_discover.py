@@ -2,6 +2,7 @@ import os
 import shutil
 import socket
 import struct
+import time
 from datetime import date
 from hashlib import sha256
 
@@ -227,6 +228,23 @@ def test_what_is_missing_may_still_arrive_and_what_is_odd_is_refused(stream, cha
     error = found(stream)
     assert type(error) in (kind, *kind.__subclasses__() * (kind is LateDumpError))
     assert message in str(error)
+
+
+def test_files_without_markers_count_once_they_were_left_alone_for_five_minutes(small):
+    stream = small(marker='marker = ""')
+    stream.fill(1.0)
+    files = {code: stream.folder(code) / "part-0.parquet" for code in ("84", "11")}
+    for code, age, waits in (("84", 0, True), ("11", 290, True), ("84", 310, True), ("11", 310, False)):
+        changed = time.time() - age
+        os.utime(files[code], (changed, changed))
+        assert isinstance(found(stream), LateDumpError) == waits
+        assert not waits or "changed just now, may still be written, and has no marker" in str(found(stream))
+    assert [[path.name for path in leaf] for leaf in found(stream).files] == [["part-0.parquet"]] * 2
+    ahead = time.time() + 10
+    os.utime(files["11"], (ahead, ahead))  # by the clock of another machine
+    assert "run again in 5 min" in str(found(stream))
+    files["11"].unlink()
+    assert "holds no Parquet or CSV file" in assert_stopped(stream, kind=LateDumpError)
 
 
 def test_a_missing_input_folder_may_still_be_mounted(small):

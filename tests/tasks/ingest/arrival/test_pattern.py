@@ -1,6 +1,7 @@
 """Files whose paths a pattern of the configuration describes."""
 
 import json
+import os
 import shutil
 import tarfile
 from datetime import date, datetime, timedelta
@@ -122,6 +123,15 @@ def test_the_marker_may_lie_in_any_folder_above(small, marker):
         assert isinstance(found, LateDumpError)
         first = "11" if marker == "one folder" else "84"
         assert f"the marker _SUCCESS of {first}/2025-01-15.csv is absent" in str(found)
+
+
+def test_without_a_marker_a_file_counts_once_it_was_left_alone(small):
+    stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'\nmarker = ''")
+    files = [put(stream, f"{one}/2025-01-15.csv", text_of(stream, DAY), marker="") for one in ("84", "11")]
+    assert "84/2025-01-15.csv' changed just now" in str(discover(stream.settings, [DAY])[DAY])
+    for file in files:
+        os.utime(file, (0, 0))
+    assert stream.judge()[0].error is None
 
 
 def test_a_file_list_counts_in_its_own_folder(small):

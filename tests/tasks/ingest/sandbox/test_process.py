@@ -108,9 +108,9 @@ def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
             works = step(replace(run, read=read), works)
     run.ledger.close()
     refused, sound = works
-    assert refused.outcome.status is Status.REFUSED
-    assert "region=11/date=2025-01-15/'part-7.parquet': the process that reads" in refused.outcome.message
-    assert "SIGABRT" in refused.outcome.message
+    assert refused.status is Status.REFUSED
+    assert "region=11/date=2025-01-15/'part-7.parquet': the process that reads" in refused.message
+    assert "SIGABRT" in refused.message
     assert isinstance(sound, Judged)
 
 

@@ -42,7 +42,7 @@ def moved(installation, request):
 @pytest.mark.parametrize("moved", ["memory", "s3"], indirect=True)
 def test_days_are_released_published_and_read(moved):
     done = moved.release(*DAYS)
-    assert {work.outcome.status for work in done.values()} == {Status.PUBLISHED}
+    assert {work.status for work in done.values()} == {Status.PUBLISHED}
     url, rows = str(moved.settings.published_folder), moved.rows()
     assert rows["date"].unique().sort().to_list() == DAYS
     totals = rows.group_by("date", "step", "level").agg(pl.col("load_mw").sum()).sort("date", "step")

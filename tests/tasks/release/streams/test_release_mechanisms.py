@@ -72,7 +72,7 @@ def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measureme
     found = installation.files("trusted/measurements").items()
     drawn = {path: data for path, data in found if ".raw" not in path.name}
     works = installation.release(DAYS[0], DAYS[1], noise=None)
-    assert [works[day].outcome.status for day in DAYS[:2]] == [Status.UNCHANGED, Status.PUBLISHED]
+    assert [works[day].status for day in DAYS[:2]] == [Status.UNCHANGED, Status.PUBLISHED]
     assert drawn.items() <= installation.files("trusted/measurements").items()
 
 
