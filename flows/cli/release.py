@@ -40,7 +40,7 @@ from tasks.plan.dry_run import DryRun, DryRuns, Level, Period, SharedBudget, pri
 from tasks.plan.dry_run import dry_run as price
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import RunDocument, budget_of, listed
-from tasks.release.run import Ended, Status, asking
+from tasks.release.run import Ended, Status, run_of
 
 # How `optstream run --dry-run` shows one stream, and several side by side.
 
@@ -225,7 +225,7 @@ def run(
             if not restate:
                 with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
                     # without Prefect, which takes seconds to import
-                    ended = over_already(asking(settings, ledger), days)
+                    ended = over_already(run_of(settings, ledger), days)
             if ended is None:
                 connect(settings.trusted_folder)
                 with terminal.step("prepare"):
@@ -346,7 +346,7 @@ def _waits(settings: Settings, plan: BackfillPlan, days: Sequence[date], termina
 
     # a backfill may have died before it came to new estimates
     with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
-        return bool(due(asking(settings, ledger), days))
+        return bool(due(run_of(settings, ledger), days))
 
 
 def _check_cluster(settings: Settings) -> None:

@@ -34,7 +34,6 @@ from tasks.config import Settings, load_settings
 from tasks.monitor.facts import note_end
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import (
-    Night,
     UnreleasedError,
     days_of_night,
     delivered_days,
@@ -78,16 +77,16 @@ def nightly(config: str) -> Any:
     settings = load_settings(Path(config))
     try:
         check_trusted(settings)
-        night = persevering(partial(looked, settings))
+        words, left = persevering(partial(looked, settings))
     finally:
         with suppress(OSError):  # of a full disk: then it is late
             note_end(settings, "look", datetime.now(UTC))
-    if night.left:
-        raise UnreleasedError("; ".join(night.left))
-    return Completed(message=night.words)
+    if left:
+        raise UnreleasedError("; ".join(left))
+    return Completed(message="; ".join(words))
 
 
-def looked(settings: Settings) -> Night:
+def looked(settings: Settings) -> tuple[list[str], list[str]]:
     with closing(open_ledger(settings.ledger_url)) as ledger:
         ledger.enrol(terms_of(settings), datetime.now(UTC))
         days = days_of_night(settings, ledger, datetime.now(UTC))
