@@ -127,7 +127,6 @@ def nights(configs: list[str]) -> Any:
 # Deployment and automation.
 
 MISSED_HEARTBEATS = 3  # after that many missing heartbeats a run counts as dead
-ZOMBIES = "optstream: runs whose process died"
 OVER = "optstream.run.over"  # the event that a run sends when it is over: see `tell_over`
 DEAD = "its heartbeats stopped: its process is taken for dead"
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
@@ -166,7 +165,7 @@ def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
     what has none, such as a run in a terminal, is left alone.
     """
     return {
-        "name": ZOMBIES,
+        "name": "optstream: runs whose process died",
         "description": "Marks a run as Crashed whose heartbeats stopped; the next one goes on with its days.",
         "enabled": True,
         "trigger": {
