@@ -7,6 +7,7 @@ from dataclasses import replace
 from hashlib import blake2b
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.estimation.estimate import UNKNOWN
@@ -49,9 +50,8 @@ def uniforms(*keys: ArrayLike) -> Floats:
 
 def normals(*keys: ArrayLike) -> Floats:
     """Return standard normal numbers of these keys, as `uniforms`."""
-    from scipy.special import ndtri  # which a command's help does not wait for
 
-    return np.asarray(ndtri(uniforms(*keys)))
+    return np.asarray(scipy.special.ndtri(uniforms(*keys)))
 
 
 def noise_replicates(estimate: Callable[[Measured], Floats], measured: Measured, n: int) -> Floats:

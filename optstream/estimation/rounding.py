@@ -7,9 +7,8 @@ from itertools import count
 from typing import Literal, get_args
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
 
 from optstream.errors import ParameterError
 from optstream.stream import AggregationTree
@@ -125,7 +124,7 @@ def _nearest_lattice(whole: Integers, rests: Integers, lattice: Lattice) -> Inte
     left = lattice.add_up(rests)
     down, fractions = left >> BITS, (left & (ONE - 1)) / ONE
     inner = np.setdiff1d(np.arange(len(lattice.nodes)), lattice.leaf_indices)
-    holds = csr_array(lattice.add_up(np.eye(len(lattice.leaves)))[inner])
+    holds = scipy.sparse.csr_array(lattice.add_up(np.eye(len(lattice.leaves)))[inner])
     weight = RISE ** lattice.heights[inner].astype(np.float64)
     order = np.arange(len(lattice.leaves)) * GOLDEN % 1.0 * APART
     found = whole.copy()
@@ -136,14 +135,19 @@ def _nearest_lattice(whole: Integers, rests: Integers, lattice: Lattice) -> Inte
         least = down[inner, step].astype(np.float64)
         most = least + (part > 0)
         least[0] = most[0] = least[0] + (part[0] >= 0.5)
-        found[cells, step] += _corner(costs, LinearConstraint(matrix, least, most))
+        found[cells, step] += _corner(costs, scipy.optimize.LinearConstraint(matrix, least, most))
     return lattice.add_up(found)
 
 
-def _corner(costs: Floats, sums: LinearConstraint) -> Integers:
+def _corner(costs: Floats, sums: "scipy.optimize.LinearConstraint") -> Integers:
     """Return which cells go up, 0 or 1: the program's corner that costs least. Raises ParameterError."""
     for whole in (0, 1):  # where the linear program's answer is no corner, the integer program is solved
-        answer = milp(costs, constraints=sums, bounds=Bounds(0, 1), integrality=np.full(costs.size, whole))
+        answer = scipy.optimize.milp(
+            costs,
+            constraints=sums,
+            bounds=scipy.optimize.Bounds(0, 1),
+            integrality=np.full(costs.size, whole),
+        )
         if answer.success and np.all(np.abs(answer.x - np.rint(answer.x)) < WHOLE):
             found: Integers = np.rint(answer.x).astype(np.int64)
             return found

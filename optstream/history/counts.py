@@ -6,8 +6,8 @@ from functools import lru_cache, partial
 from itertools import product
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betainc, log_ndtr, nbdtrik, ndtr, ndtri
 
 from optstream.estimation.estimate import UNKNOWN, Estimate
 from optstream.estimation.least_squares import consistent, project
@@ -484,9 +484,9 @@ def _edges() -> Floats:
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         at = middle / deviation
-        near = np.exp(0.5 * ratio**2 - middle / scale + log_ndtr(at - ratio))
-        far = np.exp(0.5 * ratio**2 + middle / scale + log_ndtr(-at - ratio))
-        less = 1.0 - 2.0 * ndtr(-at) - near + far < SHARES[:, None]
+        near = np.exp(0.5 * ratio**2 - middle / scale + scipy.special.log_ndtr(at - ratio))
+        far = np.exp(0.5 * ratio**2 + middle / scale + scipy.special.log_ndtr(-at - ratio))
+        less = 1.0 - 2.0 * scipy.special.ndtr(-at) - near + far < SHARES[:, None]
         low, high = np.where(less, middle, low), np.where(less, high, middle)
     return 0.5 * (low + high)
 
@@ -800,7 +800,7 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
     is_normal = (whole - mean < least) & ((mean > LARGE) | (whole < KNOWN * mean))
 
     def edge(tail: float) -> Floats:
-        normal = np.maximum(np.rint(mean + ndtri(tail) * np.sqrt(whole)), 0.0)
+        normal = np.maximum(np.rint(mean + scipy.special.ndtri(tail) * np.sqrt(whole)), 0.0)
         return np.where(is_normal, normal, _quantiles(tail, size, size / (size + mean)))
 
     return edge(0.5 - SHARE / 2), edge(0.5 + SHARE / 2)
@@ -808,10 +808,10 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
 
 def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
     """Return the least counts k with P(count <= k) >= tail, negative binomial, without a slow import."""
-    count = np.ceil(nbdtrik(tail, size, success))
+    count = np.ceil(scipy.special.nbdtrik(tail, size, success))
     less = np.maximum(count - 1.0, 0.0)
-    count = np.where(betainc(size, less + 1.0, success) >= tail, less, count)
-    return np.where(betainc(size, 1.0, success) >= tail, 0.0, count)
+    count = np.where(scipy.special.betainc(size, less + 1.0, success) >= tail, less, count)
+    return np.where(scipy.special.betainc(size, 1.0, success) >= tail, 0.0, count)
 
 
 def published_counts(
@@ -834,7 +834,7 @@ def published_counts(
     spread = np.maximum(model_variance[normal], LEAST_VARIANCE)
     at = np.maximum(below / np.sqrt(spread), -FAR_BELOW)
     # the density over the share above 0; far below 0 nearly -at
-    rate = np.exp(-0.5 * at**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(at))
+    rate = np.exp(-0.5 * at**2 - 0.5 * np.log(2.0 * np.pi) - scipy.special.log_ndtr(at))
     mean, rest = np.sqrt(spread) * (at + rate), spread * np.maximum(1.0 - rate * (rate + at), 1e-12)
     low, high = count_bands(
         np.vstack([mean, expected[~normal]]), np.vstack([rest, model_variance[~normal]]), fit.count_variances

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from optstream.estimation.replicates import normals
 from optstream.history.blocks import Blocks
@@ -204,8 +204,8 @@ def _strengths(gram: Floats, pulled: Floats, groups: NDArray[np.int64]) -> Float
 def _conditioned(gram: Floats, pulled: Floats, strengths: Floats) -> tuple[Floats, Floats, float]:
     """Return mean and covariance of the coefficients, and by how much they raise the log likelihood."""
     precision = np.eye(pulled.size) + strengths[:, None] * gram * strengths
-    factor = cho_factor(precision, lower=True)
+    factor = scipy.linalg.cho_factor(precision, lower=True)
     pull = strengths * pulled
-    mean = cho_solve(factor, pull)
+    mean = scipy.linalg.cho_solve(factor, pull)
     gain = 0.5 * float(pull @ mean) - float(np.log(np.diag(factor[0])).sum())
-    return mean, cho_solve(factor, np.eye(pulled.size)), gain
+    return mean, scipy.linalg.cho_solve(factor, np.eye(pulled.size)), gain

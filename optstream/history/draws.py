@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ive, stdtrit
 
 from optstream.estimation.replicates import Keys, keys_of, normals, uniforms
 from optstream.history.blocks import Blocks
@@ -58,12 +58,12 @@ class Frequencies:
             return cls(component, none, np.zeros_like(even))
         first, last = component.lengths[0], component.lengths[-1]
         if component.kernel is smooth:
-            return cls(component, none, stdtrit(3.0, even) / first)
+            return cls(component, none, scipy.special.stdtrit(3.0, even) / first)
         rest = np.tan(np.pi * (even - 0.5)) / last
         if component.kernel is rough:
             return cls(component, none, rest)
         every = np.arange(-MOST_HARMONICS, MOST_HARMONICS + 1)
-        below = np.cumsum(ive(np.abs(every), first**-2.0))
+        below = np.cumsum(scipy.special.ive(np.abs(every), first**-2.0))
         return cls(component, every[np.searchsorted(below / below[-1], shuffled)], rest)
 
     def weights(self, lengths: Lengths) -> Floats:
@@ -78,7 +78,7 @@ class Frequencies:
             return np.asarray(lengths[0] * (1.0 + (self.rest * lengths[0]) ** 2 / 3.0) ** -2)
         found = lengths[-1] / (1.0 + (self.rest * lengths[-1]) ** 2)
         if self.component.kernel in PERIODS:
-            found = found * ive(np.abs(self.harmonics), lengths[0] ** -2.0)
+            found = found * scipy.special.ive(np.abs(self.harmonics), lengths[0] ** -2.0)
         return np.asarray(found)
 
     def at(self, blocks: Blocks, steps_per_day: int) -> Floats:

@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
-from scipy.optimize import minimize
 
 from optstream.history.blocks import LagTables
 from optstream.history.posterior import Seen, TreePosterior
@@ -56,7 +55,7 @@ def _most_likely(start: TemporalPrior, seen: Seen, most_iterations: int) -> tupl
     )
     hours = np.arange(start.hours.size) / max(start.hours.size, 1)
     alike = daily(hours[:, None] - hours, (HOUR_LENGTH, np.inf)) + HOUR_JITTER * np.eye(hours.size)
-    root = block_diag(np.diag(deviations), HOUR_DEVIATION * np.linalg.cholesky(alike))
+    root = scipy.linalg.block_diag(np.diag(deviations), HOUR_DEVIATION * np.linalg.cholesky(alike))
     tables = LagTables.between(seen.blocks, seen.blocks, start.steps_per_day)
 
     def prior_of(values: Floats) -> TemporalPrior:
@@ -75,7 +74,9 @@ def _most_likely(start: TemporalPrior, seen: Seen, most_iterations: int) -> tupl
     before = objective(first)[0]
     options = {"maxiter": most_iterations, "ftol": ENOUGH / max(abs(before), 1.0)}
     bounds = [(-FARTHEST, FARTHEST)] * first.size
-    found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = scipy.optimize.minimize(
+        objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
     if np.isfinite(found.fun) and found.fun <= before:
         return prior_of(np.asarray(found.x)), float(found.fun)
     return start, before

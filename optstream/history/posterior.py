@@ -5,9 +5,8 @@ from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh
-from scipy.linalg.lapack import dpotri
 
 from optstream.estimation.system import System, holders_of
 from optstream.history.blocks import Blocks
@@ -190,7 +189,7 @@ class Rotation:
         """Return the kernels of these blocks under this prior. Time O(n^3)."""
         shared, own = prior.covariances(blocks, blocks)
         own[np.diag_indices_from(own)] += NUGGET * blocks.weight**2 * blocks.lengths
-        spectrum, basis = eigh(own, driver="evd", overwrite_a=True)
+        spectrum, basis = scipy.linalg.eigh(own, driver="evd", overwrite_a=True)
         least = 1e-14 * max(float(spectrum[-1]), 1e-300)
         return cls(basis, np.maximum(spectrum, least), basis.T @ shared @ basis)
 
@@ -221,8 +220,11 @@ class TreePosterior:
         first = (self.weights * pull).sum(axis=0)
         n = self.spectrum.size
         root = np.sqrt(np.maximum(self.precision, 1e-300))
-        factor = cholesky(np.eye(n) + root[:, None] * self.rotation.shared * root[None, :], lower=True)
-        half, _ = dpotri(factor, lower=1)  # the lower half of the product's inverse; its diagonal is above 0
+        factor = scipy.linalg.cholesky(
+            np.eye(n) + root[:, None] * self.rotation.shared * root[None, :], lower=True
+        )
+        # the lower half of the product's inverse; its diagonal is above 0
+        half, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
         inverse = half + np.tril(half, -1).T
         self.kept = (np.eye(n) - inverse) / root[:, None] / root[None, :]
         factor_mean = self.kept @ first

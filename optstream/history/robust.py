@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, log_ndtr, ndtr, ndtri
 
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.self_check import EXACT_LATEST
@@ -160,11 +160,11 @@ def joint_score(surprise: Floats, normal_variance: float, scale: float, size: in
     step = min(1.2 * deviation, float(np.clip(0.25 * deviation, *STEPS)))
     radius = step * np.arange(1, int((farthest + 6.0 * deviation) / step) + 2)
     nearer = (radius - away) / deviation
-    inside, slopes = ndtr(nearer), np.exp(-0.5 * nearer**2)
+    inside, slopes = scipy.special.ndtr(nearer), np.exp(-0.5 * nearer**2)
     # the far side of the noise is seen from radii of a few deviations alone
     small = radius < REACH * deviation
     farther = (radius[small] + away) / deviation
-    inside[..., small] -= ndtr(-farther)
+    inside[..., small] -= scipy.special.ndtr(-farther)
     slopes[..., small] -= np.exp(-0.5 * farther**2)
     of_radius = (size - surprise.shape[1]) * np.log(radius) - radius
     weights = np.exp(of_radius - of_radius.max()) * inside.prod(axis=1)
@@ -192,9 +192,9 @@ def _log_noise_variance(number: int, size: int, together: int) -> float:
     """Return the logarithm of 1/I - v, at scale 1 and one of the variances of the table."""
     normal_variance = float(np.exp(LOG_STEP * number))
     points = _even_points(max(MOST_DRAWN // together, LEAST_DRAWN), 2 * together + 1)
-    radius = gammaincinv(size + 1.0, points[:, :1])
+    radius = scipy.special.gammaincinv(size + 1.0, points[:, :1])
     noise = radius * (2.0 * points[:, 1 : together + 1] - 1.0)
-    surprise = noise + np.sqrt(normal_variance) * ndtri(points[:, together + 1 :])
+    surprise = noise + np.sqrt(normal_variance) * scipy.special.ndtri(points[:, together + 1 :])
     slopes = joint_score(surprise, normal_variance, 1.0, size)
     # E[s psi] = 1, so that what the points miss of the spread cancels
     information_of_slopes = float((slopes**2).mean() / (slopes * surprise).mean())
@@ -215,6 +215,6 @@ def _even_points(n_points: int, n_dimensions: int) -> Floats:
 def _halves(surprise: Floats, normal_variance: Floats, scale: Floats) -> tuple[Floats, Floats]:
     """Return logarithms of the parts of p with noise above and below 0, but for a common factor."""
     deviation = np.sqrt(normal_variance)
-    right = -surprise / scale + log_ndtr((surprise - normal_variance / scale) / deviation)
-    left = surprise / scale + log_ndtr(-(surprise + normal_variance / scale) / deviation)
+    right = -surprise / scale + scipy.special.log_ndtr((surprise - normal_variance / scale) / deviation)
+    left = surprise / scale + scipy.special.log_ndtr(-(surprise + normal_variance / scale) / deviation)
     return right, left

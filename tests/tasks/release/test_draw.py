@@ -189,17 +189,6 @@ def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
     assert installation.record(DAY) is None
 
 
-@pytest.mark.parametrize("forgotten", [DAY, NEXT], ids=["the first day", "the second day"])
-def test_a_ledger_that_forgot_a_published_day_may_not_draw_it_again(installation, forgotten):
-    installation.released(NEXT if forgotten == DAY else DAY)
-    older = installation.copy_ledger()
-    installation.release(forgotten)
-    installation.bring_back(older)
-    drawn = installation.files("trusted/measurements")
-    assert installation.status(forgotten) is Status.FAILED
-    assert installation.files("trusted/measurements") == drawn
-
-
 def test_an_older_ledger_that_knows_a_drawn_day_may_neither_publish_nor_reserve(installation):
     """Were it to publish, its head would be the newest, and stand for a day that it never heard of."""
     installation.release(DAY, steps=DRAWN)

@@ -21,11 +21,10 @@ from tasks.monitor.alarms import Kind
 from tasks.monitor.view import watch
 from tasks.operate.declare import declare
 from tasks.operate.doctor import examine
-from tasks.release import pipeline
-from tasks.release.run import Drawn, Status
+from tasks.release.run import Status
 from tests.tasks.release.conftest import NONE, SUMMER_TIME
 from tests.tasks.release.noises import NoiseMeanwhile
-from tests.tasks.two_regions import RESERVED, STEPS, Installation
+from tests.tasks.two_regions import STEPS, Installation
 
 FIRST, SECOND, THIRD, FOURTH = (date(2016, 6, day) for day in (1, 2, 3, 4))
 TELLING = ("witness", "measurements", "staging", "lineage")
@@ -144,18 +143,6 @@ def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_rese
     (either.folder / "second").write_text("in the way")
     assert "the ledger head cannot be written to" in refused(either, FIRST)
     assert either.record(FIRST) is None
-
-
-def test_a_ledger_restored_to_the_middle_of_a_day(either):
-    """Reserved and not begun in the copy; drawn in the folder, under the same token or a later one."""
-    works = either.release(FIRST, steps=RESERVED)
-    restore = back_up(either, "published")
-    (drawn,) = pipeline.draw_measurements(either.run(), list(works.values()))
-    assert isinstance(drawn, Drawn)
-    restore()
-    shutil.rmtree(either.folder / "trusted/witness", ignore_errors=True)
-    either.later(hours=1)
-    assert "knows a draw" in refused(either, FIRST)
 
 
 def test_a_ledger_restored_while_a_run_draws(either):

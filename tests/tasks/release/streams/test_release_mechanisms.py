@@ -64,18 +64,6 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_m
     assert all(json.dumps(manifest).count(f'"name": "{name}"') == 1 for manifest in manifests)
 
 
-@pytest.mark.parametrize("name", few(OTHERS, 2))
-def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measurements(with_mechanism, name):
-    installation = with_mechanism(name)
-    installation.released(DAYS[0])
-    installation.cut_short(DAYS[1])
-    found = installation.files("trusted/measurements").items()
-    drawn = {path: data for path, data in found if ".raw" not in path.name}
-    works = installation.release(DAYS[0], DAYS[1], noise=None)
-    assert [works[day].status for day in DAYS[:2]] == [Status.UNCHANGED, Status.PUBLISHED]
-    assert drawn.items() <= installation.files("trusted/measurements").items()
-
-
 @pytest.mark.parametrize("name", few(ADAPTIVE, 3))
 def test_a_day_begins_with_what_the_day_before_left_and_a_lost_memory_stops_none(with_mechanism, name):
     """A late day, too, is released after the days around it."""
