@@ -23,7 +23,7 @@ from optstream.mechanisms.base import (
 )
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend
-from optstream.privacy.exact import make_plain, whole
+from optstream.privacy.exact import make_plain, one_of, whole
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.state import public_part
 
@@ -87,9 +87,8 @@ class Fast(OnlineMechanism):
         window = self.model.window_length
         if self.n_samples is not None:
             whole(self.n_samples, "n_samples of Fast", 1, window)
-        for name, legal in (("sampling", ("adaptive", "fixed")), ("predictor", ("kalman", "linear"))):
-            if (chosen := getattr(self, name)) not in legal:
-                raise ParameterError(f'{name} of Fast must be "{legal[0]}" or "{legal[1]}"; got {chosen!r}')
+        one_of(self.sampling, "sampling of Fast", ("adaptive", "fixed"))
+        one_of(self.predictor, "predictor of Fast", ("kalman", "linear"))
         if self.integration_time is not None:
             whole(self.integration_time, "integration_time of Fast", 1, self.samples_in_window)
         whole(self.min_interval, "min_interval of Fast", 1, window)
@@ -160,9 +159,10 @@ class Fast(OnlineMechanism):
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         (plan,) = self.plan(period.n_steps, period.first_step, state)
         controller = self._controller(state, period.first_step, period.n_leaves)
-        measured = measure_in_turn(period, plan, self.model.window_length, controller, noise)
+        window, due, saw = self.model.window_length, controller.due, controller.saw
+        measured = measure_in_turn(period, plan, window, due, saw, noise)
         points = [*plan.taken, *(period.first_step + position for position in measured.positions)]
-        seen = points_after(points, period.first_step + period.n_steps, self.model.window_length)
+        seen = points_after(points, period.first_step + period.n_steps, window)
         memory = {"mechanism": NAME, "points": seen, **controller.memory()}
         return replace(measured, before=public_part(state), state=memory)
 
@@ -198,8 +198,7 @@ class Fast(OnlineMechanism):
 
 @dataclass(frozen=True, eq=False)
 class StateEstimate:
-    """The estimate of all series at one step: mean (n_series,) in units, one variance in units squared.
-    noise: the measurements' part of it; nan where an earlier version did not keep it."""
+    """The mean of all series at one step, (n_series,), its variance, and the noise's part of that, or nan."""
 
     step: int
     mean: Floats

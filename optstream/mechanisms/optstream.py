@@ -42,7 +42,7 @@ from optstream.privacy import (
     StepSpend,
     worst_window,
 )
-from optstream.privacy.exact import Exact, plain, round_up_to_float, whole
+from optstream.privacy.exact import Exact, one_of, plain, round_up_to_float, whole
 from optstream.privacy.rules import Layer, WindowBudget, parts_with_headroom
 from optstream.privacy.sparse_vector import SparseVectorScales, l1_score_change, sparse_vector_scales
 from optstream.privacy.spends import spend_to_document
@@ -124,8 +124,7 @@ class OptStream(Mechanism):
         given = {name: plain(value) for name, value in locals().items() if name != "self"}
         features = tuple(features) if post_processing else ()
         window = model.window_length
-        if weights not in ("variance", "paper"):
-            raise ParameterError(f'weights of OptStream must be "variance" or "paper"; got {weights!r}')
+        one_of(weights, "weights of OptStream", ("variance", "paper"))
         if len({feature.name for feature in features}) != len(features):
             raise ParameterError("features of OptStream must have different names")
         if len({feature.n_steps for feature in features}) > 1:
@@ -481,8 +480,7 @@ class LevelPlan:
         return tuple(found)
 
     def taken(self, state: State | None) -> tuple[int, ...]:
-        """Return the points of other periods that the level's rule counts. A state of another origin raises
-        ParameterError: read as "no points", it would void the guarantee."""
+        """Return other periods' points; ParameterError where read as "none" it would void the guarantee."""
         if state is None:
             return ()
         try:

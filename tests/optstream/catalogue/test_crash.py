@@ -250,6 +250,28 @@ def test_nobody_waits_without_end_nor_twice_and_the_message_names_lock_and_holde
     assert not lock._GIVEN_UP
 
 
+def test_the_holder_is_read_from_the_kernel_s_table(tmp_path, monkeypatch):
+    path, table = tmp_path / LOCK, tmp_path / "locks"
+    path.touch()
+    facts = path.stat()
+    place = f"{os.major(facts.st_dev):02x}:{os.minor(facts.st_dev):02x}:{facts.st_ino}"
+    monkeypatch.setattr(lock, "LOCKS", table)
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        for lines, named in [
+            (f"1: POSIX  ADVISORY  WRITE 7 {place} 0 EOF\n", "another process"),
+            (f"1: FLOCK  ADVISORY  WRITE 0 {place} 0 EOF\n", "another process"),
+            (f"1: FLOCK  ADVISORY  WRITE {os.getpid()} {place} 0 EOF\n", f"process {os.getpid()} of user "),
+            ("1: nonsense\n", "another process"),
+        ]:
+            table.write_text(lines)
+            assert lock._holder(descriptor).startswith(named)
+        table.unlink()
+        assert lock._holder(descriptor).startswith("another process")
+    finally:
+        os.close(descriptor)
+
+
 def test_a_lock_that_was_removed_while_it_was_waited_for_is_made_anew(tmp_path, put, monkeypatch):
     """Else one who got the removed one, and one who made a new one, would publish at once."""
     put(tmp_path, DAY)

@@ -22,11 +22,10 @@ from sqlalchemy import Engine, event, inspect, text
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import Key, Ledger, ReleaseState, database, migrations, open_ledger
-from optstream.ledger.accounting import GUARANTEE_COLUMNS
 from optstream.ledger.database import writing
 from optstream.ledger.ledger import transaction
 from optstream.ledger.lifecycle import reserve as reserve_within
-from optstream.ledger.schema import SCHEMA, metadata
+from optstream.ledger.schema import GUARANTEE_COLUMNS, SCHEMA, metadata
 from tests.optstream.ledger.conftest import insert_rows
 
 ONLY_SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
