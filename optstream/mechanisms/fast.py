@@ -352,10 +352,9 @@ IntervalLaw = AdaptiveInterval | FixedInterval
 
 
 class SamplingController:
-    """Decides whether a step is due, from the noisy values of each measured step. Due are the first step, and
-    after a measured step k with interval I the step k + I, rounded down; a due step that could not be
-    measured stays due. One error steers all series: the mean of |posterior - prior| / max(|posterior|,
-    error_floor)."""
+    """Decides from noisy values which steps are due: the first, and after a measured step k with interval I
+    the step k + I, rounded down, until it is measured. One error steers all series: the mean of |posterior -
+    prior| / max(|posterior|, error_floor)."""
 
     def __init__(
         self, predictor: Predictor, law: IntervalLaw, error_floor: float, memory: Mapping[str, Any]

@@ -451,7 +451,8 @@ class LevelPlan:
         if scales is None or not isinstance(sampling, L1Sampling):
             return ()
         segment = sampling.longest_segment(n_steps, self.model.window_length)
-        return _sampler_charges(scales, self.alpha_units, segment, n_steps)
+        changes = (self.alpha_units * l1_score_change(n, segment) for n in range(n_steps + 1))
+        return tuple(map(scales.loss, changes))
 
     def spends(
         self, n_steps: int, first_step: int, points: Sequence[int] | None, state: State | None
@@ -506,14 +507,6 @@ class LevelPlan:
 
 def _rounded_up(scale: Fraction) -> Fraction:
     return Fraction(round_up_to_float(scale))
-
-
-@lru_cache(maxsize=256)
-def _sampler_charges(
-    scales: SparseVectorScales, alpha_units: int, segment: int, n_steps: int
-) -> tuple[Fraction, ...]:
-    changes = (alpha_units * l1_score_change(n, segment) for n in range(n_steps + 1))
-    return tuple(scales.loss(change) for change in changes)
 
 
 @lru_cache(maxsize=256)
