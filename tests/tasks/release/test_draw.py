@@ -297,18 +297,6 @@ def test_measurements_that_are_not_whole_are_drawn_afresh(either, monkeypatch):
     assert either.record(DAY).redraws == 1
 
 
-def test_an_owner_that_wakes_up_finds_its_draw_taken_up_and_destroys_nothing(either, monkeypatch):
-    def asleep():
-        either.later(hours=1)
-        assert either.status(DAY, owner="successor") is Status.PUBLISHED
-
-    before_recorded(either, monkeypatch, asleep)
-    assert "taken over by another run" in either.outcome(DAY, owner="sleeper").message
-    assert either.record(DAY).state is ReleaseState.PUBLISHED
-    assert len(either.files("trusted/measurements")) == 1
-    assert either.status(DAY) is Status.UNCHANGED
-
-
 @pytest.mark.parametrize("ledger_answers", [True, False])
 def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
     either, monkeypatch, ledger_answers

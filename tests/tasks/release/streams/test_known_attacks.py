@@ -38,6 +38,21 @@ def opened_before(installation, day):
     )
 
 
+def test_windows_whose_groups_rest_on_a_compromised_threshold_are_lost(pegasus):
+    """Days 2 and 3 went on with thresholds of day 1; with its noise known they protect nobody."""
+    pegasus.release(*DAYS[:3])
+    assert opened_before(pegasus, DAYS[1])
+    assert opened_before(pegasus, DAYS[2])
+    known = pegasus.compromise(DAYS[0], "a leak")
+    assert known == DAYS[:3]
+    calendar = pegasus.settings.calendar
+    end = calendar.first_step(DAYS[2]) + calendar.n_steps(DAYS[2])
+    first = calendar.first_step(DAYS[0])
+    begun = [s[0] for level in groups_of(pegasus, DAYS[2]) for s in level]
+    assert min(begun) < first + 48, "the group began in the compromised day"
+    assert pegasus.ledger.window_spent("people", range(end + 40, end + 41)).epsilon == float("inf")
+
+
 def unreleased(stale):
     """The first day as its owner knows it that has read the dump, and not reserved."""
     found = run.look_up(stale, Requested(DAYS[0]))
