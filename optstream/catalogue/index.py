@@ -149,11 +149,8 @@ class Catalogue(Document):
 
 
 class DayEntry(Entry):
-    """The published hours of a day, rising, or the tombstones of all of them.
-
-    `file_hash` is that of the closed day's file, else the hash of its hours' hashes; `file` the day's, or
-    that of its last hour.
-    """
+    """The published hours of a day, rising, or the tombstones of all of them; `file` and `file_hash` are the
+    closed day's, else the last hour's and the hash of the hours' hashes."""
 
     own: tuple[Entry, ...] = Field(exclude=True)
 

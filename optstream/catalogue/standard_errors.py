@@ -465,12 +465,8 @@ def daily_replicates(
 def period_sums(
     rows: pl.DataFrame, value: str, period: Period, replicates: Iterable[tuple[date, str, pl.DataFrame]]
 ) -> pl.DataFrame:
-    """Return the sum of each period's published days by node, with its standard errors.
-
-    Takes rows as `rows_of` returns them, and the days' replicates as `daily_replicates` yields them. Of the
-    columns, date is the period's first published day; `days` and `steps` count the present ones; the value's
-    `_sum_estimate`, `_sum_noise_se` and `_sum_se` are null where a day has no such replicates.
-    """
+    """Return the sum of each period's published days by node, of rows as `rows_of` returns them, with its
+    standard errors, null where a day has no such replicates; `days` and `steps` count the present ones."""
     begins = pl.col("date").dt.truncate(_BEGINS[period]).alias("begins")
     noise, _ = error_columns(value)
     summed = rows.group_by(begins, "node").agg(

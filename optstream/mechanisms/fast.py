@@ -182,7 +182,7 @@ class Fast(OnlineMechanism):
             deviation = 100_000**0.5 * alpha if self.process_deviation is None else self.process_deviation
             predictor = ConstantState((deviation / unit) ** 2, noise_variance, memory)
         window, most = self.model.window_length, self.samples_in_window
-        law: IntervalLaw = FixedInterval(-(-window // most))
+        law: IntervalLaw = -(-window // most)
         if self.sampling == "adaptive":
             law = AdaptiveInterval(
                 self.proportional, self.integral, self.derivative,
@@ -336,26 +336,14 @@ class AdaptiveInterval:
         return min(max(interval + change, float(self.shortest)), float(self.longest))
 
 
-@dataclass(frozen=True)
-class FixedInterval:
-    """The same number of steps after every sample."""
-
-    steps: int
-    n_errors: int = 0
-
-    def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
-        return float(self.steps)
-
-
 Predictor = ConstantState | StraightLine
-IntervalLaw = AdaptiveInterval | FixedInterval
+IntervalLaw = AdaptiveInterval | int  # or the steps after every sample
 
 
 class SamplingController:
-    """Decides whether a step is due, from the noisy values of each measured step. Due are the first step, and
-    after a measured step k with interval I the step k + I, rounded down; a due step that could not be
-    measured stays due. One error steers all series: the mean of |posterior - prior| / max(|posterior|,
-    error_floor)."""
+    """Decides from noisy values which steps are due: the first, and after a measured step k with interval I
+    the step k + I, rounded down, until it is measured. One error steers all series: the mean of |posterior -
+    prior| / max(|posterior|, error_floor)."""
 
     def __init__(
         self, predictor: Predictor, law: IntervalLaw, error_floor: float, memory: Mapping[str, Any]
@@ -375,11 +363,14 @@ class SamplingController:
         """Take in the noisy values of a measured step, (n_series,), and return its posterior."""
         prior = self.predictor.prior(step)
         posterior = self.predictor.correct(step, noisy.astype(np.float64))
-        if prior is not None and self._law.n_errors:
-            size = np.maximum(np.abs(posterior.mean), self._error_floor)
-            error = float(np.mean(np.abs(posterior.mean - prior.mean) / size))
-            self._errors = [*self._errors, (step, error)][-self._law.n_errors :]
-        self._interval = self._law.after(self._interval, self._errors)
+        if isinstance(self._law, int):
+            self._interval = float(self._law)
+        else:
+            if prior is not None:
+                size = np.maximum(np.abs(posterior.mean), self._error_floor)
+                error = float(np.mean(np.abs(posterior.mean - prior.mean) / size))
+                self._errors = [*self._errors, (step, error)][-self._law.n_errors :]
+            self._interval = self._law.after(self._interval, self._errors)
         self._last_sample, self._next_step = step, step + int(self._interval)
         self._n_series = len(noisy)
         return posterior

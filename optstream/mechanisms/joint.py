@@ -135,7 +135,7 @@ class JointMechanism(OnlineMechanism):
         """The charge of a measured step with Laplace noise, or of a window that meets joint noise."""
         if self.order_terms is not None:
             return self.order_spend(1).unit_charge
-        return self.alpha_units / self._scale(self._a_charge)
+        return self.model.moved_units / self._scale(self._a_charge)
 
     @property
     def _a_charge(self) -> Fraction:

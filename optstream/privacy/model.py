@@ -163,6 +163,11 @@ class PrivacyModel:
         """The most units that a changed reading moves a leaf: readings are rounded half up (Lemma 2)."""
         return -((-self.alpha) // self.resolution)
 
+    @property
+    def moved_units(self) -> int:
+        """The most units that the leaves, or the nodes of a level, move together at one step."""
+        return self.leaves_per_step * self.alpha_units
+
     def with_budget(self, budget: Fraction) -> "PrivacyModel":
         """Return the privacy guarantee of a level of a tree, or of a stream, with its own part of the budget.
         Epsilon and delta are those of the whole where the currency is rho. Raises ParameterError unless it is
