@@ -45,17 +45,6 @@ def test_a_debt_that_no_window_sees_any_more_is_remembered():
     assert second.spends[1].weights == quarters(2)
 
 
-def test_without_memory_the_debt_is_read_from_the_spends_before_and_not_from_those_after():
-    jumps = [np.arange(1, 5) * 1000]
-    before = BY_HAND.release([[0, 0, 50]], noise=SilentNoise())
-    state = BY_HAND.recall(before.spends)
-    late = BY_HAND.release(jumps, noise=SilentNoise(), first_step=3, state=state)
-    assert late.spends[1].weights == quarters(0, 0, 1, 1)
-    after = BY_HAND.release([[50]], noise=SilentNoise(), first_step=8)
-    early = BY_HAND.release(jumps, noise=SilentNoise(), state=BY_HAND.recall(after.spends))
-    assert early.spends[1].weights == quarters(1, 1, 1, 1)
-
-
 def absorption(series, window, noise):
     """The algorithm as published, epsilon 2 * window, alpha 1: (step, shares, release) of what it publishes.
 
