@@ -58,9 +58,7 @@ class Broken:
 
 
 def judge(contract: Contract, metrics: pl.DataFrame) -> tuple[ExpectationSuiteValidationResult, list[Broken]]:
-    """Return the library's result and the broken rules; raise ContractError where a structural column went
-    unjudged.
-    """
+    """Return the library's result and the broken rules; ContractError for an unjudged structural column."""
     name = contract.name
     if metrics.is_empty():
         raise ContractError(f"the contract {name!r} was not judged: there is no row of metrics")

@@ -181,10 +181,8 @@ def release_metrics(
     step_of_day: int = 0,
     n_nodes: int | None = None,
 ) -> pl.DataFrame:
-    """Return the frame `RELEASE` of one period, a row for each node, as it will be published. lower_bound: of
-    one leaf. step_of_day: of the period's first step. n_nodes: that are published, None for all. All of it is
-    noisy or public.
-    """
+    """Return the frame `RELEASE` of one period as it will be published, of its first `n_nodes` or all;
+    lower_bound: of one leaf; step_of_day: of the period's first step."""
     least = _least(tree, resolution, lower_bound)[:n_nodes]
     if n_nodes is not None:
         tree = AggregationTree(tree.nodes[:n_nodes], tree.parents[:n_nodes])

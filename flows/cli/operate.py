@@ -4,8 +4,6 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
-from os import getpid
-from socket import gethostname
 from typing import Annotated
 
 import typer
@@ -13,17 +11,16 @@ import typer
 from flows.cli import options as cli
 from flows.cli.output import Terminal
 from optstream.errors import ConfigurationError
-from optstream.noise import secure_noise
 from tasks.config import Settings, load_settings
 from tasks.ledger import need_ledger
+from tasks.operate.declare import withdraw as take_back
 from tasks.operate.doctor import DoctorDocument, Finding, Severity, examine
 from tasks.operate.permissions import check_trusted
 from tasks.operate.purge import purge as remove
-from tasks.operate.withdraw import withdraw as take_back
 from tasks.pages.public import require_pages
 from tasks.release.outcomes import RunDocument, budget_of
 from tasks.release.publish import days_published, publish_again
-from tasks.release.run import Ended, Requested, Run, Status, and_after, each
+from tasks.release.run import Ended, Requested, Run, Status, and_after, each, run_of
 
 app = cli.new_app()
 
@@ -98,7 +95,7 @@ def withdraw(
     """
     settings = load_settings(config)
     days = cli.periods_asked(settings, day)
-    run = _run(settings, "withdraw")
+    run = run_of(settings, need_ledger(settings))
     ended = _finish(run, days, partial(take_back, run, reason=reason, days=days), as_json)
     raise typer.Exit(int(any(one.status in (Status.FAILED, Status.BUSY) for one in ended)))
 
@@ -128,17 +125,12 @@ def publish(
     if not days and first is None:
         raise cli.WordsError("name a day, or a span with --from and --to")
     check_trusted(settings := load_settings(config))
-    run = _run(settings, "publish")
+    run = run_of(settings, need_ledger(settings))
     days = set(cli.periods_asked(settings, days))
     if first is not None and last is not None:
         days |= days_published(run) & set(cli.periods_of_span(settings, cli.days_between(first, last)))
     ended = _finish(run, sorted(days), partial(publish_again, run, days=days), as_json)
     raise typer.Exit(int(not all(one.status.is_good for one in ended)))
-
-
-def _run(settings: Settings, what: str) -> Run:
-    owner = f"{gethostname()}:{getpid()}-{what}"
-    return Run(settings, need_ledger(settings), secure_noise(), owner, lambda: datetime.now(UTC))
 
 
 def _finish(run: Run, days: Sequence[date], step: Callable[[Requested], Ended], as_json: bool) -> list[Ended]:

@@ -147,10 +147,9 @@ class Done(NamedTuple):
     words: str = ""
 
 
-Command = Callable[[Settings, Terminal], Done]
-
-
-def each_stream(configs: Sequence[Path] | None, as_json: bool, command: Command) -> NoReturn:
+def each_stream(
+    configs: Sequence[Path] | None, as_json: bool, command: Callable[[Settings, Terminal], Done]
+) -> NoReturn:
     """Call a command for each stream, and exit with 0 if all are well, 2 if none could begin, else 1."""
     files = files_of(configs)
     if len(files) == 1:
@@ -164,7 +163,14 @@ def each_stream(configs: Sequence[Path] | None, as_json: bool, command: Command)
         name = settings.stream.name
         terminal.say(f"== {name}")
         with work(f"work on {name}"):
-            code, words = _tried(settings, terminal, command)
+            try:
+                code, words = command(settings, terminal)
+            except (OptStreamError, OSError) as error:
+                why = str(error)
+                if isinstance(error, OSError):
+                    why = f"{error.strerror or error}: {error.filename or ''}"
+                terminal.say(f"error: {why}")
+                code, words = NOT_BEGUN, f"error: {why.splitlines()[0]}"
         document = terminal.documents.pop() if terminal.documents else None
         found.append(OneOfStreams(stream=name, exit_code=code, summary=words, document=document))
         lines.append(f"{name}: {words}")
@@ -176,17 +182,6 @@ def each_stream(configs: Sequence[Path] | None, as_json: bool, command: Command)
     Terminal(as_json).document(Streams(streams=tuple(found)))
     codes = {one.exit_code for one in found}
     raise typer.Exit(codes.pop() if len(codes) == 1 else LOOK)
-
-
-def _tried(settings: Settings, terminal: Terminal, command: Command) -> Done:
-    try:
-        return command(settings, terminal)
-    except OptStreamError as error:
-        why = str(error)
-    except OSError as error:
-        why = f"{error.strerror or error}: {error.filename or ''}"
-    terminal.say(f"error: {why}")
-    return Done(NOT_BEGUN, f"error: {why.splitlines()[0]}")
 
 
 def files_of(configs: Sequence[Path] | None) -> list[Path]:

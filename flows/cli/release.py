@@ -40,7 +40,7 @@ from tasks.plan.dry_run import DryRun, DryRuns, Level, Period, SharedBudget, pri
 from tasks.plan.dry_run import dry_run as price
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import RunDocument, budget_of, listed
-from tasks.release.run import Ended, Status, asking
+from tasks.release.run import Ended, Status, run_of
 
 # How `optstream run --dry-run` shows one stream, and several side by side.
 
@@ -151,9 +151,6 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
 
 # Ctrl-C while days are released: report which days are left, and until when they are held.
 
-INTERRUPTED = 130  # the exit code of a command that Ctrl-C ended, as shells know it
-IN_GENERAL = "interrupted; nothing is lost: run it again, after 15 minutes at most"
-
 
 @contextmanager
 def report_interruption(settings: Settings, days: Sequence[date], again: str) -> Iterator[None]:
@@ -165,10 +162,10 @@ def report_interruption(settings: Settings, days: Sequence[date], again: str) ->
             with closing(open_ledger(settings.ledger_url)) as ledger:
                 lines = words_of_left(settings, ledger, days, datetime.now(UTC), again)
         except (OptStreamError, OSError):
-            lines = [IN_GENERAL]  # the ledger is away
+            lines = ["interrupted; nothing is lost: run it again, after 15 minutes at most"]  # no ledger
         for line in lines:
             typer.echo(line, err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(130) from None  # as shells know a command that Ctrl-C ended
 
 
 def with_config(command: str, config: Sequence[Path] | None) -> str:
@@ -178,13 +175,10 @@ def with_config(command: str, config: Sequence[Path] | None) -> str:
 
 
 app = cli.new_app()
-DRY_RUN = "Only print the cost and the noise."
 RESTATE = (
     "Measure days that were released once more, as their next revision: charged to the share that [budget] "
     "restatement_share keeps back."
 )
-DRY_BACKFILL = "Only show the missing days and their cost."
-WORKERS = "Months at once, each in a process of its own."
 DASK = "Months on the Dask cluster there, such as tcp://host:8786."
 
 
@@ -200,7 +194,7 @@ def run(
     day: cli.Days,
     config: cli.Configs = None,
     as_json: cli.Json = False,
-    dry_run: Annotated[bool, cli.flag("--dry-run", DRY_RUN)] = False,
+    dry_run: Annotated[bool, cli.flag("--dry-run", "Only print the cost and the noise.")] = False,
     restate: Annotated[bool, cli.flag("--restate", RESTATE)] = False,
 ) -> None:
     """Release days, each once, from dump to published file.
@@ -225,7 +219,7 @@ def run(
             if not restate:
                 with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
                     # without Prefect, which takes seconds to import
-                    ended = over_already(asking(settings, ledger), days)
+                    ended = over_already(run_of(settings, ledger), days)
             if ended is None:
                 connect(settings.trusted_folder)
                 with terminal.step("prepare"):
@@ -270,8 +264,8 @@ def backfill(
     first: cli.First,
     last: cli.Last,
     config: cli.Configs = None,
-    dry_run: Annotated[bool, cli.flag("--dry-run", DRY_BACKFILL)] = False,
-    workers: Annotated[int, cli.asks("N", WORKERS, min=1, max=64)] = 1,
+    dry_run: Annotated[bool, cli.flag("--dry-run", "Only show the missing days and their cost.")] = False,
+    workers: Annotated[int, cli.asks("N", "Months at once, each in its own process.", min=1, max=64)] = 1,
     dask: Annotated[str | None, cli.asks("ADDRESS", DASK)] = None,
     as_json: cli.Json = False,
 ) -> None:
@@ -346,7 +340,7 @@ def _waits(settings: Settings, plan: BackfillPlan, days: Sequence[date], termina
 
     # a backfill may have died before it came to new estimates
     with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
-        return bool(due(asking(settings, ledger), days))
+        return bool(due(run_of(settings, ledger), days))
 
 
 def _check_cluster(settings: Settings) -> None:

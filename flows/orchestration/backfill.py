@@ -27,7 +27,7 @@ from tasks.config import Settings, load_settings
 from tasks.ingest.sandbox import end_with_parent
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import plan_backfill
-from tasks.release.run import LEASE, Ended, Requested, Status, and_after, terms_of
+from tasks.release.run import LEASE, Ended, Requested, Status, and_after, run_of, terms_of
 from tasks.trusted.files import make_private_folder, private_opener, unexpected
 
 LEASE_MINUTES = 2.0
@@ -70,7 +70,7 @@ def backfill(
                 time.sleep(max(0.0, (until - now).total_seconds()) + MARGIN_SECONDS)
                 busy = tuple(day.day for day in done if day.free_at)
                 done = release([busy], False, [day for day in done if not day.free_at])
-        run = one_run.run_of(settings, ledger, lease_minutes)
+        run = run_of(settings, ledger, timedelta(minutes=lease_minutes))
         done = and_after(done, lambda: one_run.revised(run, span))
         if FlowRunContext.get() is not None:
             one_run.log_days(done)

@@ -34,7 +34,6 @@ from tasks.config import Settings, load_settings
 from tasks.monitor.facts import note_end
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import (
-    Night,
     UnreleasedError,
     days_of_night,
     delivered_days,
@@ -78,16 +77,16 @@ def nightly(config: str) -> Any:
     settings = load_settings(Path(config))
     try:
         check_trusted(settings)
-        night = persevering(partial(looked, settings))
+        words, left = persevering(partial(looked, settings))
     finally:
         with suppress(OSError):  # of a full disk: then it is late
             note_end(settings, "look", datetime.now(UTC))
-    if night.left:
-        raise UnreleasedError("; ".join(night.left))
-    return Completed(message=night.words)
+    if left:
+        raise UnreleasedError("; ".join(left))
+    return Completed(message="; ".join(words))
 
 
-def looked(settings: Settings) -> Night:
+def looked(settings: Settings) -> tuple[list[str], list[str]]:
     with closing(open_ledger(settings.ledger_url)) as ledger:
         ledger.enrol(terms_of(settings), datetime.now(UTC))
         days = days_of_night(settings, ledger, datetime.now(UTC))
@@ -128,7 +127,6 @@ def nights(configs: list[str]) -> Any:
 # Deployment and automation.
 
 MISSED_HEARTBEATS = 3  # after that many missing heartbeats a run counts as dead
-ZOMBIES = "optstream: runs whose process died"
 OVER = "optstream.run.over"  # the event that a run sends when it is over: see `tell_over`
 DEAD = "its heartbeats stopped: its process is taken for dead"
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
@@ -167,7 +165,7 @@ def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
     what has none, such as a run in a terminal, is left alone.
     """
     return {
-        "name": ZOMBIES,
+        "name": "optstream: runs whose process died",
         "description": "Marks a run as Crashed whose heartbeats stopped; the next one goes on with its days.",
         "enabled": True,
         "trigger": {

@@ -4,14 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from functools import wraps
-from os import getpid
 from pathlib import Path
-from socket import gethostname
 from time import sleep
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from prefect import Flow, Task, flow, get_run_logger, tags, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
@@ -23,7 +20,6 @@ from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
 from flows.orchestration.environment import tags_of
 from optstream.errors import LedgerUnavailableError, OptStreamError, PublicationError
 from optstream.ledger import Ledger, open_ledger
-from optstream.noise import secure_noise
 from optstream.stream import period_from
 from tasks.config import Settings, load_settings
 from tasks.ingest.sandbox import reading_apart
@@ -45,6 +41,7 @@ from tasks.release.run import (
     and_after,
     enrol,
     let_go,
+    run_of,
 )
 
 # How flows and steps are called: as runs and tasks of Prefect, or as plain functions.
@@ -260,7 +257,7 @@ def release_days(
     settings = load_settings(Path(config))
     check_trusted(settings)
     with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
-        run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
+        run = replace(run_of(settings, ledger, timedelta(minutes=lease_minutes)), restate=restate)
         enrol(run)
         ended = released(run, [Requested(period_from(day)) for day in days])
         if revise:
@@ -280,13 +277,6 @@ def close_and_write_pages(run: Run) -> None:
     """Close the days whose hours are over, and write the pages."""
     close_over(run)
     require_pages(run.settings, run.ledger, run.clock())
-
-
-def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
-    """A run of this process, by its clock, with real noise, under a name that no other run has."""
-    owner = f"{gethostname()}:{getpid()}:{uuid4()}"
-    lease = timedelta(minutes=lease_minutes)
-    return Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), lease)
 
 
 def run_days(settings: Settings, days: Sequence[date], watcher: Any, *, restate: bool = False) -> list[Ended]:

@@ -262,10 +262,6 @@ OF_THE_SERVER = {
     "PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE": "5",
     "PREFECT_SERVER_DATABASE_SQLALCHEMY_MAX_OVERFLOW": "75",
 }
-OF_THE_WORKER = {
-    # seconds before its time that a run's process starts: it imports, and waits for its time
-    "PREFECT_WORKER_PREFETCH_SECONDS": "20",
-}
 
 
 @contextmanager
@@ -329,8 +325,9 @@ def worker_of(home: Path, stream: str, work_pool: str, name: str) -> Child:
     """A worker of a process pool under a name; its runs are processes of this machine."""
     words = ["worker", "start", "--pool", work_pool, "--name", name, "--type", "process"]
     words += ["--install-policy", "never"]
-    log = home / f"worker-{stream}.log"
-    return Child("Prefect worker", log, WORKER_STOP_SECONDS, OF_THE_WORKER, PREFECT, *words)
+    # a run's process starts so long before its time: it imports, and waits for its time
+    log, added = home / f"worker-{stream}.log", {"PREFECT_WORKER_PREFETCH_SECONDS": "20"}
+    return Child("Prefect worker", log, WORKER_STOP_SECONDS, added, PREFECT, *words)
 
 
 def pages_of(home: Path, stream: str, configs: Sequence[str], listening: socket.socket) -> Child:

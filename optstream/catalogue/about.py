@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from optstream.catalogue.backends import Readable, read_if_any
-from optstream.catalogue.documents import Document, OrAbsent, absent
+from optstream.catalogue.documents import Document, OrAbsent, absent, as_written
 from optstream.catalogue.layout import ABOUT, HIERARCHY
 from optstream.catalogue.rows import HIERARCHY_COLUMNS
 from optstream.catalogue.signing import Signer, put_fact
@@ -143,15 +143,12 @@ def read_about(storage: Readable, check: Callable[[bytes], object] | None = None
 
 def parse_about(data: bytes) -> About:
     """Parse the bytes of `about.json`, ignoring unknown keys. Raises PublicationError."""
-    try:
+    words = f"{ABOUT} is not of format optstream.about/1; `optstream report` replaces it, or remove it"
+    with as_written(words, PublicationError):
         document: Any = json.loads(data)
         if not {"format", "nodes"} <= document.keys():
             raise ValueError
         return About.read(document)
-    except (PublicationError, ValueError, AttributeError, RecursionError) as error:
-        raise PublicationError(
-            f"{ABOUT} is not of format optstream.about/1; `optstream report` replaces it, or remove it"
-        ) from error
 
 
 def put_about(folder: Location | str, about: About, signer: Signer | None = None) -> bool:
@@ -198,7 +195,8 @@ def find_hierarchy(
     data = read_if_any(storage, HIERARCHY, check)
     if data is None:
         return None
-    try:
+    words = f"{HIERARCHY} is not as OptStream writes it; `optstream report` rebuilds it"
+    with as_written(words, OptStreamError):
         rows, _ = decode_table(data, LIMITS, HIERARCHY)
         if [*rows.schema.items()] != [*COLUMNS.items()] or rows["node"].has_nulls():
             raise ValueError
@@ -213,7 +211,3 @@ def find_hierarchy(
                 for node, parent, _, first, last, became in rows.iter_rows()
             ]
         )
-    except (OptStreamError, ValueError, KeyError) as error:
-        raise PublicationError(
-            f"{HIERARCHY} is not as OptStream writes it; `optstream report` rebuilds it"
-        ) from error

@@ -3,7 +3,8 @@
 What follows from other values, such as sentences and names of files, is a field too, and is never read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Self, TypeVar, Union
@@ -25,6 +26,21 @@ from pydantic_core import core_schema
 from optstream.errors import OptStreamError, ParameterError, PublicationError
 from optstream.privacy.exact import exact_from_text
 from optstream.stream.period import period_from
+
+WRITTEN_OTHERWISE: tuple[type[Exception], ...] = (
+    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError),
+)
+"""What reading a document raises that is not as OptStream writes it; anyone may have written it."""
+
+
+@contextmanager
+def as_written(otherwise: str, *also: type[Exception]) -> Iterator[None]:
+    """Raise PublicationError, with these words, if the block reads data that OptStream does not write."""
+    try:
+        yield
+    except WRITTEN_OTHERWISE + also as error:
+        raise PublicationError(otherwise) from error
+
 
 LONGEST_TEXT = 200
 DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -146,13 +162,10 @@ class Document(BaseModel):
 
     @classmethod
     def read(cls, document: object) -> Self:
-        """Return what a JSON document says, which anyone may have written. Keys that it does not know are not
-        read: a later version may have added them. Raises PublicationError.
-        """
-        try:
+        """Return what a JSON document says, which anyone may have written, or raise PublicationError."""
+        # keys that it does not know are not read: a later version may have added them
+        with as_written(f"{cls.called} is not as OptStream writes it", OptStreamError):
             return cls.model_validate(document, extra="ignore")
-        except (OptStreamError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
-            raise PublicationError(f"{cls.called} is not as OptStream writes it") from error
 
 
 class Part(BaseModel):
@@ -173,9 +186,7 @@ Instant = Annotated[str, BeforeValidator(_written), Field(json_schema_extra={"fo
 
 
 class _Plain(GenerateJsonSchema):
-    """Pydantic's schemas without titles and defaults, described by the first paragraph of a class; only keys
-    that may be absent are not required.
-    """
+    """Pydantic's schemas without titles and defaults; only keys that may be absent are not required."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -200,9 +211,7 @@ class _Plain(GenerateJsonSchema):
 
 
 def json_schema(kind: type[BaseModel], name: str, title: str) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of a document of the format called `name`. Keys that it does not list
-    are refused, but for parameters of mechanisms.
-    """
+    """Return the JSON Schema (2020-12) of the format called `name`; keys not listed are refused."""
     schema = kind.model_json_schema(mode="serialization", schema_generator=_Plain)
     head = {
         "$schema": GenerateJsonSchema.schema_dialect,

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from optstream.catalogue import layout
 from optstream.catalogue.backends import Readable, Transaction, open_storage, read_if_any
-from optstream.catalogue.documents import Count, Document, Hash, Name, OrAbsent, Period, absent
+from optstream.catalogue.documents import Count, Document, Hash, Name, OrAbsent, Period, absent, as_written
 from optstream.catalogue.layout import CATALOGUE, closed_file, data_file, manifest_file, superseded_file
 from optstream.catalogue.statement import ValueColumn
 from optstream.errors import PublicationError
@@ -149,11 +149,8 @@ class Catalogue(Document):
 
 
 class DayEntry(Entry):
-    """The published hours of a day, rising, or the tombstones of all of them.
-
-    `file_hash` is that of the closed day's file, else the hash of its hours' hashes; `file` the day's, or
-    that of its last hour.
-    """
+    """The published hours of a day, rising, or the tombstones of all of them; `file` and `file_hash` are the
+    closed day's, else the last hour's and the hash of the hours' hashes."""
 
     own: tuple[Entry, ...] = Field(exclude=True)
 
@@ -286,13 +283,11 @@ def check_days(catalogue: Catalogue, now: datetime) -> None:
 @lru_cache(maxsize=2)
 def parse_catalogue(data: bytes) -> Catalogue:
     """Return the catalogue of these bytes, kept for the next call. Raises PublicationError."""
-    try:
+    with as_written(
+        f"{CATALOGUE} is not JSON with unique keys; restore it from a copy, or remove it: its publisher "
+        "lists the days again with `optstream publish --from DAY --to DAY`"
+    ):
         document = json.loads(data, object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
-        raise PublicationError(
-            f"{CATALOGUE} is not JSON with unique keys; restore it from a copy, or remove it: its publisher "
-            "lists the days again with `optstream publish --from DAY --to DAY`"
-        ) from error
     try:
         catalogue = Catalogue.model_validate(document)
     except ValidationError as error:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date
@@ -19,7 +19,7 @@ from pydantic import Field, Strict
 
 import optstream.mechanisms as mechanisms
 from optstream.catalogue.backends import Storage, open_storage
-from optstream.catalogue.documents import Count, Document, Hash, Period
+from optstream.catalogue.documents import Count, Document, Hash, Period, as_written
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.layout import MEASUREMENTS, measurements_file, measurements_name
 from optstream.catalogue.read import catalogue_reader, read_attachment, read_statement
@@ -53,20 +53,7 @@ from optstream.stream.period import period_from, period_from_partition
 Json = dict[str, Any]
 FORMAT: Final = "optstream.measurements/1"
 KEY = b"optstream.measurements"
-WRITTEN_OTHERWISE = (
-    *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError),
-)
-"""What reading a document raises that is not as OptStream writes it; anyone may have written it."""
-
-
-@contextmanager
-def as_written() -> Iterator[None]:
-    """Raise PublicationError if the block reads data that OptStream does not write."""
-    try:
-        yield
-    except WRITTEN_OTHERWISE as error:
-        raise PublicationError(f"these bytes are no file of measurements of format {FORMAT}") from error
-
+NO_MEASUREMENTS = f"these bytes are no file of measurements of format {FORMAT}"
 
 # A mechanism as a JSON-ready document: public parameters alone, enough to estimate with it again.
 
@@ -93,13 +80,11 @@ def describe(mechanism: Mechanism) -> Json | None:
 
 def mechanism_from(document: Mapping[str, Any]) -> Mechanism:
     """Return the mechanism that `describe` was given, all its checks made again. Raises PublicationError."""
-    try:
+    with as_written("the file of measurements describes no mechanism of this version", OptStreamError):
         found = _made(document)
         if not isinstance(found, Mechanism):
             raise TypeError
-    except (OptStreamError, *WRITTEN_OTHERWISE) as error:
-        raise PublicationError("the file of measurements describes no mechanism of this version") from error
-    return found
+        return found
 
 
 @cache
@@ -360,11 +345,8 @@ LONGEST_PERIOD, FARTHEST_STEP = 2**12, 2**40
 
 
 class Found(Document):
-    """A file of measurements but for its rows: `document` has histories without sums, in the file no numbers.
-
-    `measured_hash`: SHA-256 of the whole (`Measured.to_bytes`), which the ledger has. `least_units`: of the
-    resolution, that every leaf has at least.
-    """
+    """A file of measurements but for its rows: `document` has histories without sums, in the file no numbers;
+    `measured_hash` is of the whole (`Measured.to_bytes`), as the ledger has it."""
 
     called: ClassVar[str] = "a file of measurements"
     format: Literal["optstream.measurements/1"] = FORMAT
@@ -420,7 +402,7 @@ def _text(document: Json) -> bytes:
 def decode_measurements(data: bytes) -> Found:
     """Return a file of measurements, which anyone may have written. Raises PublicationError."""
     rows, metadata = decode_table(data, LIMITS, "a file of measurements")
-    with as_written():
+    with as_written(NO_MEASUREMENTS):
         footer = json.loads(metadata[KEY])
         if "format" not in footer or dict(rows.schema) != SCHEMA:
             raise ValueError
@@ -437,7 +419,7 @@ def decode_measurements(data: bytes) -> Found:
         return found.changed(document=with_numbers(found.document, rows))
 
 
-@as_written()
+@as_written(NO_MEASUREMENTS)
 def completed(found: Found, earlier: dict[Block, tuple[int, ...]]) -> Measured:
     """Return the measurements with earlier days' sums; PublicationError where one is missing or another."""
     known = earlier | blocks_of(found.measured, found.levels)
@@ -491,7 +473,7 @@ class DayMeasurements:
         """
         if self.mechanism is None:
             raise PublicationError("the mechanism's parameters are not in the file: make it, and estimate")
-        with as_written():
+        with as_written(NO_MEASUREMENTS):
             if self.later:
                 return self.mechanism.revise(self.measured, self.later)
             return self.mechanism.estimate(self.measured)
@@ -506,7 +488,7 @@ class DayMeasurements:
             PublicationError: As `release`.
         """
         found, unit, first_step = self.release(), self.measured.resolution, self.measured.first_step
-        with as_written():
+        with as_written(NO_MEASUREMENTS):
             if found.tree is None:
                 raise ValueError  # publications are of a tree
             given = found.values, found.tree, unit, self.rounding
@@ -576,7 +558,7 @@ def _read(storage: Storage, period: date, revision: int, file_hash: str) -> Foun
 
 def _whole(storage: Storage, found: Found) -> Measured:
     """Return the measurements with the sums that they remember, of files listed or not: the hash decides."""
-    with as_written():
+    with as_written(NO_MEASUREMENTS):
         missing = found.remembered - blocks_of(found.measured, found.levels).keys()
         earliest = min((first_step for _, first_step, _, _ in missing), default=0)
     files = []
@@ -590,7 +572,7 @@ def _whole(storage: Storage, found: Found) -> Measured:
     for period, revision, file_hash in sorted(files, reverse=True):
         if period < found.period.isoformat():
             one = _read(storage, period_from(period), revision, file_hash)
-            with as_written():
+            with as_written(NO_MEASUREMENTS):
                 measured = one.measured
                 known = blocks_of(measured, one.levels) | known
             if not missing - known.keys() or measured.first_step + measured.n_steps <= earliest:

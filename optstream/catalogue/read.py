@@ -13,18 +13,10 @@ from typing import NamedTuple
 import polars as pl
 from pydantic import StrictInt, TypeAdapter, ValidationError
 
+from optstream.catalogue import layout
 from optstream.catalogue.about import NodeFacts, find_hierarchy, read_about
 from optstream.catalogue.backends import Readable, Storage, open_storage
 from optstream.catalogue.index import Catalogue, DayEntry, Entry, read_catalogue
-from optstream.catalogue.layout import (
-    CATALOGUE,
-    ERRORS,
-    HIERARCHY,
-    data_file,
-    errors_name,
-    folder_of,
-    superseded_file,
-)
 from optstream.catalogue.rows import (
     MAY_BE_NULL,
     band_columns,
@@ -49,7 +41,7 @@ from optstream.stream.period import day_of
 def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
     """Return the file's bytes, also if a newer release moved it meanwhile; verify: compare the hash."""
     key = entry.period, entry.file_hash
-    for name in dict.fromkeys((entry.file, data_file(*key), superseded_file(*key))):
+    for name in dict.fromkeys((entry.file, layout.data_file(*key), layout.superseded_file(*key))):
         with suppress(FileNotFoundError):
             data = storage.read(name)
             if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
@@ -109,9 +101,10 @@ def read_release(
 
 def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
     """Return which of these files of the published folder are of errors of a listed release, rising."""
-    listed = {(folder_of(ERRORS, one.period), one.revision, one.vintage) for one in catalogue.listed}
+    folder_of = partial(layout.folder_of, layout.ERRORS)
+    listed = {(folder_of(one.period), one.revision, one.vintage) for one in catalogue.listed}
     parts = ((name, name.rpartition("/")) for name in names)
-    known = ((name, folder, errors_name(last)) for name, (folder, _, last) in parts)
+    known = ((name, folder, layout.errors_name(last)) for name, (folder, _, last) in parts)
     return tuple(sorted(name for name, folder, found in known if found and (folder, *found[:2]) in listed))
 
 
@@ -227,13 +220,13 @@ def read_published(
     rows = joined_rows(frames, catalogue.value_column)
     if as_of is None:
         return rows
-    hierarchy = find_hierarchy(storage, signature_check(storage, HIERARCHY, public_key))
+    hierarchy = find_hierarchy(storage, signature_check(storage, layout.HIERARCHY, public_key))
     return rows_as_of(rows, hierarchy, as_of, catalogue.value_column)
 
 
 def catalogue_reader(storage: Storage, public_key: GivenKeys | None) -> Callable[[], Catalogue]:
     """Return what reads the folder's catalogue, which must be signed if keys are given."""
-    return partial(read_catalogue, storage, signature_check(storage, CATALOGUE, public_key))
+    return partial(read_catalogue, storage, signature_check(storage, layout.CATALOGUE, public_key))
 
 
 def _read_period(
@@ -261,11 +254,8 @@ def rows_of(
     verify: bool = False,
     as_of: tuple[date, DatedHierarchy | None] | None = None,
 ) -> pl.DataFrame:
-    """Return the published rows of some nodes (all by default) from a first to a last day.
-
-    as_of: as for `read_published`, with the hierarchies as read. Raises ParameterError where no day of the
-    span is published, or none has a node of one of these names; PublicationError as `read_published`.
-    """
+    """Return the published rows of some nodes (all by default) from a first to a last day, `as_of` as
+    `read_published`; ParameterError where no day of the span is published, or none has one of the nodes."""
     first, last = first or date.min, last or date.max
     entries = [entry for entry in catalogue.listed if first <= day_of(entry.period) <= last]
     if not entries:
@@ -388,10 +378,8 @@ def _same_leaves(
     wanted: frozenset[str],
     is_after: bool,
 ) -> frozenset[str]:
-    """Return the leaves of the other tree that are together just the wanted ones of one tree, else none.
-
-    parts: leaves after, leaves before, shares of these. is_after: whether the wanted are leaves after.
-    """
+    """Return the leaves of the other tree that are together just the wanted ones, leaves after if `is_after`;
+    else none. parts: leaves after, leaves before, shares of these."""
     chosen = [one for one in parts if one[not is_after] in wanted]
     after = wanted if is_after else frozenset(leaf for leaf, _, _ in chosen)
     before = frozenset(old for _, old, _ in chosen) if is_after else wanted

@@ -32,10 +32,9 @@ _PEM = re.compile(r"-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]{1,500}-----END PU
 class Signer:
     """Signs publications.
 
-    confirm: called in each transaction with the entries of the catalogue that is there, which anyone may have
-    written; raises unless the ledger knows every one of them, so that nothing forged is ever signed.
-    next_number: given the number of a catalogue that one of the keys signed (0 for any other), the number of
-    the next one, higher than every one that was signed before.
+    confirm: raises unless the ledger knows every entry of the catalogue that is there, which anyone may have
+    written. next_number: from the number of a catalogue that one of the keys signed (0 for any other) to one
+    that is higher than every one that was signed before.
     """
 
     key: Ed25519PrivateKey = field(repr=False)

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from optstream.catalogue.backends import Storage, open_storage
+from optstream.catalogue.documents import as_written
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import SUPERSEDED_ERRORS, errors_file, folder_of
 from optstream.catalogue.read import catalogue_reader, read_attachment, read_release, read_statement
@@ -48,9 +49,7 @@ LIMITS = Limits(rows=2**26, columns=3 + MOST_REPLICATES, group_rows=2**26, group
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """A file of replicates: rows of step, node, estimate, replicate_1 to replicate_R, sorted as the release;
-    they err as the values do, or as noise alone makes them (`of`).
-    """
+    """A file of replicates, rows sorted as the release: they err as the values, or by noise alone (`of`)."""
 
     period: date
     of: ErrorsOf
@@ -66,10 +65,7 @@ class Replicates:
         replicates: Floats,
         first_step: int = 0,
     ) -> "Replicates":
-        """Return the rows of an estimate, (n_nodes, n_steps), and its replicates, (R, n_nodes, n_steps).
-
-        Replicates are float32, or float64 where float32 would round more than `ROUNDED` of an error off.
-        """
+        """Return the rows of an estimate, (n_nodes, n_steps), and its replicates, (R, n_nodes, n_steps)."""
         order, n_steps = pl.Series(nodes).arg_sort().to_numpy(), estimate.shape[1]
         spread, rounding = replicates.std(axis=0), np.finfo(np.float32).eps * np.abs(estimate)
         kind = np.float32 if ((rounding <= ROUNDED * spread) | (spread == 0)).all() else np.float64
@@ -103,7 +99,7 @@ def encode_replicates(found: Replicates) -> bytes:
 def decode_replicates(data: bytes) -> Replicates:
     """Return the contents of a file of replicates; PublicationError for another, or one beyond `LIMITS`."""
     rows, metadata = decode_table(data, LIMITS, "a file of replicates")
-    try:
+    with as_written(f"these bytes are no file of replicates of format {FORMAT}"):
         footer = json.loads(metadata[KEY])
         wanted = {one.name: one.type for one in columns_of_replicates(rows.width - 3)}
         if pl.Float32 not in rows.dtypes:
@@ -113,8 +109,6 @@ def decode_replicates(data: bytes) -> Replicates:
         if not (replicate_columns(rows) and np.isfinite(rows[rows.columns[2:]].to_numpy()).all()):
             raise ValueError
         return Replicates(period_from(footer["period"]), footer["of"], rows)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise PublicationError(f"these bytes are no file of replicates of format {FORMAT}") from error
 
 
 # Files of errors of version 0.2, which are only read: terms of a covariance, and values less estimates.
@@ -138,8 +132,7 @@ class OldErrors:
     """A file of errors: a covariance is a sum over terms, each of nodes times of steps.
 
     A row has a pair of nodes, a node of a group (its number in other_step), a pair of steps, or an earlier
-    day; without a term the value less the estimate of a node at a step.
-    """
+    day; without a term the value less the estimate of a node at a step."""
 
     period: date
     of: ErrorsOf
@@ -156,10 +149,8 @@ class OldErrors:
     def variance(
         self, weights: Mapping[str, float], steps: Collection[int], shares: Mapping[date, float]
     ) -> float:
-        """Return the period's part of the variance of a weighted sum of nodes over some of its steps.
-
-        shares: the part of the steps of this and each earlier day that is in the sum.
-        """
+        """Return the period's part of the variance of a weighted sum of nodes over some of its steps; shares:
+        which part of the steps of this and each earlier day is in the sum."""
         weight, other_weight = (
             pl.col(name).replace_strict(dict(weights), default=0.0, return_dtype=pl.Float64)
             for name in ("node", "other_node")
@@ -181,7 +172,7 @@ class OldErrors:
 def decode_old_errors(data: bytes) -> OldErrors:
     """Return the contents of a file of errors, which anyone may have written. Raises PublicationError."""
     rows, metadata = decode_table(data, OLD_LIMITS, "a file of errors", OLD_SCHEMA)
-    try:
+    with as_written(f"these bytes are no file of errors of format {' or '.join(OLD_FORMATS)}"):
         footer = json.loads(metadata[OLD_KEY])
         nodes, n_steps = frozenset(footer["nodes"]), footer["shape"][1]
         if footer["format"] not in OLD_FORMATS or rows.schema != OLD_SCHEMA or not n_steps > 0:
@@ -190,10 +181,6 @@ def decode_old_errors(data: bytes) -> OldErrors:
         if not rows["value"].is_finite().fill_null(value=False).all() or named - nodes:
             raise ValueError
         return OldErrors(period_from(footer["period"]), footer["of"], nodes, n_steps, rows)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise PublicationError(
-            f"these bytes are no file of errors of format {' or '.join(OLD_FORMATS)}"
-        ) from error
 
 
 def read_replicates(
@@ -230,9 +217,7 @@ def read_replicates(
 
 @dataclass(frozen=True, eq=False)
 class Day:
-    """A published day or hour: rows of its release with `value`, estimates and replicates, and whether whole
-    errors are known, and those that noise makes.
-    """
+    """A published day or hour: rows of its release with `value`, estimates and replicates."""
 
     period: date
     rows: pl.DataFrame
@@ -466,8 +451,7 @@ def daily_replicates(
     storage: Storage, catalogue: Catalogue, days: Iterable[date]
 ) -> Iterator[tuple[date, str, pl.DataFrame]]:
     """Yield for each listed period of some days with replicates its day, their kind, and by node its number
-    of steps `n` and the sums over them. Raises PublicationError as `read_replicates`.
-    """
+    of steps `n` and the sums over them."""
     wanted = set(days)
     for entry in catalogue.listed:
         if day_of(entry.period) in wanted:
@@ -481,12 +465,8 @@ def daily_replicates(
 def period_sums(
     rows: pl.DataFrame, value: str, period: Period, replicates: Iterable[tuple[date, str, pl.DataFrame]]
 ) -> pl.DataFrame:
-    """Return the sum of each period's published days by node, with its standard errors.
-
-    Takes rows as `rows_of` returns them, and the days' replicates as `daily_replicates` yields them. Of the
-    columns, date is the period's first published day; `days` and `steps` count the present ones; the value's
-    `_sum_estimate`, `_sum_noise_se` and `_sum_se` are null where a day has no such replicates.
-    """
+    """Return the sum of each period's published days by node, of rows as `rows_of` returns them, with its
+    standard errors, null where a day has no such replicates; `days` and `steps` count the present ones."""
     begins = pl.col("date").dt.truncate(_BEGINS[period]).alias("begins")
     noise, _ = error_columns(value)
     summed = rows.group_by(begins, "node").agg(

@@ -39,6 +39,7 @@ from optstream.catalogue.documents import (
     Signed,
     Text,
     absent,
+    as_written,
 )
 from optstream.catalogue.layout import errors_file, measurements_file, release_name
 from optstream.catalogue.rows import (
@@ -494,10 +495,8 @@ class Manifest(Document):
     @classmethod
     def from_bytes(cls, data: bytes) -> "Manifest":
         """Return the manifest that anyone may have written. Raises PublicationError for something else."""
-        try:
+        with as_written("a manifest is not JSON"):
             return cls.read(json.loads(data))
-        except (ValueError, RecursionError) as error:
-            raise PublicationError("a manifest is not JSON") from error
 
 
 def _decimal(amount: Fraction) -> str:
@@ -589,12 +588,10 @@ def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.Data
     if is_stepped and not rows["step"].is_sorted():
         rows = rows.sort("step", maintain_order=True)
     text = metadata.get(STATEMENT_KEY, b"")
-    try:
+    with as_written("a published file lacks the footer that a release has"):
         if len(text) > LARGEST_STATEMENT:
             raise ValueError
         footer = Footer(metadata[ROWS_KEY].decode("ascii"), json.loads(text))
-    except (ValueError, KeyError, RecursionError) as error:
-        raise PublicationError("a published file lacks the footer that a release has") from error
     if not isinstance(footer.statement, dict):
         raise PublicationError("a published file lacks the statement that a release has")
     if columns is not None:

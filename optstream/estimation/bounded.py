@@ -253,9 +253,8 @@ def solve_bounded(
 
 
 def held_from_above(problem: LeastSquares, tree: AggregationTree, free: Floats) -> LeastSquares:
-    """Return the program that keeps parents at their estimates and lets children pay for the bound: targets
-    are `free`, and a node counts `HOLD` times as much as its children
-    (docs/decisions/0015-bounded-program.md)."""
+    """Return the program that keeps parents at their estimates, `free`, and lets children pay for the bound:
+    a node counts `HOLD` times as much as its children (docs/decisions/0015-bounded-program.md)."""
     heights = tree.heights
     factors = min(HOLD, MOST_HELD ** (1.0 / max(heights.max(), 1))) ** heights.astype(np.float64)
     return replace(problem, targets=free @ problem.rows.T, weights=problem.weights * factors[:, None])

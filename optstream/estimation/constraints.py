@@ -121,8 +121,7 @@ def _nearest(
     start: Floats,
     lower_bound: float | None,
 ) -> Kept:
-    """Return the values nearest to `start` that keep all facts, or nearest to both where they clash by less
-    than `CLASHES`; `start` where the solver has no answer."""
+    """Return the values nearest to `start` that keep all facts; `start` where the solver has no answer."""
     import cvxpy  # over a second, which nothing else needs
     from scipy.sparse import diags_array, kron, vstack
 

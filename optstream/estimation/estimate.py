@@ -93,8 +93,7 @@ UNKNOWN = 2.0**100
 
 def hold(measured: Measured) -> Estimate:
     """Return the series that keeps each measured value until the next one; it begins with `before["held"]`,
-    units for each series, of variance `before["held_variance"]`, else with its own first value, else with
-    0."""
+    of variance `before["held_variance"]`, else with its own first value, else with 0."""
     assert measured.point_variances is not None
     before, shape, starts = measured.before or {}, measured.points.shape, list(measured.positions)
     values, variances = measured.points, np.broadcast_to(measured.point_variances, shape)
@@ -118,8 +117,7 @@ def hold(measured: Measured) -> Estimate:
 
 
 def invert_coordinates(measured: Measured) -> Estimate:
-    """Return the series that has the measured coordinates, and 0 for those not measured: C B, (n_series,
-    n_steps), for noisy C and orthonormal rows B. Variances are of the noise alone."""
+    """Return the series C B of noisy coordinates C and orthonormal rows B; variances of the noise alone."""
     answers = measured.answers_of(FourierCoordinates)
     assert answers.variances is not None
     (coordinates,), (variances,) = answers.values, answers.variances

@@ -29,10 +29,9 @@ def project(problem: LeastSquares, tree: AggregationTree) -> Floats:
     rows, values, factors = problem.rows, problem.targets, problem.separated()
     n_steps = rows.shape[1]
     if factors is not None:
-        by_node, by_query = factors
-        weighted = by_query[:, None] * rows
-        values = values @ np.linalg.solve(rows.T @ weighted, weighted.T).T
-        precision = known_enough(by_node[:, None], tree)[..., None, None]
+        by_node, to_series = factors
+        values = values @ to_series.T
+        precision = known_enough(by_node, tree)[..., None, None]
     elif len(rows) == n_steps:
         precision = known_enough(problem.weights, tree)[..., None, None]
     else:

@@ -31,12 +31,15 @@ class LeastSquares:
     weights: NDArray[np.float64]
 
     def separated(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Return (node factor, query factor) with weights = their outer product, or None."""
+        """Return a factor of each node, (n_nodes, 1), and the map from any node's targets to its series, if
+        weights are an outer product of nodes' and queries'; else None."""
         node, query = np.unravel_index(int(np.argmax(self.weights)), self.weights.shape)
         by_node = self.weights[:, query] / self.weights[node, query]
         by_query = self.weights[node]
-        same = np.allclose(np.outer(by_node, by_query), self.weights, rtol=1e-9, atol=0.0)
-        return (by_node, by_query) if same else None
+        if not np.allclose(np.outer(by_node, by_query), self.weights, rtol=1e-9, atol=0.0):
+            return None
+        weighted = by_query[:, None] * self.rows
+        return by_node[:, None], np.linalg.solve(self.rows.T @ weighted, weighted.T)
 
 
 def least_squares(

@@ -28,8 +28,7 @@ MOST_KEPT = 2**17  # values of a period whose results are kept: those of many no
 def of_design(
     work: Callable[[Measured, AggregationTree, Sequence[Feature], Weights], Found],
 ) -> Callable[[Measured, AggregationTree, Sequence[Feature], Weights], Found]:
-    """Return the function, which depends on what was measured how well and not on the numbers, with its last
-    result kept: a night asks for it several times, and most days are measured as the day before."""
+    """Return a function of what was measured how well, with its last result kept for the next day alike."""
     kept = dict[tuple[object, ...], Found]()
 
     @wraps(work)
@@ -76,11 +75,9 @@ def noise_variances(
     if factors is None:
         own = np.einsum("nsm,nm->ns", maps[pattern] ** 2, noise, optimize=True)
         return reconciled_variances(problem.weights, own, tree)
-    by_node, by_query = factors
-    weighted = by_query[:, None] * problem.rows
-    time_maps = np.linalg.solve(problem.rows.T @ weighted, weighted.T) @ maps
-    own = np.einsum("nsm,nm->ns", time_maps[pattern] ** 2, noise, optimize=True)
-    return reconciled_variances(np.broadcast_to(by_node[:, None], own.shape), own, tree)
+    by_node, to_series = factors
+    own = np.einsum("nsm,nm->ns", (to_series @ maps)[pattern] ** 2, noise, optimize=True)
+    return reconciled_variances(np.broadcast_to(by_node, own.shape), own, tree)
 
 
 def reconciled_variances(weights: Floats, own: Floats, tree: AggregationTree) -> Floats:

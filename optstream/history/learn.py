@@ -116,5 +116,5 @@ def likelihood_gradient(posterior: TreePosterior, tables: LagTables) -> Floats:
             pairs = zip((shared, own), kernels, strict=True)
             moved = sum((weights * tables.gathered(kernel, gate) for weights, kernel in pairs), 0.0 * within)
             of_blocks = 2.0 * (moved * within).sum(axis=1)
-            of_hours += np.bincount(prior.parts_of_day(seen.blocks), of_blocks, of_hours.size)
+            of_hours += of_blocks @ prior.parts_of_day(seen.blocks)
     return np.append(gradient, of_hours)

@@ -131,13 +131,14 @@ class TemporalPrior:
         return tuple(found)
 
     def strengths(self, blocks: Blocks) -> Floats:
-        """Return the strength of hours at the middle of blocks, (n,)."""
-        return self.hours[self.parts_of_day(blocks)]
+        """Return the strength at the middle of blocks, (n,): between hours their geometric mean."""
+        return np.asarray(np.exp(self.parts_of_day(blocks) @ np.log(self.hours)))
 
-    def parts_of_day(self, blocks: Blocks) -> NDArray[np.int64]:
-        """Return the place in `hours` of the middle of blocks, (n,)."""
-        middle = (blocks.clock + blocks.lengths // 2) % self.steps_per_day
-        return np.asarray(middle * self.hours.size // self.steps_per_day)
+    def parts_of_day(self, blocks: Blocks) -> Floats:
+        """Return how near the middle of blocks is to the middle of each of `hours`, (n, n_hours)."""
+        middle = (blocks.clock + blocks.lengths / 2.0) / self.steps_per_day * self.hours.size - 0.5
+        apart = np.abs(middle[:, None] - np.arange(self.hours.size)) % self.hours.size
+        return np.asarray(np.maximum(1.0 - np.minimum(apart, self.hours.size - apart), 0.0))
 
     def covariances(self, rows: Blocks, columns: Blocks) -> tuple[Floats, Floats]:
         """Return the shared and the own part's covariance of two sets of blocks, (n_rows, n_columns) each."""

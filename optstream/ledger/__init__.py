@@ -1,32 +1,8 @@
-"""Spends and releases, durable: exactly one release a period, and no window above its privacy budget."""
+"""Spends and releases, durable: exactly one release a period, and no window above its privacy budget.
 
-from optstream.ledger.accounting import Stretch
-from optstream.ledger.ledger import Ledger, open_ledger
-from optstream.ledger.lifecycle import Vintage
-from optstream.ledger.records import (
-    GuaranteeLoss,
-    Key,
-    ReleaseEvent,
-    ReleaseOutline,
-    ReleaseRecord,
-    ReleaseState,
-    Reservation,
-    StreamTerms,
-    WindowLoss,
-)
+A public name loads its module when it is first used; which names are public stands in `__init__.pyi` alone.
+"""
 
-__all__ = [
-    "GuaranteeLoss",
-    "Key",
-    "Ledger",
-    "ReleaseEvent",
-    "ReleaseOutline",
-    "ReleaseRecord",
-    "ReleaseState",
-    "Reservation",
-    "StreamTerms",
-    "Stretch",
-    "Vintage",
-    "WindowLoss",
-    "open_ledger",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -7,14 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import compress, groupby
 from operator import itemgetter
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, select, update
 
 from optstream.ledger.records import GuaranteeLoss, Key, ReleaseState, StreamTerms, WindowLoss
 from optstream.ledger.schema import (
+    GUARANTEE_COLUMNS,
     AmendmentRow,
     GrantRow,
     GuaranteeColumns,
@@ -27,6 +28,7 @@ from optstream.ledger.schema import (
     find_stream,
     grant_of,
     insert_row,
+    model_of,
     plain_rows,
     read_rows,
 )
@@ -39,17 +41,9 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.privacy.accountant import NO_COST, repriced
-from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import CUSTOMERS, check_currency, spend_from_document, spend_to_document
 
 # The privacy guarantees of a budget, amendment by amendment, and the price of a spend under each.
-
-GUARANTEE_COLUMNS = (
-    "epsilon", "window_length", "alpha", "unit", "leaves_per_step", "windows", "delta", "rho",
-)  # fmt: skip
-"""The columns that a privacy budget and each of its amendments have in common. A guarantee of epsilon alone
-has neither of the last two, and no event about it names them.
-"""
 
 
 @dataclass(frozen=True)
@@ -94,16 +88,7 @@ def guarantees_of(connection: Connection, grant: GrantRow) -> Guarantees:
 
 
 def _model(row: GuaranteeColumns) -> PrivacyModel:
-    return PrivacyModel(
-        exact_from_text(row.epsilon),
-        row.window_length,
-        exact_from_text(row.alpha),
-        unit=row.unit,
-        leaves_per_step=row.leaves_per_step,
-        windows=row.windows,
-        delta=0 if row.delta is None else exact_from_text(row.delta),
-        rho=None if row.rho is None else exact_from_text(row.rho),
-    )
+    return model_of({name: getattr(row, name) for name in GUARANTEE_COLUMNS})
 
 
 def _columns_of(terms: StreamTerms) -> dict[str, str | int | None]:
@@ -137,7 +122,8 @@ COLUMNS = ("position", "first_step", "n_steps", "document")
 
 def spend_rows(plan: Iterable[Spend]) -> list[PlainSpend]:
     """Return the spends' own columns, in order."""
-    return [(place, one.first_step, one.n_steps, _document_of(one)) for place, one in enumerate(plan)]
+    dump = partial(json.dumps, sort_keys=True, separators=(",", ":"))
+    return [(at, one.first_step, one.n_steps, dump(spend_to_document(one))) for at, one in enumerate(plan)]
 
 
 def rows_hash(grant_id: int, rows: Iterable[PlainSpend]) -> str:
@@ -164,24 +150,18 @@ def store(
 IN_FORCE = and_(SpendRow.release_id == ReleaseRow.id, SpendRow.generation == ReleaseRow.generation)
 CHARGED = select(SpendRow.document, ReleaseRow.amendment, ReleaseRow.compromised).join(ReleaseRow, IN_FORCE)
 """The texts of spends in force, the privacy guarantee of their release, and why that is compromised."""
-_CHARGED_TO_RELEASE = CHARGED.where(SpendRow.release_id == bindparam("release")).order_by(SpendRow.position)
 
 
 def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, ...]:
     """Return a release's charges, priced by the privacy guarantee of its plan."""
-    found = connection.execute(_CHARGED_TO_RELEASE, {"release": release_id}).scalars()
-    return tuple(map(_spend_of, found))
+    query = CHARGED.where(SpendRow.release_id == release_id).order_by(SpendRow.position)
+    return tuple(map(_spend_of, connection.execute(query).scalars()))
 
 
 # the ledger is asked for a day's spends at each of its steps, and a backfill takes a month step by step
 @lru_cache(maxsize=1024)
 def _spend_of(document: str) -> Spend:
     return spend_from_document(json.loads(document))
-
-
-@lru_cache(maxsize=1024)
-def _document_of(spend: Spend) -> str:
-    return json.dumps(spend_to_document(spend), sort_keys=True, separators=(",", ":"))
 
 
 def joined(plan: Iterable[Spend]) -> list[range]:
@@ -309,16 +289,14 @@ def losses_with(
     *only: Condition,
     amended: PrivacyModel | None = None,
 ) -> list[GuaranteeLoss]:
-    """Return the loss of the worst window of each privacy guarantee, a plan included.
-
-    The guarantee in force, which comes first, answers for every window with a step of the plan; an earlier
-    one for those of them that also have a step planned under it. Each is judged by its own model, over all
-    spends.
-    """
+    """Return the worst window of each privacy guarantee by its own model, a plan included: of the one in
+    force, which comes first, over windows with a step of the plan; of an earlier one over those of them that
+    also have a step planned under it."""
     steps, guarantees = hull(plan), guarantees_of(connection, grant)
     if amended is not None:
         guarantees = guarantees.amended(amended)
-    near, found = planned_in_reach(connection, grant, guarantees, steps, *only), []
+    longest = max(guarantees.by_number.values(), key=lambda model: model.window_length)
+    near, found = planned_near(connection, grant, window_reach(longest, steps), *only), []
     for number in (guarantees.now, *sorted({one.guarantee for one in near} - {guarantees.now})):
         under, priced, places, free_from = guarantees.by(number), plan, [steps], None
         if number != guarantees.now:
@@ -332,14 +310,6 @@ def losses_with(
         worst = max(losses, key=lambda loss: loss.epsilon)
         found.append(GuaranteeLoss(number, model, worst, free_from))
     return found
-
-
-def planned_in_reach(
-    connection: Connection, grant: GrantRow, guarantees: Guarantees, steps: range, *only: Condition
-) -> list[Planned]:
-    """Return the plans in the windows, of any privacy guarantee, that have some of these steps."""
-    longest = max(guarantees.by_number.values(), key=lambda model: model.window_length)
-    return planned_near(connection, grant, window_reach(longest, steps), *only)
 
 
 def outcome_is_covered(
@@ -361,32 +331,17 @@ class History:
     """All spends of a privacy budget; spends that differ only in time are priced once."""
 
     def __init__(self) -> None:
-        self._first_steps: defaultdict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
-        self._latest: dict[tuple[int, int], tuple[list[str], list[int]]] = {}
+        self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
 
-    def add(self, plan: Sequence[PlainSpend], amendment: int = 0) -> None:
-        """Charge one more plan, made under guarantee `amendment`: as they recur, by the one before first."""
-        position, first_step, *_ = plan[0]
-        text = "\n".join([document for _, _, _, document in plan])
-        between, found = self._latest.get((position, amendment), ([], []))
-        if between and text == f'"first_step":{first_step},'.join(between):
-            found.append(first_step)
-            return
-        between, moved = text.split(f'"first_step":{first_step},'), []
+    def add(self, plan: Iterable[PlainSpend], amendment: int = 0) -> None:
+        """Charge one more plan, made under guarantee `amendment`."""
         for _, step, _, document in plan:
             before, named, after = document.partition(f'"first_step":{step},')
             # a capped one names steps of other periods; another may be written as no spend is
             if not named or '"kind":"capped"' in document:
-                self._first_steps[(document,), amendment].append(0)
+                self._first_steps[document, amendment].append(0)
             else:
-                moved.append((f'{before}"first_step":0,{after}', step))
-        shapes, steps = zip(*moved, strict=True) if moved else ((), ())
-        if steps == (first_step,) * len(plan) and len(plan) == len(between) - 1:
-            self._latest[position, amendment] = between, self._first_steps[shapes, amendment]
-            self._first_steps[shapes, amendment].append(first_step)
-        else:
-            for shape, step in moved:
-                self._first_steps[(shape,), amendment].append(step)
+                self._first_steps[f'{before}"first_step":0,{after}', amendment].append(step)
 
     @property
     def amendments(self) -> set[int]:
@@ -396,18 +351,15 @@ class History:
     def cost(self, guarantees: Guarantees) -> WindowCost:
         """Return the worst window of all, by the privacy guarantee in force."""
         repeated = [
-            ([guarantees.read(shape, amendment) for shape in shapes], first_steps)
-            for (shapes, amendment), first_steps in self._first_steps.items()
+            ([guarantees.read(shape, amendment)], first_steps)
+            for (shape, amendment), first_steps in self._first_steps.items()
         ]
         return worst_of_repeated(repeated, guarantees.in_force.window_length)
 
     def costs(self, guarantees: Guarantees) -> Iterator[tuple[int, PrivacyModel, WindowCost]]:
-        """Yield number, model and worst window of each privacy guarantee under which something was planned.
-
-        A guarantee answers for windows with a step planned under it, one of aligned windows, as earlier
-        versions had, for those inside one period. The worst window of all is given where that is within the
-        guarantee.
-        """
+        """Yield number, model and worst window of each privacy guarantee under which something was planned:
+        the worst of all where that is within it, else of those with a step planned under it, inside one
+        period for aligned windows, as earlier versions had."""
         used = [guarantees.by(number) for number in sorted(self.amendments)] or [guarantees]
         for under in used:
             cost, model = self.cost(under), under.in_force
@@ -420,8 +372,7 @@ class History:
         number, model = guarantees.now, guarantees.in_force
         written_out = [
             (replace(spend, first_step=spend.first_step + shift), amendment)
-            for (shapes, amendment), first_steps in self._first_steps.items()
-            for shape in shapes
+            for (shape, amendment), first_steps in self._first_steps.items()
             for spend in (guarantees.read(shape, amendment),)
             for shift in first_steps
         ]
@@ -572,11 +523,8 @@ def last_charged(connection: Connection, grant: str) -> Stretch | None:
 
 @dataclass(frozen=True)
 class Spent:
-    """The spends of a span, of all its releases.
-
-    Compromised where noise of some is, adaptive where earlier outputs chose measurements of a window of it.
-    `window`: its steps and budget; None where windows do not slide, or an amendment changed them.
-    """
+    """The spends of a span, of all its releases; adaptive where earlier outputs chose measurements. `window`:
+    its steps and budget; None where windows do not slide, or an amendment changed them."""
 
     spends: tuple[Spend, ...]
     compromised: bool

@@ -4,7 +4,7 @@ import ctypes
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from sqlite3 import OperationalError
@@ -161,10 +161,7 @@ def version_of(connection: Connection) -> str | None:
 
 
 def upgrade(connection: Connection, to: str) -> None:
-    """Run the migrations that are missing up to `to`, in the caller's transaction and under its lock.
-
-    Events and their hashes stay byte for byte, so the heads that catalogues carry stay valid.
-    """
+    """Run the migrations that are missing up to `to`, in the caller's transaction; events stay unchanged."""
     # imported only when there is something to do: opening a ledger of today's schema needs none of it
     from alembic.migration import MigrationContext
     from alembic.operations import Operations
@@ -232,19 +229,15 @@ def open_engine(url: str | URL, busy_timeout_seconds: float) -> Engine:
     return engine
 
 
-@contextmanager
-def writing(engine: Engine) -> Iterator[Connection]:
+def writing(engine: Engine) -> AbstractContextManager[Connection]:
     """A transaction that may write: on SQLite it holds the database from its first statement on."""
-    with _begun(engine, ledger_writes=True) as connection:
-        yield connection
+    return _begun(engine, ledger_writes=True)
 
 
-@contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
+def reading(engine: Engine) -> AbstractContextManager[Connection]:
     """A transaction that only reads, all of it from one moment."""
     snapshot = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-    with _begun(engine, **snapshot) as connection:
-        yield connection
+    return _begun(engine, **snapshot)
 
 
 @contextmanager

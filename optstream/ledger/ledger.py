@@ -13,7 +13,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from optstream.errors import LedgerError
 from optstream.ledger import accounting, lifecycle
-from optstream.ledger.accounting import COLUMNS, GUARANTEE_COLUMNS, charged_to_release, guarantees_of
+from optstream.ledger.accounting import COLUMNS, charged_to_release, guarantees_of
 from optstream.ledger.database import lease_time, open_engine, reading, writing
 from optstream.ledger.lifecycle import Vintage, list_vintages
 from optstream.ledger.records import (
@@ -28,6 +28,7 @@ from optstream.ledger.records import (
     trees_from,
 )
 from optstream.ledger.schema import (
+    GUARANTEE_COLUMNS,
     HASHED,
     EventRow,
     GrantRow,

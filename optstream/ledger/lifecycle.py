@@ -12,11 +12,9 @@ from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounting import (
     charged_to_release,
     cost_touching,
-    guarantees_of,
     hull,
     losses_with,
     outcome_is_covered,
-    planned_in_reach,
     rows_hash,
     spend_rows,
     store,
@@ -309,11 +307,9 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
             f"{key} was planned under a privacy guarantee that was amended since: "
             "run it again to make another plan"
         )
-    plan, known = charged_to_release(connection, release.id), ReleaseRow.compromised.is_not(None)
-    # what all but the rarest days find, without adding anything up, is nothing
-    near = planned_in_reach(connection, grant, guarantees_of(connection, grant), hull(plan), known)
     # its own spends count twice, which does not matter: the test is whether anything lost everything
-    if near and any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
+    plan = charged_to_release(connection, release.id)
+    if any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
         raise BudgetError(
             f"{key}: noise in its windows was compromised after it was reserved, and they lost "
             f"everything: it is not drawn; {giving_up(key.period)}"

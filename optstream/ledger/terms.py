@@ -7,11 +7,11 @@ from datetime import datetime
 from sqlalchemy import Connection, and_, func, or_, select, update
 
 from optstream.errors import LedgerError
-from optstream.ledger.accounting import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
+from optstream.ledger.accounting import first_guarantee, next_guarantee
 from optstream.ledger.records import StreamTerms, check_name, continues
 from optstream.ledger.schema import (
     GENESIS,
-    LOCKED_STREAM,
+    GUARANTEE_COLUMNS,
     GrantRow,
     ReleaseRow,
     StreamRow,
@@ -57,7 +57,7 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
     Until a stream has releases, terms that differ replace the known ones, unless another stream relies on
     them; `document` may change at any time, and the list of trees after everything that was ever reserved.
     """
-    stream = one_row(connection, LOCKED_STREAM, stream=terms.stream)
+    stream = find_stream(connection, terms.stream, locked=True)
     kind = "enrolled" if stream is None else "terms"
     if stream is not None:
         known = terms_of(connection, stream)

@@ -12,7 +12,6 @@ from sqlalchemy import ColumnElement, Connection, Engine, Select, func, or_, sel
 from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger.accounting import (
     COLUMNS,
-    GUARANTEE_COLUMNS,
     History,
     PlainSpend,
     guarantees_of,
@@ -22,6 +21,7 @@ from optstream.ledger.database import reading
 from optstream.ledger.records import Entries, Key, StreamTerms, continues, trees_from
 from optstream.ledger.schema import (
     GENESIS,
+    GUARANTEE_COLUMNS,
     HASHED,
     AmendmentRow,
     EventRow,

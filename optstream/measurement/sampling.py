@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.measurement.sums import check_leaves
 from optstream.noise import NoiseSource
-from optstream.privacy.exact import Exact, exact, make_plain, plain, whole
+from optstream.privacy.exact import Exact, exact, make_plain, one_of, plain, whole
 from optstream.privacy.rules import WindowBudget
 from optstream.privacy.sparse_vector import Allocation, SparseVectorScales
 from optstream.stream import AggregationTree, PrivatePeriod
@@ -75,8 +75,7 @@ class L1Sampling:
         n_samples, amount = plain(n_samples), exact(threshold, "threshold of L1Sampling")
         if amount < 0:
             raise ParameterError(f"threshold of L1Sampling must be at least 0; got {threshold!r}")
-        if allocation not in ("even", "optimal"):
-            raise ParameterError(f'allocation of L1Sampling must be "even" or "optimal"; got {allocation!r}')
+        one_of(allocation, "allocation of L1Sampling", ("even", "optimal"))
         for name, value in {"n_samples": n_samples, "threshold": amount, "allocation": allocation}.items():
             object.__setattr__(self, name, value)
 

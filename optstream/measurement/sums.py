@@ -1,10 +1,10 @@
 """Measurements of linear queries: sums of consecutive steps, at every node of a tree or of plain series.
 Noise is drawn by its price: a step or a Gaussian spend; or is that of a whole stream, drawn before."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -198,33 +198,26 @@ def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> S
 # Laplace measurements of single steps in the order of time, each chosen from earlier ones.
 
 
-class Controller(Protocol):
-    """Decides which steps, running indices, are measured, from noisy numbers alone."""
-
-    def due(self, step: int) -> bool:
-        """Return whether a step should be measured. Privacy: none; a function of the values of `saw`."""
-        ...
-
-    def saw(self, step: int, noisy: NDArray[np.int64]) -> Any:
-        """Record a measured step's values, in units, (n_series,). Privacy: none; they are noisy."""
-        ...
-
-
 def measure_in_turn(
-    period: PrivatePeriod, plan: CappedSpend, window_length: int, controller: Controller, noise: NoiseSource
+    period: PrivatePeriod,
+    plan: CappedSpend,
+    window_length: int,
+    due: Callable[[int], bool],
+    saw: Callable[[int, NDArray[np.int64]], object],
+    noise: NoiseSource,
 ) -> Measured:
-    """Measure, at every series, each step that is due and that the plan has headroom for, step by step. The
-    plan is settled to a step spend of the chosen steps. Privacy: Lemma 10 (samples chosen in turn): each
-    measured step that changed loses at most the plan's unit charge, and any window holds at most `cap` of
-    them."""
+    """Measure, at every series, each step that is due and that the plan has headroom for, step by step; `due`
+    knows the noisy values, (n_series,), of earlier steps from `saw` alone. The plan is settled to a step
+    spend of the chosen steps. Privacy: Lemma 10 (samples chosen in turn): each measured step that changed
+    loses at most the plan's unit charge, and any window holds at most `cap` of them."""
     exact, window = open_private_period(period), (window_length, period.first_step, period.n_steps)
     rule = WindowBudget(int(plan.cap), *window, [(step, 1) for step in plan.taken])
     scale, found = float(plan.scale), dict[int, NDArray[np.int64]]()
     for step in range(period.n_steps):
-        if controller.due(period.first_step + step) and rule.headroom(step) >= 1:
+        if due(period.first_step + step) and rule.headroom(step) >= 1:
             found[step] = exact[:, step] + noise.discrete_laplace(scale, (len(exact),))
             rule.take(step)
-            controller.saw(period.first_step + step, found[step])
+            saw(period.first_step + step, found[step])
     chosen = np.array([*found.values()], dtype=np.int64).reshape(len(found), len(exact)).T
     variances = np.full(chosen.shape, 2.0 * scale**2)
     spends = (spent(plan, [int(step in found) for step in range(plan.n_steps)]),)

@@ -323,14 +323,9 @@ class SeriesMechanism(Mechanism):
         """Return the noise scales, in units, of spends by the period (`PeriodSpend`), by name."""
         return {}
 
-    @property
-    def alpha_units(self) -> int:
-        """The greatest joint change of the series at one step, in units of the resolution."""
-        return self.model.leaves_per_step * self.model.alpha_units
-
     def _scale(self, epsilon: Fraction) -> Fraction:
         """Return the scale of Laplace noise that loses at most `epsilon` a step, rounded up to a float."""
-        return checked_scale(Fraction(round_up_to_float(self.alpha_units / epsilon)))
+        return checked_scale(Fraction(round_up_to_float(self.model.moved_units / epsilon)))
 
     def _step_spend(
         self, stage: str, first_step: int, weights: tuple[int, ...], epsilon: Fraction

@@ -23,7 +23,7 @@ from optstream.mechanisms.base import (
 )
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend
-from optstream.privacy.exact import make_plain, whole
+from optstream.privacy.exact import make_plain, one_of, whole
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.state import public_part
 
@@ -87,9 +87,8 @@ class Fast(OnlineMechanism):
         window = self.model.window_length
         if self.n_samples is not None:
             whole(self.n_samples, "n_samples of Fast", 1, window)
-        for name, legal in (("sampling", ("adaptive", "fixed")), ("predictor", ("kalman", "linear"))):
-            if (chosen := getattr(self, name)) not in legal:
-                raise ParameterError(f'{name} of Fast must be "{legal[0]}" or "{legal[1]}"; got {chosen!r}')
+        one_of(self.sampling, "sampling of Fast", ("adaptive", "fixed"))
+        one_of(self.predictor, "predictor of Fast", ("kalman", "linear"))
         if self.integration_time is not None:
             whole(self.integration_time, "integration_time of Fast", 1, self.samples_in_window)
         whole(self.min_interval, "min_interval of Fast", 1, window)
@@ -160,9 +159,10 @@ class Fast(OnlineMechanism):
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         (plan,) = self.plan(period.n_steps, period.first_step, state)
         controller = self._controller(state, period.first_step, period.n_leaves)
-        measured = measure_in_turn(period, plan, self.model.window_length, controller, noise)
+        window, due, saw = self.model.window_length, controller.due, controller.saw
+        measured = measure_in_turn(period, plan, window, due, saw, noise)
         points = [*plan.taken, *(period.first_step + position for position in measured.positions)]
-        seen = points_after(points, period.first_step + period.n_steps, self.model.window_length)
+        seen = points_after(points, period.first_step + period.n_steps, window)
         memory = {"mechanism": NAME, "points": seen, **controller.memory()}
         return replace(measured, before=public_part(state), state=memory)
 
@@ -182,7 +182,7 @@ class Fast(OnlineMechanism):
             deviation = 100_000**0.5 * alpha if self.process_deviation is None else self.process_deviation
             predictor = ConstantState((deviation / unit) ** 2, noise_variance, memory)
         window, most = self.model.window_length, self.samples_in_window
-        law: IntervalLaw = FixedInterval(-(-window // most))
+        law: IntervalLaw = -(-window // most)
         if self.sampling == "adaptive":
             law = AdaptiveInterval(
                 self.proportional, self.integral, self.derivative,
@@ -198,8 +198,7 @@ class Fast(OnlineMechanism):
 
 @dataclass(frozen=True, eq=False)
 class StateEstimate:
-    """The estimate of all series at one step: mean (n_series,) in units, one variance in units squared.
-    noise: the measurements' part of it; nan where an earlier version did not keep it."""
+    """The mean of all series at one step, (n_series,), its variance, and the noise's part of that, or nan."""
 
     step: int
     mean: Floats
@@ -337,26 +336,14 @@ class AdaptiveInterval:
         return min(max(interval + change, float(self.shortest)), float(self.longest))
 
 
-@dataclass(frozen=True)
-class FixedInterval:
-    """The same number of steps after every sample."""
-
-    steps: int
-    n_errors: int = 0
-
-    def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
-        return float(self.steps)
-
-
 Predictor = ConstantState | StraightLine
-IntervalLaw = AdaptiveInterval | FixedInterval
+IntervalLaw = AdaptiveInterval | int  # or the steps after every sample
 
 
 class SamplingController:
-    """Decides whether a step is due, from the noisy values of each measured step. Due are the first step, and
-    after a measured step k with interval I the step k + I, rounded down; a due step that could not be
-    measured stays due. One error steers all series: the mean of |posterior - prior| / max(|posterior|,
-    error_floor)."""
+    """Decides from noisy values which steps are due: the first, and after a measured step k with interval I
+    the step k + I, rounded down, until it is measured. One error steers all series: the mean of |posterior -
+    prior| / max(|posterior|, error_floor)."""
 
     def __init__(
         self, predictor: Predictor, law: IntervalLaw, error_floor: float, memory: Mapping[str, Any]
@@ -376,11 +363,14 @@ class SamplingController:
         """Take in the noisy values of a measured step, (n_series,), and return its posterior."""
         prior = self.predictor.prior(step)
         posterior = self.predictor.correct(step, noisy.astype(np.float64))
-        if prior is not None and self._law.n_errors:
-            size = np.maximum(np.abs(posterior.mean), self._error_floor)
-            error = float(np.mean(np.abs(posterior.mean - prior.mean) / size))
-            self._errors = [*self._errors, (step, error)][-self._law.n_errors :]
-        self._interval = self._law.after(self._interval, self._errors)
+        if isinstance(self._law, int):
+            self._interval = float(self._law)
+        else:
+            if prior is not None:
+                size = np.maximum(np.abs(posterior.mean), self._error_floor)
+                error = float(np.mean(np.abs(posterior.mean - prior.mean) / size))
+                self._errors = [*self._errors, (step, error)][-self._law.n_errors :]
+            self._interval = self._law.after(self._interval, self._errors)
         self._last_sample, self._next_step = step, step + int(self._interval)
         self._n_series = len(noisy)
         return posterior

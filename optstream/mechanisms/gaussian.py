@@ -43,7 +43,7 @@ class Gaussian(OnlineMechanism):
                 "Gaussian noise has no price in epsilon alone: give PrivacyModel a delta "
                 '([privacy] delta = "1e-6"), or take "Laplace"'
             )
-        wanted = self.model.window_length * self.alpha_units**2 / (2 * self.model.budget)
+        wanted = self.model.window_length * self.model.moved_units**2 / (2 * self.model.budget)
         return checked_scale(Fraction(max(root_above(wanted), LEAST_SIGMA)))
 
     @property

@@ -44,8 +44,7 @@ class JointTerms:
                 whole(given, name, 1)
 
     def chosen(self, model: PrivacyModel, n_blocks: int, length: int) -> OrderTerms | None:
-        """Return the terms of joint noise for so many blocks a window; None for Laplace noise. Joint noise
-        that is required and cannot be had raises ParameterError."""
+        """Return the terms of joint noise for so many blocks a window; None for Laplace noise."""
         if not self.allowed(model):
             return None
         if n_blocks < 2:
@@ -74,8 +73,7 @@ class JointTerms:
 
 
 def errs_less(n_blocks: int, epsilon: Fraction, window_length: int, horizon: Horizon | None) -> bool:
-    """Return whether joint noise errs less than Laplace noise in so many blocks a window, at the same epsilon
-    of a window, or at the price of a horizon."""
+    """Return whether joint noise errs less than Laplace noise, at a window's epsilon or a horizon's price."""
     if n_blocks < 2 or horizon is None:
         return n_blocks > 1
     terms = OrderTerms(n_blocks, 1)
@@ -86,8 +84,7 @@ def errs_less(n_blocks: int, epsilon: Fraction, window_length: int, horizon: Hor
 def order_spend(
     terms: OrderTerms, model: PrivacyModel, epsilon: Fraction, place: tuple[int, str, int, int], n_nodes: int
 ) -> OrderSpend:
-    """Return the spend of a period without parts, of orders that begin there and lose at most epsilon. place:
-    level, stage, first step and number of steps."""
+    """Return the spend without parts of orders that begin at a place (level, stage, first step, steps)."""
     level, stage, first_step, n_steps = place
     alpha, leaves = model.alpha_units, model.leaves_per_step
     each = epsilon / terms.orders - ORDER_DEFECT
@@ -138,7 +135,7 @@ class JointMechanism(OnlineMechanism):
         """The charge of a measured step with Laplace noise, or of a window that meets joint noise."""
         if self.order_terms is not None:
             return self.order_spend(1).unit_charge
-        return self.alpha_units / self._scale(self._a_charge)
+        return self.model.moved_units / self._scale(self._a_charge)
 
     @property
     def _a_charge(self) -> Fraction:

@@ -42,7 +42,7 @@ from optstream.privacy import (
     StepSpend,
     worst_window,
 )
-from optstream.privacy.exact import Exact, plain, round_up_to_float, whole
+from optstream.privacy.exact import Exact, one_of, plain, round_up_to_float, whole
 from optstream.privacy.rules import Layer, WindowBudget, parts_with_headroom
 from optstream.privacy.sparse_vector import SparseVectorScales, l1_score_change, sparse_vector_scales
 from optstream.privacy.spends import spend_to_document
@@ -124,8 +124,7 @@ class OptStream(Mechanism):
         given = {name: plain(value) for name, value in locals().items() if name != "self"}
         features = tuple(features) if post_processing else ()
         window = model.window_length
-        if weights not in ("variance", "paper"):
-            raise ParameterError(f'weights of OptStream must be "variance" or "paper"; got {weights!r}')
+        one_of(weights, "weights of OptStream", ("variance", "paper"))
         if len({feature.name for feature in features}) != len(features):
             raise ParameterError("features of OptStream must have different names")
         if len({feature.n_steps for feature in features}) > 1:
@@ -392,34 +391,29 @@ class LevelPlan:
         orders: State | None = (state or {}).get("levels", {}).get(str(self.level))
         return orders
 
-    @property
-    def alpha_units(self) -> int:
-        """The greatest joint change of a level's values at one step."""
-        return self.model.leaves_per_step * self.model.alpha_units
-
     @cached_property
     def samples_scale(self) -> Fraction:
         """The scale of the points' noise: a window holds k points (Lemmas 3, 4, 7), or meets joint noise."""
         if self.order_terms is not None:
             return self.order_spend().scale
-        return _rounded_up(self.alpha_units * self.whole.sampling.n_samples / self.epsilons[SAMPLES])
+        return _rounded_up(self.model.moved_units * self.whole.sampling.n_samples / self.epsilons[SAMPLES])
 
     @cached_property
     def features_scale(self) -> Fraction:
         """The scale of the features' noise: a window holds w steps of each, each charged (Lemma 3)."""
         changes = self.model.window_length * len(self.features)
-        return _rounded_up(self.alpha_units * changes / self.epsilons["features"])
+        return _rounded_up(self.model.moved_units * changes / self.epsilons["features"])
 
     @property
     def epsilon(self) -> Fraction:
         """What this level's plan, repeated without end, costs any window."""
         # the sampler's scales were divided for all of it: periods of any lengths, also of more queries
-        a_point = self.alpha_units / self.samples_scale
+        a_point = self.model.moved_units / self.samples_scale
         cost = self.order_spend().unit_charge if self.order_terms else self.whole.sampling.n_samples * a_point
         cost += self.epsilons[SAMPLING]
         if self.features:
             changes = len(self.features) * self.model.window_length
-            cost += changes * self.alpha_units / self.features_scale
+            cost += changes * self.model.moved_units / self.features_scale
         return cost
 
     def largest_scale(self, n_steps: int) -> Fraction:
@@ -440,8 +434,8 @@ class LevelPlan:
         segment = sampling.longest_segment(n_steps, window)
         if segment < 2:
             return None  # no step lies between two points, so there is no private query
-        sensitivity = 2 * self.alpha_units * (segment - 1)
-        overlap = worst_overlap(sampling, self.whole.shortest_period, window, self.alpha_units)
+        sensitivity = 2 * self.model.moved_units * (segment - 1)
+        overlap = worst_overlap(sampling, self.whole.shortest_period, window, self.model.moved_units)
         epsilon = self.epsilons[SAMPLING] / overlap
         n_answers = sampling.points_of_period(n_steps, window) - 1
         return sparse_vector_scales(sensitivity, n_answers, epsilon, sampling.allocation)
@@ -452,7 +446,8 @@ class LevelPlan:
         if scales is None or not isinstance(sampling, L1Sampling):
             return ()
         segment = sampling.longest_segment(n_steps, self.model.window_length)
-        return _sampler_charges(scales, self.alpha_units, segment, n_steps)
+        changes = (self.model.moved_units * l1_score_change(n, segment) for n in range(n_steps + 1))
+        return tuple(map(scales.loss, changes))
 
     def spends(
         self, n_steps: int, first_step: int, points: Sequence[int] | None, state: State | None
@@ -481,8 +476,7 @@ class LevelPlan:
         return tuple(found)
 
     def taken(self, state: State | None) -> tuple[int, ...]:
-        """Return the points of other periods that the level's rule counts. A state of another origin raises
-        ParameterError: read as "no points", it would void the guarantee."""
+        """Return other periods' points; ParameterError where read as "none" it would void the guarantee."""
         if state is None:
             return ()
         try:
@@ -508,14 +502,6 @@ class LevelPlan:
 
 def _rounded_up(scale: Fraction) -> Fraction:
     return Fraction(round_up_to_float(scale))
-
-
-@lru_cache(maxsize=256)
-def _sampler_charges(
-    scales: SparseVectorScales, alpha_units: int, segment: int, n_steps: int
-) -> tuple[Fraction, ...]:
-    changes = (alpha_units * l1_score_change(n, segment) for n in range(n_steps + 1))
-    return tuple(scales.loss(change) for change in changes)
 
 
 @lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ from optstream.mechanisms.hierarchical import Hierarchical
 from optstream.mechanisms.laplace import Laplace
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
-from optstream.privacy.exact import Exact, exact
+from optstream.privacy.exact import Exact, exact, one_of
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 from optstream.stream.lattice import refuse_margin
 from optstream.stream.state import public_part
@@ -73,8 +73,7 @@ class PeGaSus(OnlineMechanism):
         if not isinstance(self.smoother, str) or self.smoother not in SMOOTHERS:
             legal = ", ".join(SMOOTHERS)
             raise ParameterError(f"smoother of PeGaSus must be one of {legal}; got {self.smoother!r}")
-        if self.groups not in ("own", "children"):
-            raise ParameterError(f'groups of PeGaSus must be "own" or "children"; got {self.groups!r}')
+        one_of(self.groups, "groups of PeGaSus", ("own", "children"))
         self.plan(1)  # refuses noise that would outgrow the integers
 
     @property

@@ -77,7 +77,7 @@ class PublishByDistance(OnlineMechanism):
         # noise of each is rounded up from its own price.
         publications = CappedSpend(
             0, PUBLICATIONS, first_step, n_steps, 1, tuple(taken),
-            self.alpha_units / self._for_publications, model.alpha_units, model.leaves_per_step,
+            self.model.moved_units / self._for_publications, model.alpha_units, model.leaves_per_step,
             tuple(Fraction(grains, self._n_grains) for grains in taken.values()),
         )  # fmt: skip
         return self._distance(n_steps, first_step), publications

@@ -1,28 +1,8 @@
-"""The privacy guarantee, and its accounting."""
+"""The privacy guarantee, and its accounting.
 
-from optstream.privacy.accountant import WindowCost, charged_to_windows, worst_of_repeated, worst_window
-from optstream.privacy.model import PrivacyModel
-from optstream.privacy.spends import (
-    CappedSpend,
-    GaussianSpend,
-    JointSpend,
-    OrderSpend,
-    PeriodSpend,
-    Spend,
-    StepSpend,
-)
+A public name loads its module when it is first used; which names are public stands in `__init__.pyi` alone.
+"""
 
-__all__ = [
-    "CappedSpend",
-    "GaussianSpend",
-    "JointSpend",
-    "OrderSpend",
-    "PeriodSpend",
-    "PrivacyModel",
-    "Spend",
-    "StepSpend",
-    "WindowCost",
-    "charged_to_windows",
-    "worst_of_repeated",
-    "worst_window",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -198,8 +198,7 @@ Compose = Callable[[frozenset[tuple[Draw, int]], frozenset[tuple[Fraction, int]]
 def composed(
     draws: frozenset[tuple[Draw, int]], pure: frozenset[tuple[Fraction, int]], delta: float
 ) -> float:
-    """Return the epsilon of these counted draws and pure epsilons at delta, never less than their loss. By
-    dp_accounting's pessimistic distributions; infinity where it is beyond a float."""
+    """Return an epsilon at delta of these counted draws and pure epsilons, infinity if beyond a float."""
     from dp_accounting.pld import common  # 1 s: only where it is needed
     from dp_accounting.pld import privacy_loss_distribution as library
 

@@ -46,8 +46,7 @@ class CoordinatesChange:
         return self.within(max(self.shortest_period, self.n_coordinates, n_changed), n_changed)
 
     def worst(self) -> int:
-        """Return the most that a window charges over periods of any allowed lengths, in any order: the end of
-        one period, whole ones, the beginning of another."""
+        """Return the most that a window charges: the end of one period, whole ones, the start of another."""
         return _worst(self)
 
     def spend(self, stage: str, n_steps: int, first_step: int, scale: Fraction) -> PeriodSpend:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -51,17 +52,10 @@ def exact(value: object, name: str) -> Fraction:
         raise ParameterError(f'{name} must be a number such as "0.1" or "1/3"; got {value!r}') from error
 
 
+@lru_cache(2**12)  # a year of hours says the same few numbers tens of thousands of times
 def exact_from_text(text: object) -> Fraction:
     """Return a fraction of at least 0 from numerator or numerator/denominator; exponents are refused."""
-    if not isinstance(text, str):
-        raise ValueError(_NOT_EXACT)
-    return _from_text(text)
-
-
-@lru_cache(2**12)
-def _from_text(text: str) -> Fraction:
-    """Kept: a year of hours says the same few numbers tens of thousands of times."""
-    if not _EXACT.fullmatch(text):
+    if not isinstance(text, str) or not _EXACT.fullmatch(text):
         raise ValueError(_NOT_EXACT)
     return Fraction(text)
 
@@ -73,6 +67,13 @@ def whole(value: object, name: str, least: int, most: int | None = None) -> int:
         legal = f"of at least {least}" if most is None else f"in [{least}, {most}]"
         raise ParameterError(f"{name} must be an integer {legal}; got {value!r}")
     return value
+
+
+def one_of(value: object, name: str, legal: Sequence[str]) -> None:
+    """Raise ParameterError, with the parameter's name, for anything but one of these texts."""
+    if not isinstance(value, str) or value not in legal:
+        listed = " or ".join(f'"{one}"' for one in legal)
+        raise ParameterError(f"{name} must be {listed}; got {value!r}")
 
 
 def plain(value: Any) -> Any:
@@ -125,9 +126,6 @@ class Bounds:
 
     def divide(self, one: Decimal, other: Decimal) -> Decimal:
         return self._context.divide(one, other)
-
-    def multiply(self, one: Fraction, other: Fraction) -> Decimal:
-        return self.decimal(one * other)
 
     def rounded(self, value: Decimal, n_digits: int) -> Decimal:
         return Context(n_digits, self._context.rounding, Emin=MIN_EMIN, Emax=MAX_EMAX).plus(value)

@@ -63,10 +63,8 @@ def loss_over(
 ) -> HorizonLoss:
     """Return the least bound that holds on the loss of one customer's readings at these steps (Lemma 14).
 
-    spends: all that was drawn there, of any stream and level, in one currency. delta: in [1e-10, 1/10], else
-    ParameterError. adaptive: whether earlier outputs chose the measurements or their noise; then only
-    `window` holds: steps of a window, and its largest loss; None where nothing bounds it. compose:
-    `composed`, or a version that caches.
+    spends: all that was drawn there. adaptive: whether earlier outputs chose the measurements or their noise;
+    then only `window` holds: steps of a window, and its largest loss; None where nothing bounds it.
     """
     known = list(spends)
     check_currency(known)

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from optstream.errors import ParameterError
-from optstream.privacy.exact import Exact, exact, whole
+from optstream.privacy.exact import Exact, exact, one_of, whole
 from optstream.privacy.zero_concentrated import check_delta, epsilon_of, largest_rho
 
 Unit = Literal["customer", "roaming"]
@@ -92,9 +92,7 @@ class PrivacyModel:
         leaves = whole(leaves_per_step, "leaves_per_step of PrivacyModel", 1)
         object.__setattr__(self, "leaves_per_step", leaves)
         for name, choice, legal in (("unit", unit, get_args(Unit)), ("windows", windows, get_args(Windows))):
-            if choice not in legal:
-                listed = " or ".join(f'"{option}"' for option in legal)
-                raise ParameterError(f"{name} of PrivacyModel must be {listed}; got {choice!r}")
+            one_of(choice, f"{name} of PrivacyModel", legal)
             object.__setattr__(self, name, choice)
         if unit == "customer" and leaves_per_step != 1:
             raise ParameterError(
@@ -164,6 +162,11 @@ class PrivacyModel:
     def alpha_units(self) -> int:
         """The most units that a changed reading moves a leaf: readings are rounded half up (Lemma 2)."""
         return -((-self.alpha) // self.resolution)
+
+    @property
+    def moved_units(self) -> int:
+        """The most units that the leaves, or the nodes of a level, move together at one step."""
+        return self.leaves_per_step * self.alpha_units
 
     def with_budget(self, budget: Fraction) -> "PrivacyModel":
         """Return the privacy guarantee of a level of a tree, or of a stream, with its own part of the budget.

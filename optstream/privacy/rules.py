@@ -21,8 +21,7 @@ from optstream.privacy.spends import CappedSpend, OrderSpend, Spend, StepSpend, 
 
 
 def may_be_ordered(model: PrivacyModel, n_nodes: int, leaves_per_window: int | None) -> bool:
-    """Return whether the operator declares that a customer's changes of a window move one node (Lemma 16b).
-    `leaves_per_window` is None where not declared."""
+    """Return whether a customer's changes of a window move one node, as is declared or so (Lemma 16b)."""
     return n_nodes == 1 or (model.unit == "customer" and leaves_per_window == 1)
 
 
@@ -119,8 +118,7 @@ class Horizon:
 
 
 class WindowBudget:
-    """The amounts, integers, that the windows of a period have spent of a cap, over all periods (Lemma 7).
-    `taken` has (running step, amount) of other periods, earlier and later."""
+    """What the windows of a period have spent of a cap; taken: (running step, amount) of others (Lemma 7)."""
 
     def __init__(
         self, cap: int, window_length: int, first_step: int, n_steps: int, taken: Iterable[tuple[int, int]]

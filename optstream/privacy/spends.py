@@ -223,9 +223,10 @@ class JointSpend(_PartsSpend):
 
     def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
         """Return, for each window, the sum over groups of the most steps of one part inside."""
-        charged = np.zeros(self.n_steps + window_length - 1, dtype=np.int64)
+        stop = np.arange(1, self.n_steps + window_length)
+        charged = np.zeros(stop.size, dtype=np.int64)
         for group in self.groups:
-            charged += _most_of_one_part(group, charged.size, window_length)
+            charged += np.max([_inside(part, stop, window_length) for part in group], axis=0)
         return charged, self.unit_charge
 
 
@@ -288,8 +289,7 @@ class OrderSpend(_PartsSpend):
 
     def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
         """Return 1 for each window that pays here, or how many of the spend's own windows cover it."""
-        n_windows = self.n_steps + window_length - 1
-        met = _most_of_one_part(self.parts, n_windows, window_length) > 0
+        met = np.convolve(self.weights, np.ones(window_length, dtype=np.int64)) > 0
         if self.earlier:
             met[: max(window_length - self.earlier, 0)] = False
         if self.later:
@@ -329,18 +329,13 @@ class GaussianSpend(_PartsSpend):
 
     def charged(self, window_length: int) -> tuple[NDArray[Any], Fraction]:
         """Return, for each window, the sum over parts of the square of their steps inside."""
-        n_windows = self.n_steps + window_length - 1
-        stop = np.arange(1, n_windows + 1)
-        single = np.zeros(n_windows + 1, dtype=np.int64)
-        total = np.zeros(n_windows, dtype=np.int64)
+        if all(len(part) == 1 for part in self.parts):  # many, as on every step of a day in minutes
+            return np.convolve(self.weights, np.ones(window_length, dtype=np.int64)), self.unit_charge
+        stop = np.arange(1, self.n_steps + window_length)
+        total = np.zeros(stop.size, dtype=np.int64)
         for part in self.parts:
-            if len(part) == 1:
-                single[part.start] += 1
-                single[min(part.start + window_length, n_windows)] -= 1
-                continue
-            inside = np.minimum(stop, part.stop) - np.maximum(stop - window_length, part.start)
-            total += np.maximum(inside, 0) ** 2
-        return total + np.cumsum(single[:-1]), self.unit_charge
+            total += _inside(part, stop, window_length) ** 2
+        return total, self.unit_charge
 
 
 def check_currency(spends: Iterable[Spend], currency: Currency | None = None) -> None:
@@ -377,23 +372,10 @@ def overlaps(n_steps: int, window_length: int) -> NDArray[np.int64]:
     return np.minimum(np.minimum(rising, rising[::-1]), min(n_steps, window_length))
 
 
-def _most_of_one_part(group: Group, n_windows: int, window_length: int) -> NDArray[np.int64]:
-    """Return the most steps of one part that each window holds, shape (n_windows,)."""
-    if all(len(part) == 1 for part in group):
-        # many parts, as on every step of a day in minutes: windows end at a step and w - 1 steps after it
-        steps, entered = (
-            np.array([part.start for part in group], dtype=np.int64),
-            np.zeros(n_windows + 1, dtype=np.int64),
-        )
-        entered[steps] += 1
-        entered[steps + window_length] -= 1
-        return (np.cumsum(entered[:-1]) > 0).astype(np.int64)
-    last = np.arange(n_windows)
-    inside = (
-        np.minimum(last + 1, part.stop) - np.maximum(last + 1 - window_length, part.start) for part in group
-    )
-    most: NDArray[np.int64] = np.maximum.reduce([np.zeros_like(last), *inside])
-    return most
+def _inside(part: range, stop: NDArray[np.int64], window_length: int) -> NDArray[np.int64]:
+    """Return how many steps of a part each window holds that ends before a step `stop`, (n_windows,)."""
+    inside = np.minimum(stop, part.stop) - np.maximum(stop - window_length, part.start)
+    return np.asarray(np.maximum(inside, 0))
 
 
 # Spends and groups as JSON, whose bytes ledgers and measurements keep.

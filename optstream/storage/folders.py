@@ -135,11 +135,8 @@ def kind_of(root: int, name: str) -> int | None:
 
 
 def read_plain(root: int, name: str, largest: int) -> bytes:
-    """Return the bytes of a file below `root`, which anyone may have written.
-
-    Raises FileNotFoundError where it is absent, and PublicationError unless it is a plain file, no pipe or
-    link, of at most `largest` bytes that can be read.
-    """
+    """Return the bytes of a file below `root`, which anyone may have written; PublicationError unless it is a
+    plain file, no pipe or link, of at most `largest` bytes that can be read."""
     folder, last = split(name)
     try:
         with opened(root, folder) as above:
@@ -163,10 +160,7 @@ def read_plain(root: int, name: str, largest: int) -> bytes:
 
 
 def names_below(root: int, folder: str) -> Iterator[str]:
-    """Yield the names of all below a folder but for folders, of which only those deeper than ours are named.
-
-    Links and pipes are named too. Raises PermissionError for a folder that may not be entered.
-    """
+    """Yield the names of all below a folder, links and pipes too; of folders only those deeper than ours."""
 
     def barred(error: OSError) -> None:
         if isinstance(error, PermissionError):  # what vanished meanwhile is no error
@@ -198,10 +192,8 @@ _GIVEN_UP: dict[tuple[int, int], float] = {}
 
 @contextmanager
 def publishers_lock(root: int, name: str, place: Path) -> Iterator[None]:
-    """Hold the lock `name` of the folder `root`, a descriptor; a process that dies releases it.
-
-    Raises OSError, which calls it `place`, and after `LONGEST_WAIT` seconds names who holds it, if known.
-    """
+    """Hold the lock `name` of the folder `root`; OSError after `LONGEST_WAIT` calls it `place` and names who
+    holds it, if known. A process that dies releases it."""
     until = time.monotonic() + LONGEST_WAIT
     while True:
         descriptor = _opened(root, name, place)

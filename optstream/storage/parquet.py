@@ -109,11 +109,8 @@ def encode_table(
     compression: str = "zstd",
     **encoding: Any,
 ) -> bytes:
-    """Return the rows as Parquet, with metadata in the footer; equal arguments give one pyarrow equal bytes.
-
-    order: (n_rows,), numbers of the rows in the order in which they are written; as they are by default.
-    encoding: columns with a dictionary or split bytes, as `pyarrow.parquet.ParquetWriter` takes them.
-    """
+    """Return the rows as Parquet, written in `order`, (n_rows,), with metadata in the footer; equal arguments
+    give one pyarrow equal bytes. encoding: as `pyarrow.parquet.ParquetWriter` takes it."""
     schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in rows.schema.items()])
     sink = pa.BufferOutputStream()
     # Without Arrow's own schema: the columns are what Parquet says, and readers pick their types.
@@ -131,11 +128,8 @@ def encode_table(
 def decode_table(
     data: bytes, limits: Limits, what: str, columns: Collection[str] | None = None
 ) -> tuple[pl.DataFrame, dict[bytes, bytes]]:
-    """Return the rows of a Parquet file, all columns or some, and its footer's metadata.
-
-    Raises PublicationError, which names the file by `what`, if the bytes are not Parquet, hold lists or
-    columns in columns, claim more than `limits` or repeat a long text: no count of rows bounds that.
-    """
+    """Return the rows of a Parquet file, all columns or some, and its footer's metadata; PublicationError,
+    which calls it `what`, for lists, columns in columns, repeated long texts or more than `limits`."""
     claims = claims_of(data)
     if claims is None or not claims.is_flat:
         raise PublicationError(f"{what} is not whole Parquet")

@@ -62,10 +62,7 @@ Location = Path | StoreUrl
 
 def locate(place: Location | str) -> Location:
     """Return what a text names, a path or the URL of an object store; s3a:// becomes s3://, file:// a path.
-
-    Raises ParameterError, which never shows the text, unless it is a plain URL such as s3://bucket/folder:
-    anybody who reads the configuration would have its user, password or query.
-    """
+    ParameterError for a URL with a user, password or query never shows it."""
     if not isinstance(place, str):
         return place
     if "://" not in place:
@@ -120,11 +117,8 @@ class Stored:
 
 
 class Store:
-    """Objects below one URL, by their names relative to it. Reads are of what was put last.
-
-    Raises FileNotFoundError for an object that is not there, and for all else OSError in our own words:
-    messages of stores and their libraries may hold parts of credentials.
-    """
+    """Objects below one URL, by their names relative to it. Reads are of what was put last. OSError is in our
+    own words: messages of stores and their libraries may hold parts of credentials."""
 
     bare_tags = False  # whether conditions name tags without the quotes that they are given with
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from optstream.errors import ParameterError
-from optstream.privacy.exact import make_plain
+from optstream.privacy.exact import make_plain, one_of
 from optstream.stream.period import Hour, PeriodKind, day_of
 
 ORIGIN = date(2000, 1, 1)
@@ -60,10 +60,8 @@ class Calendar:
             raise ParameterError(
                 f"step_minutes of Calendar must divide a day of 1440 minutes; got {minutes!r}"
             )
-        if self.day not in ("elapsed", "fixed"):
-            raise ParameterError(f'day of Calendar must be "elapsed" or "fixed"; got {self.day!r}')
-        if self.period not in ("day", "hour"):
-            raise ParameterError(f'period of Calendar must be "day" or "hour"; got {self.period!r}')
+        one_of(self.day, "day of Calendar", get_args(DayKind))
+        one_of(self.period, "period of Calendar", get_args(PeriodKind))
         if self.period == "hour" and 60 % minutes:
             raise ParameterError(
                 f'step_minutes of Calendar must divide an hour where period is "hour"; got {minutes!r}: take '

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
-from optstream.privacy.exact import make_plain
+from optstream.privacy.exact import make_plain, whole
 from optstream.stream.calendar import ORIGIN, Calendar
 
 WORKDAY, SATURDAY, REST_DAY = 0, 1, 2  # kinds of day; a public holiday counts as a Sunday
@@ -37,9 +37,8 @@ class PublicDays:
 
     def __post_init__(self) -> None:
         make_plain(self)
-        slots, weekday = self.steps_per_day, self.first_weekday
-        if isinstance(slots, bool) or not isinstance(slots, int) or slots < 1:
-            raise ParameterError(f"steps_per_day must be an integer of at least 1; got {slots!r}")
+        weekday = self.first_weekday
+        whole(self.steps_per_day, "steps_per_day", 1)
         if weekday is not None and weekday not in range(7):
             raise ParameterError(f"first_weekday must be in [0, 6], Monday 0, or None; got {weekday!r}")
 

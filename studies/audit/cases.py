@@ -165,7 +165,8 @@ class PaperLevelPlan(LevelPlan):
     @property
     def features_scale(self) -> Fraction:
         """The sums' scale."""
-        return Fraction(round_up_to_float(self.alpha_units * len(self.features) / self.epsilons["features"]))
+        moved = self.model.moved_units * len(self.features)
+        return Fraction(round_up_to_float(moved / self.epsilons["features"]))
 
 
 class PaperOptStream(OptStream):

@@ -144,15 +144,6 @@ def _resized(settings: Settings, listed: Iterable[Entry], figures: pl.DataFrame 
     return found
 
 
-def kept_figures(settings: Settings) -> pl.DataFrame | None:
-    """Return the pages' summaries (`tasks.pages.published.SCHEMA`): published values alone; None without."""
-    columns = ["file_hash", "node", "mean", "noise", "model", "size"]
-    try:
-        return pl.read_parquet(settings.summaries_file, columns=columns)
-    except (OSError, pl.exceptions.PolarsError):
-        return None
-
-
 # Validation results. All but `refused` depends on readings: it is for the trusted zone alone, and so is a
 # withdrawal that is decided by it.
 
@@ -348,6 +339,7 @@ def compare(
     )
 
 
+FIGURES = ["file_hash", "node", "mean", "noise", "model", "size"]  # of `tasks.pages.published.SCHEMA`
 PAGE_PATIENCE = timedelta(minutes=30)
 _TAKEN = ("reserved", "taken over", "adopted")  # the ledger's events of a run that takes up a release
 
@@ -452,7 +444,9 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     if known_noise:
         with suppress(PublicationError):
             said = read_about(open_storage(settings.published_folder)).known_noise
-    figures, listed = kept_figures(settings), catalogue.listed if catalogue else ()
+    figures, listed = None, catalogue.listed if catalogue else ()
+    with suppress(OSError, pl.exceptions.PolarsError):  # the pages' summaries: published values alone
+        figures = pl.read_parquet(settings.summaries_file, columns=FIGURES)
     leaves_of = cache(lambda day: frozenset(settings.tree_of(day).leaves))
     return Facts(
         live=live,

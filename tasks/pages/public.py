@@ -33,8 +33,6 @@ from tasks.pages.snapshot import snapshot_of
 from tasks.pages.stream import static_page
 from tasks.trusted.files import write_private
 
-LOST_SHOWN = 10
-
 
 def day_in_markdown(folder: Location, day: date) -> str:
     """The root's curve, the lineage and the facts of a published day. Raises PublicationError."""
@@ -215,7 +213,7 @@ def public_page(facts: PublicFacts) -> bytes:
         quantity=render.quantity_of(value),
         listed=listed,
         newest=facts.newest,
-        lost_shown=LOST_SHOWN,
+        lost_shown=10,
         recent_entries=tuple(reversed(listed[-RECENT_DAYS:])),
         calendar=calendar(marks_of_facts(facts), all_days=True),
         by_level=by_level,

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from itertools import groupby
@@ -290,16 +289,10 @@ def days_of_night(settings: Settings, ledger: Ledger, now: datetime) -> list[dat
     return [one for one in settings.calendar.periods(first, last) if day_of(one) not in given_up]
 
 
-@dataclass(frozen=True)
-class Night:
-    """How a look ended, in words that hold no reading. left: what should be published and is not."""
-
-    words: str
-    left: tuple[str, ...] = ()
-
-
-def night_of(settings: Settings, ended: Sequence[Ended], absent: Iterable[date], now: datetime) -> Night:
-    """Judge a look: a day that waits for its dump, or is with another run, has time until it is late."""
+def night_of(
+    settings: Settings, ended: Sequence[Ended], absent: Iterable[date], now: datetime
+) -> tuple[list[str], list[str]]:
+    """How a look ended, and what should be published and is not; what waits has time until it is late."""
     words: list[str] = []
     left: list[str] = []
     for day in absent:
@@ -314,4 +307,4 @@ def night_of(settings: Settings, ended: Sequence[Ended], absent: Iterable[date],
             words.append(said)
         else:
             left.append(said)
-    return Night("; ".join(words) or "nothing to do", tuple(left))
+    return words or ["nothing to do"], left

@@ -242,7 +242,7 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
         expected = [Expected(band.typical, None) for band in bands]
     else:
         still = np.full((len(mechanism.tree.leaves), n_steps), float(sum(settings.privacy.bounds)) / 2)
-        squares = squared_errors(mechanism, [still] * STILL_PERIODS, first_step)
+        squares = squared_errors(mechanism, [still] * 3, first_step)
         expected = [Expected(error, None) for error in np.sqrt(squares).tolist()]
     levels = tuple(
         Level(
@@ -302,9 +302,6 @@ AS_GOOD_AS_NOTHING = 0.9  # of the error of publishing 0, or the public scale, e
 
 def is_useless(one: Expected | None) -> bool:
     return one is not None and one.unmeasured is not None and one.error >= AS_GOOD_AS_NOTHING * one.unmeasured
-
-
-STILL_PERIODS = 3
 
 
 def squared_errors(

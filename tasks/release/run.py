@@ -9,7 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property, lru_cache, partial
+from os import getpid
+from socket import gethostname
 from typing import TYPE_CHECKING, TypeVar, cast
+from uuid import uuid4
 
 from optstream.catalogue import ReleaseStatement, StagedRelease
 from optstream.errors import BudgetError, ContractError, DumpError, HeldError, LedgerError, OptStreamError
@@ -316,9 +319,10 @@ class Run:
         return lru_cache(maxsize=MOST_MECHANISMS)(partial(mechanism_for, self.settings))
 
 
-def asking(settings: Settings, ledger: Ledger) -> Run:
-    """A run that only lists the work to do; it holds no day."""
-    return Run(settings, ledger, secure_noise(), "nobody: nothing is held", lambda: datetime.now(UTC))
+def run_of(settings: Settings, ledger: Ledger, lease: timedelta = LEASE) -> Run:
+    """A run of this process, by its clock, with real noise, under a name that no other run has."""
+    owner = f"{gethostname()}:{getpid()}:{uuid4()}"
+    return Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), lease)
 
 
 def terms_of(settings: Settings) -> StreamTerms:

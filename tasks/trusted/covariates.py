@@ -186,7 +186,7 @@ def _headers(table: pl.DataFrame) -> str:
 def _of_nodes(
     rows: Mapping[str | None, NDArray[np.float64]], tree: AggregationTree, given: PublicSeries
 ) -> NDArray[np.float64]:
-    """Return a row a node: its own values, else of the next node above, else the mean of those below."""
+    """Return one row for all, or one a node: its own values, else of the node above, else the mean below."""
     if set(rows) == {None}:
         found = np.array([rows[None]])
         if not given.nodes:

@@ -43,11 +43,6 @@ class ResultFile:
     suite: str
 
 
-def name_of(first: date, last: date, at: datetime, suite: str) -> str:
-    """Return the name, without its ending, of the results of a suite on the days from first to last."""
-    return f"{first}_{last}-{at.astimezone(UTC):%Y%m%dT%H%M%S%f}-{suite}"
-
-
 def folder_of(settings: Settings) -> Path:
     return settings.validation_folder / settings.stream.name
 
@@ -113,7 +108,7 @@ def keep(
     }
     lines = [f"Stream {settings.stream.name}, days {first} to {last}, suite {suite}."]
     lines += [*(stopped or {}).values(), *(line for own in by_day.values() for line in own)]
-    place = folder_of(settings) / name_of(first, last, now, suite)
+    place = folder_of(settings) / f"{first}_{last}-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}-{suite}"
     target = place.with_name(f"{place.name}.json")
     write_private(place.with_name(f"{place.name}.html"), page_of(result, lines))
     document = kept.to_json_dict()

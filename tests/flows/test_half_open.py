@@ -30,7 +30,6 @@ FEW_FILES = 128
 REFUSED = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF_OPEN = {
     "nothing is sent": [b""],
-    "half a line": [b"GET / HT"],
     "a head that does not end": [b"GET / HTTP/1.1\r\nHost: x\r\nX-A: 1\r\n"],
     "a head after a refused request": [REFUSED, b"GET / HTTP/1.1\r\nHost: x\r\n"],
     "a body that does not come": [

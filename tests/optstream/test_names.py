@@ -7,39 +7,9 @@ from pathlib import Path
 import pytest
 
 import optstream
-from optstream import errors, measurement, mechanisms, noise, stream
+from optstream import errors
 
 STUB = ast.parse(Path(optstream.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-LEFT_OUT = {
-    "measurement": {"measure_points_and_sums"},
-    "noise": {"Order", "discrete_gaussian", "order_noise"},
-    "stream": {
-        "BlockSums",
-        "FeatureSums",
-        "FourierCoordinates",
-        "RawState",
-        "State",
-        "days_from",
-        "Hour",
-        "day_of",
-        "follows",
-        "partition_of",
-        "period_from",
-        "period_from_partition",
-        "DatedHierarchy",
-        "TreeChange",
-        "Unit",
-    },
-}
-"""What mechanisms and configurations are made of, and who uses one need not name."""
-
-
-@pytest.mark.parametrize("package", [measurement, mechanisms, noise, stream], ids=lambda one: one.__name__)
-def test_the_public_names_of_a_package_are_at_the_top(package):
-    wanted = set(package.__all__) - LEFT_OUT.get(package.__name__.split(".")[1], set())
-    assert wanted - set(optstream.__all__) == set()
-    for name in wanted:
-        assert getattr(optstream, name) is getattr(package, name)
 
 
 def test_every_error_is_at_the_top():

@@ -1,15 +1,12 @@
 """Experiments: what each contender costs, the same draws as ever, results that resume, findings checked."""
 
 import json
-import stat
 from datetime import date, datetime, timedelta
 
 import numpy as np
 import polars as pl
 import pytest
 
-from optstream.errors import ParameterError
-from studies.evaluation import run as evaluation
 from studies.evaluation.experiments import LEVELS_APART, MECHANISMS, RAW, Cell
 from studies.evaluation.series import LOAD, Load, read_load
 from studies.evaluation.trials import run_trial
@@ -61,20 +58,6 @@ def test_trials_draw_what_version_0_2_0_drew(study, name, entropy):
     assert Cell(study, name, "0.1", "1", FEBRUARY, 2).entropy(SEED) == entropy
 
 
-@pytest.mark.slow
-def test_results_are_parquet_and_a_stopped_run_goes_on(load, tmp_path):
-    run = evaluation.Run(tmp_path / "trusted", {"regions": load}, SEED, public=False)
-    cells = [Cell("regions", name, "1", "1", FEBRUARY, 0) for name in ("Laplace", RAW)]
-    assert [*evaluation.run_cells(cells, run, 1)] == [run.file(cell) for cell in cells]
-    frame = pl.read_parquet(run.folder / "*.parquet")
-    assert set(frame["mechanism"]) == {"Laplace", RAW}
-    assert frame.filter(mechanism="Laplace")["epsilon_plan"].unique().to_list() == [1.0]
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in run.folder.iterdir()}
-    assert (stat.S_IMODE(run.folder.stat().st_mode), modes) == (0o700, {0o600})
-    other = evaluation.Run(run.folder, {"regions": load}, SEED + 1, public=False)
-    assert not other.file(cells[0]).exists()
-
-
 @pytest.mark.nightly
 def test_a_short_run_from_the_command_line(tmp_path):
     words = ["evaluate", "--into", str(tmp_path / "r"), "--only", "4", "--short", "--trials", "1", "--json"]
@@ -82,11 +65,6 @@ def test_a_short_run_from_the_command_line(tmp_path):
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "r").iterdir()}
     invoke(*words)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "r").iterdir()} == written
-
-
-def test_an_experiment_that_went_is_refused():
-    with pytest.raises(ParameterError, match="1, 2, 4, 10, 11, 12"):
-        evaluation.chosen_blocks([3], short=False, trials=None)
 
 
 def test_every_reading_lands_at_its_day_leaf_and_step(tmp_path):

@@ -1,15 +1,13 @@
 """The recording file system and the disks that are rebuilt of it, before anything is believed of them."""
 
 import os
-import random
 import sqlite3
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from tests.faults.disk.cuts import names_of_zeros
-from tests.faults.disk.model import Disk, Operation, Rules, after_cut
+from tests.faults.disk.model import Rules, after_cut
 from tests.faults.disk.mount import mounted, read_log, why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no file system of our own here: {why_not()}")
@@ -45,27 +43,6 @@ def left(operations, tmp_path, keep=lambda _operation: None, **rules):
     with tempfile.TemporaryDirectory(dir=tmp_path) as name:
         after_cut(operations, 0, len(operations), keep, Rules(**rules)).write_to(Path(name))
         return tree(Path(name))
-
-
-def test_everything_kept_is_what_programs_saw(recorded, tmp_path):
-    def work(folder):
-        (folder / "a" / "b").mkdir(parents=True)
-        (folder / "a" / "first").write_bytes(b"12345")
-        (folder / "a" / "first").rename(folder / "a" / "b" / "second")
-        os.link(folder / "a" / "b" / "second", folder / "third")
-        with (folder / "third").open("r+b") as file:
-            file.seek(2)
-            file.write(b"ab")
-            file.truncate(4)
-            os.posix_fallocate(file.fileno(), 0, 6)
-            (folder / "fourth").write_bytes(b"new")
-            (folder / "fourth").rename(folder / "third")  # in the place of a file that is open
-        (folder / "fifth").write_bytes(b"gone")
-        (folder / "fifth").unlink()
-
-    operations, seen = recorded(work)
-    assert seen == {"a": None, "a/b": None, "a/b/second": b"12ab\0\0", "third": b"new"}
-    assert left(operations, tmp_path, keep=lambda operation: operation) == seen
 
 
 def test_only_what_was_synced_is_sure(recorded, tmp_path):
@@ -128,22 +105,3 @@ def test_sqlite_keeps_what_it_committed_only_if_it_syncs(recorded, tmp_path, syn
     again = sqlite3.connect(tmp_path / "db.sqlite")
     assert again.execute("SELECT count(*) FROM numbers").fetchone() == (kept,)
     again.close()
-
-
-def test_a_disk_in_memory_takes_operations_whose_beginning_was_lost():
-    lost = [Operation("make", 2, value=(0o100600, 0, 0)), Operation("write", 2, other=3, value=b"x")]
-    assert bytes(Disk(lost).nodes[2].content) == b"\0\0\0x"
-
-
-def test_zeros_are_where_nothing_was_synced_and_never_in_the_place_of_what_was(recorded, tmp_path):
-    def work(folder):
-        (folder / "file").write_bytes(b"synced")
-        sync(folder / "file")
-        sync(folder)
-        with (folder / "file").open("r+b") as file:
-            file.write(b"SYNCED and more")
-        (folder / "new").write_bytes(b"new")
-
-    operations, _ = recorded(work)
-    kept = left(operations, tmp_path, keep=names_of_zeros(random.Random(0)))
-    assert kept == {"file": b"synced" + bytes(9), "new": bytes(3)}

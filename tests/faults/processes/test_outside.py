@@ -9,9 +9,7 @@ import time
 
 import pytest
 
-from tasks.operate.keys import new_key
 from tests.faults.books import forge, read_books
-from tests.faults.processes.commands import MARK, leftovers
 from tests.faults.processes.machine import Machine, why_not
 from tests.faults.processes.outside import (
     judge_outside,
@@ -65,13 +63,6 @@ def test_a_whole_world_passes(world, notes, tmp_path):
     assert verdict(world, notes, tmp_path) == ""
 
 
-def test_a_reader_who_has_a_key_learns_of_an_unsigned_folder(world, tmp_path):
-    seen = []
-    public = new_key(tmp_path / "signing.pem")
-    look(str(world.settings.published_folder), lambda *noted: seen.append(noted), str(public))
-    assert "signed" in next(text for kind, text, *_ in seen if kind == "error")
-
-
 def test_a_published_file_that_is_altered_between_two_reads(world, notes, tmp_path):
     read(world, notes)
     (path,) = world.settings.published_folder.glob("data/*/*.parquet")
@@ -109,29 +100,6 @@ def test_only_three_deaths_or_a_withdrawal_make_a_day_void(world):
     forge(world, "UPDATE releases SET state = 'VOID', reason = 'its owner died 3 times while drawing'")
     assert "after 1 draws" in " ".join(judge_voids(read_books(world), set()))
     assert judge_voids(read_books(world), {DAY}) == []
-
-
-def test_remains(world, notes, tmp_path):
-    (world.folder / "trusted" / ".backfill-0").touch()
-    (tmp_path / "tmp").mkdir()
-    (tmp_path / "tmp" / "readings").touch()
-    said = verdict(world, notes, tmp_path)
-    assert "LEFT BEHIND: world/trusted/.backfill-0" in said
-    assert "LEFT BEHIND: tmp/readings" in said
-
-
-def test_a_process_that_stays_is_found_and_ended(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"],
-        env=os.environ | {MARK: str(tmp_path)},
-        stdout=subprocess.PIPE,
-    )
-    process.stdout.readline()
-    (said,) = leftovers(tmp_path, 0)
-    assert "LEFT BEHIND: a process" in said
-    assert process.wait() == -9
-    process.stdout.close()
-    assert leftovers(tmp_path, 0) == []
 
 
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))

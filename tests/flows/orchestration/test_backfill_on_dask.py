@@ -10,14 +10,13 @@ from types import SimpleNamespace
 
 import dask
 import pytest
-from distributed import Client, LocalCluster
+from distributed import LocalCluster
 
 from flows.orchestration.backfill import run_backfill
 from optstream.catalogue import check_files, read_published
 from optstream.ledger import ReleaseState, open_ledger
 from tasks.config import load_settings
 from tasks.ledger.verify import verify
-from tasks.release import statement
 from tasks.release.run import Status
 from tests.faults.world import configured, deliver
 
@@ -91,31 +90,3 @@ def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
     records = assert_charged_once(settings)
     assert [record.state for record in records] == [ReleaseState.PUBLISHED] * len(DAYS)
     assert sum(record.redraws for record in records) <= 1
-
-
-def kill_in_estimate(mark):
-    """On a worker: kill the first process that gets here."""
-    work = statement.published_rows
-
-    def killed(*given, **named):
-        done = work(*given, **named)
-        try:
-            os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return done
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    statement.published_rows = killed
-
-
-@pytest.mark.nightly
-def test_a_night_whose_worker_is_killed_is_drawn_and_charged_once(settings, cluster, tmp_path):
-    mark = tmp_path / "killed"
-    with Client(cluster) as client:
-        client.run(kill_in_estimate, mark)
-    dask = cluster.scheduler_address
-    works = run_backfill(settings, FIRST, FIRST, dask=dask, lease_minutes=0.05)
-    assert mark.exists()
-    assert [work.status for work in works] == [Status.PUBLISHED]
-    (record,) = assert_charged_once(settings)
-    assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 0)

@@ -7,9 +7,6 @@ import socket
 import sqlite3
 import time
 from contextlib import closing, nullcontext
-from datetime import datetime
-from pathlib import Path
-from statistics import median
 
 import pytest
 from prefect.client.orchestration import get_client
@@ -26,18 +23,13 @@ from flows.orchestration.nightly import night_document, register
 from flows.orchestration.serve import pages_socket
 from flows.orchestration.supervise import Child, Supervisor, pulse_of, worker_of
 from optstream.errors import ConfigurationError
-from optstream.ledger import open_ledger
-from optstream.stream import partition_of
 from tasks.config import load_settings
 from tests.flows.served import (
     CHECKOUT,
-    ask,
     descendants,
     gone,
-    runs_of,
     serving,
     stream_of,
-    stream_of_hours,
     until,
 )
 from tests.tasks.two_regions import CONFIGURATION
@@ -268,43 +260,3 @@ def test_a_second_server_of_a_folder_is_refused_until_the_first_is_gone(tmp_path
         pass
     with alone(lock):
         assert lock.stat().st_mode & 0o077 == 0
-
-
-N_HOURS = 5
-
-
-@pytest.mark.nightly
-def test_hours_are_published_by_looks_that_are_one_run_each(tmp_path):
-    crons = 'cron = "* * * * *"\nwatch_cron = "59 23 31 12 *"\n'
-    settings, timed = stream_of_hours(tmp_path / "hours", N_HOURS, crons, 'late_after = "00:00"\n')
-    folders = {
-        hour: [
-            Path(str(settings.input_folder)) / f"region={one}" / partition_of(hour) for one in ("84", "11")
-        ]
-        for hour in timed
-    }
-    for dump in (dump for dumps in folders.values() for dump in dumps):
-        dump.rename(dump.with_name(f"_{dump.name}"))
-    with serving(settings) as served:
-        url = served.says("dashboard: ")
-        served.says("Ctrl-C")
-        before = settings.calendar.after(timed[0], -1)
-        until("the hours before", lambda: (served.state_of(before) or [""])[0] == "PUBLISHED", 600)
-        seconds = []
-        for hour, dumps in folders.items():
-            for dump in dumps:
-                dump.with_name(f"_{dump.name}").rename(dump)
-            seconds.append(seconds_to_publish(served, url, hour))
-        print(f"median {median(seconds):.2f} s of {N_HOURS} after the time of the look")
-        assert ask(url, served.password, "task_runs/filter", {}) == []
-        assert runs_of(url, served.password, "optstream-release", "hours") == []
-
-
-def seconds_to_publish(served, url, hour):
-    """From the time of the look that published the hour to the hour's row in the ledger."""
-    until(f"{hour} is published", lambda: (served.state_of(hour) or [""])[0] == "PUBLISHED", 400)
-    with closing(open_ledger(served.settings.ledger_url)) as ledger:
-        at = ledger.event_times("hours", "published")[str(hour), 0]
-    runs = runs_of(url, served.password, "optstream-nightly", "hours")
-    due = [datetime.fromisoformat(run["expected_start_time"]) for run in runs if run["start_time"]]
-    return (at - max(one for one in due if one < at)).total_seconds()

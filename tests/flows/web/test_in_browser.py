@@ -236,11 +236,3 @@ def test_the_series_and_its_band_are_drawn(chromium, banded, written, name, widt
         assert HOSTILE in page.locator(".figures thead").first.inner_text()
         assert page.evaluate("window.hit") is None
     assert (seen.requests, seen.errors) == ([uri], [])
-
-
-def test_days_before_the_last_sixty_are_shown_when_asked(chromium, snapshot):
-    old = f"#d-{FIRST}"
-    with opened(chromium, Shown(snapshot("long", [State.PUBLISHED] * 100)), "/streams/long") as seen:
-        assert (seen.page.locator("[data-day]").count(), seen.page.locator(old).count()) == (60, 0)
-        seen.page.get_by_text("Show 40 earlier days").click()
-        assert (seen.page.locator("[data-day]").count(), seen.page.locator(old).count()) == (100, 1)

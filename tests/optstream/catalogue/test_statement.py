@@ -254,22 +254,6 @@ def test_counts_have_a_column_to_add_up_and_older_ones_lack_it(tmp_path, rows):
     assert both.estimate == both.value
 
 
-def test_a_stream_that_became_one_of_counts_is_read_as_one_frame(tmp_path, rows):
-    """A day without bands, then one with: null where a release has none; each file keeps its own columns."""
-
-    def put(table, stated):
-        publish(tmp_path, [(stage(table, stated), stated)], lambda _: "head-0")
-
-    put(rows(DAY), make_statement(DAY))
-    assert "load_mw_low" not in read_published(tmp_path).columns
-    put(with_bands(rows(NEXT)), make_statement(NEXT, bands=CountBands(known="some")))
-    read = read_published(tmp_path, verify=True)
-    columns = ["load_mw", "load_mw_noise_se", "load_mw_se", "load_mw_low", "load_mw_high"]
-    assert read.columns[6:11] == columns
-    assert read.filter(pl.col("date") == DAY)["load_mw_low"].null_count() == 12
-    assert read.filter(pl.col("date") == NEXT)["load_mw_high"].drop_nulls().to_list() == [7.0] * 9
-
-
 @pytest.mark.parametrize(("gap", "keeps"), [(0.01, True), (NO_ANSWER, False)])
 def test_facts_are_called_kept_only_where_the_solver_found_values(gap, keeps):
     kept = Kept(np.zeros((1, 2)), (), gap, converged=keeps)

@@ -40,23 +40,6 @@ def page(_place, made):
     return f'<meta name="{MARKER}" content="{digest_of(made)}">'.encode()
 
 
-def test_times_say_what_was_published_not_when(tmp_path, put):
-    entry = put(tmp_path, DAY, revision=0, vintage=0).entry
-    listed = MIDNIGHT + timedelta(seconds=1)
-    before = times(tmp_path)
-    assert before == {
-        entry.file: MIDNIGHT,
-        entry.manifest: MIDNIGHT,
-        **dict.fromkeys((".", "catalogue.json", "data", f"data/date={DAY}", "manifests"), listed),
-        **dict.fromkeys((".lock", ".incoming"), listed),
-    }
-    for path in [tmp_path, *tmp_path.rglob("*")]:
-        os.utime(path)
-    assert times(tmp_path) != before
-    put(tmp_path, DAY, revision=0, vintage=0)
-    assert times(tmp_path) == before, "publishing again after a crash settles the times"
-
-
 def test_the_catalogue_s_time_rises_with_every_change_for_caches(tmp_path, put):
     seen = [datetime.min.replace(tzinfo=UTC)]
     for period, revision, vintage in [

@@ -19,13 +19,6 @@ from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, take_back
 
 
-def test_bytes_that_a_dead_publisher_left_are_removed_too(tmp_path, put):
-    entry = put(tmp_path, DAY).entry
-    (tmp_path / ".incoming" / entry.file.rpartition("/")[2]).write_bytes(b"half of it")
-    take_back(tmp_path)
-    assert list((tmp_path / ".incoming").iterdir()) == []
-
-
 def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path, put):
     put(tmp_path, DAY)
     entry = put(tmp_path, DAY, revision=2).entry

@@ -79,22 +79,6 @@ def test_large_values_beside_small_noise_cost_no_digits(size):
     assert found[:, 0] - [size, size, 0.0] == pytest.approx([0.5, 0.5, 0.0], abs=1e-6)
 
 
-@pytest.mark.parametrize("depth", [2, 12, 60])
-def test_a_deep_tree_converges_with_its_parents_held(depth):
-    """Chains of nodes, each with a sibling; leaves at every level."""
-    parents = {"0": None}
-    for level in range(1, depth):
-        parents |= {f"{level}": f"{level - 1}", f"leaf {level}": f"{level - 1}"}
-    tree, rng = AggregationTree.from_parents(parents), np.random.default_rng(1)
-    targets = tree.add_up(rng.uniform(0, 1, (len(tree.leaves), 2))) + rng.laplace(0, 3, (len(parents), 2))
-    problem = LeastSquares(np.eye(2), targets, np.ones(targets.shape))
-    free = project(problem, tree)
-    assert free[tree.leaf_indices].min() < 0
-    found, optimality = solve_bounded(held_from_above(problem, tree, free), tree, 0.0, free)
-    assert optimality.converged
-    assert found.min() >= 0
-
-
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_what_does_not_converge_says_how_far_it_may_be(monkeypatch, rounds):
     """Weak duality: the optimum is within that many of each value's standard errors."""

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from optstream.mechanisms.fast import (
     AdaptiveInterval,
     ConstantState,
-    FixedInterval,
     SamplingController,
     StraightLine,
 )
@@ -79,7 +78,7 @@ def controller(law):
 
 
 def test_the_next_sample_is_k_plus_the_interval_not_a_multiple_of_it():
-    steered = controller(FixedInterval(5))
+    steered = controller(5)
     assert steered.due(7)
     for measured, expected in ((7, 12), (13, 18)):
         steered.saw(measured, np.array([4]))

@@ -85,19 +85,6 @@ def test_a_batch_is_its_periods_one_by_one():
         assert np.allclose(found, make_consistent(alone, FRANCE, CHAIN, "variance"), atol=1e-6)
 
 
-def test_steps_that_the_bound_does_not_touch_are_left_as_they_are():
-    """Without features a step is a problem by itself: the closed form's bits stay."""
-    measured = noisy(RAGGED, [], 3, level=20.0)
-    free = make_consistent(measured, RAGGED, [], lower_bound=None)
-    below = (free[RAGGED.leaf_indices] < 0).any(axis=0)
-    assert below.any()
-    assert not below.all()
-    for rule in ("held", "joint"):
-        found = make_consistent(measured, RAGGED, [], bound_rule=rule)
-        assert np.array_equal(found[:, ~below], free[:, ~below])
-        assert found[RAGGED.leaf_indices].min() == 0
-
-
 PLAIN = Measured.from_public(np.ones((6, 8)), [])
 HIDDEN = Measured.from_public(np.ones((6, 8)), [], [np.array([1, 1, 1, np.inf, 1, 1])])
 

@@ -3,7 +3,6 @@ force.
 """
 
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -61,19 +60,6 @@ def test_leaves_are_raised_to_the_bound_and_sums_with_them(rule):
     assert np.array_equal(found, tree.add_up(found[tree.leaf_indices]))
     assert np.abs(found - tree.add_up(np.maximum(leaves, -1.0))).max() < 1
     assert rounded_units(tree.add_up(leaves), tree, Fraction(1), rule).min() < -1  # the control
-
-
-def test_nearest_is_the_least_distance_of_a_family():
-    tree = AggregationTree.from_parents({"all": None} | {f"leaf {number}": "all" for number in range(6)})
-    rng = np.random.default_rng(1)
-    for _ in range(30):
-        values = tree.add_up(rng.uniform(0, 2, (6, 1)))
-        found = rounded_units(values, tree, Fraction(1))
-        leaves = values[tree.leaf_indices, 0]
-        options = [np.floor(leaves) + one for one in product((0, 1), repeat=6)]
-        fitting = [one for one in options if one.sum() == found[0, 0]]
-        least = min(float(((one - leaves) ** 2).sum()) for one in fitting)
-        assert float(((found[tree.leaf_indices, 0] - leaves) ** 2).sum()) == pytest.approx(least, abs=1e-5)
 
 
 def test_of_equal_remainders_the_first_are_rounded_up_whatever_their_last_bits():

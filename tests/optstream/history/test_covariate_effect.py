@@ -1,7 +1,5 @@
 """What covariates did is what the joint Gaussian of series and coefficients says, to rounding."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -55,23 +53,6 @@ def test_it_is_the_dense_process(noise, monkeypatch):
     spread = posterior.variances(asked) + effect.variances(asked)
     assert np.allclose(found, means, rtol=1e-6, atol=1e-6 * np.abs(means).max())
     assert np.allclose(spread, variances, rtol=1e-6, atol=1e-6 * variances.max())
-
-
-def test_laplace_noise_is_taken_for_what_it_is():
-    """It hides less of what a covariate did than normal noise of its variance does."""
-    missed = np.zeros((12, 2))
-    for seed in range(len(missed)):
-        generator = np.random.default_rng(seed)
-        seen, covariate = seen_of(generator), temperature(np.random.default_rng(seed))
-        moved = 3.0 * columns_of((covariate,), TREE, seen.sizes, seen.blocks, SLOTS)[0][:12].sum(axis=0)
-        noisy = moved + generator.laplace(scale=1.0, size=moved.shape)
-        seen = replace(seen, residuals=noisy, noise=seen.noise * 2.0 / 0.05)
-        normal = effect_of(TreePosterior(PRIOR, seen), (covariate,))
-        _, own = explained(PRIOR, seen, (covariate,))
-        assert normal is not None
-        assert own is not None
-        missed[seed] = [((moved - one.explained) ** 2).mean() for one in (normal, own)]
-    assert np.log(missed[:, 1] / missed[:, 0]).mean() < np.log(0.95)
 
 
 def test_the_likeliest_strength_is_taken(monkeypatch):

@@ -12,8 +12,6 @@ from optstream.history.posterior import NoiseGroups, Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.history.robust import information, joint_information, joint_score, score, with_known_noise
 from optstream.history.self_check import is_unlike
-from optstream.measurement.ordered import OrderTerms
-from optstream.noise import Order, order_noise, simulated_noise
 
 SLOTS = 12
 
@@ -108,26 +106,6 @@ def test_heavy_joint_noise_errs_less_than_by_its_variance(lost):
     assert by_shape < 0.85 * by_variance
     assert np.all(known.seen.noise[1:] < variance)
     assert np.all(known.seen.noise[1:] >= size - 1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_blocks", [4, 8, pytest.param(16, marks=pytest.mark.nightly)])
-def test_noise_of_a_whole_stream_is_known_by_that_of_a_group(n_blocks):
-    """Its mean size is that of a group's share within 2 %, and taken for Laplace noise it errs more."""
-    terms, n, n_series = OrderTerms(n_blocks, 1), 200, 40
-    drawn, _ = order_noise(simulated_noise(5), n + 8 * n_blocks, [Order(3000.0, n_blocks)] * n_series)
-    noise, size = drawn[:, 8 * n_blocks :] / 3000.0, terms.like_group
-    deviation = 2**0.5 * terms.deviation
-    assert np.abs(noise).mean() / deviation == pytest.approx(
-        (0.75 * (size + 1) / (size + 2)) ** 0.5, rel=0.02
-    )
-    groups = NoiseGroups(np.arange(n), np.full((n_series + 1, n), size))
-    like, laplace = (
-        with_known_noise(posterior_of(noise, deviation**2, slots=48, clock=np.arange(n), groups=one))
-        for one in (groups, None)
-    )
-    by_shape, by_laplace = ((one.means(Blocks.at(np.arange(n)))[1:] ** 2).mean() for one in (like, laplace))
-    assert by_shape < 0.9 * by_laplace
 
 
 @pytest.mark.slow

@@ -22,11 +22,10 @@ from sqlalchemy import Engine, event, inspect, text
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import Key, Ledger, ReleaseState, database, migrations, open_ledger
-from optstream.ledger.accounting import GUARANTEE_COLUMNS
 from optstream.ledger.database import writing
 from optstream.ledger.ledger import transaction
 from optstream.ledger.lifecycle import reserve as reserve_within
-from optstream.ledger.schema import SCHEMA, metadata
+from optstream.ledger.schema import GUARANTEE_COLUMNS, SCHEMA, metadata
 from tests.optstream.ledger.conftest import insert_rows
 
 ONLY_SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
@@ -74,23 +73,6 @@ def test_a_year_of_transactions_uses_one_connection(ledger, publish, kit, opened
         publish(f"day {number}", kit.plan(4 * number, "1/8"))
         assert ledger.find(Key("load", f"day {number}"))
     assert opened == []
-
-
-def test_close_closes_everything(ledger, url, publish, postgresql_cluster):
-    publish()
-    if url.startswith("sqlite"):
-        file, log = files_of(url)
-        assert log.exists()
-        ledger.close()
-        assert file.exists()
-        assert not log.exists()  # the last to close copies it back
-    else:
-        pool = ledger._engine.pool
-        assert pool.checkedin() == 1
-        ledger.close()
-        assert ledger._engine.pool.checkedin() == 0
-    assert not database._opened[ledger._engine]
-    assert ledger.verify() == []  # and may be used again
 
 
 @ONLY_SQLITE
@@ -320,17 +302,6 @@ def test_a_childs_commit_survives_the_parents_close(book, sqlite_url, request_of
     committed = forked_from_one_that_ends(book, child)
     rows = sqlite3.connect(sqlite_url.removeprefix("sqlite:///")).execute("SELECT count(*) FROM releases")
     assert rows.fetchone()[0] == 1 + committed
-
-
-def test_a_childs_open_ledger_keeps_its_log(book, request_of):
-    """With an open connection in the child, nobody else may take the log away."""
-
-    def child(pause):
-        book.reserve(*request_of(1))
-        pause()
-        book.reserve(*request_of(2))
-
-    assert forked_from_one_that_ends(book, child)
 
 
 def test_a_child_of_a_fork_in_anothers_transaction_is_refused(book, sqlite_url, request_of):

@@ -257,29 +257,6 @@ def test_what_a_release_cannot_be_is_refused(ledger, reserve, kit):
     ledger.renew(reservation, kit.now, timedelta(days=1))
 
 
-@pytest.mark.parametrize("begun", [False, True])
-def test_a_lease_that_a_person_ends(ledger, reserve, kit, begun):
-    ahead = kit.now + timedelta(days=3650)
-    alive = reserve(now=ahead, owner="ahead")
-    if begun:
-        ledger.begin_draw(alive, ahead)
-    with pytest.raises(HeldError):
-        reserve(owner="next")
-    ledger.release_lease(KEY, "its clock ran ahead", kit.now)
-    for write in (
-        lambda: ledger.renew(alive, kit.now, kit.lease),
-        lambda: ledger.record_drawn(alive, "measured", kit.plan(0, "1/4"), kit.now),
-        lambda: ledger.void(KEY, "mine", kit.now, alive),
-    ):
-        with pytest.raises(LedgerError, match="taken over"):
-            write()
-    following = reserve(owner="next")
-    assert following.redraws == begun
-    ledger.begin_draw(following, kit.now)
-    ledger.record_drawn(following, "measured", kit.plan(0, "1/4"), kit.now)
-    assert ledger.verify() == []
-
-
 @pytest.mark.parametrize("begun", [True, False])
 def test_a_whole_draw_changes_hands_without_a_redraw(ledger, reserve, kit, begun):
     """However often; its owner may record it, and not draw. Without a begun draw there is no whole one."""

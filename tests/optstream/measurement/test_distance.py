@@ -121,7 +121,9 @@ def period_of(values, first_step=0):
 def test_what_is_due_is_measured_and_only_its_noisy_value_is_passed_on():
     values = [[1, 2, 3, 4], [10, 20, 30, 40]]
     noise, listener = SilentNoise(1), Listener(lambda step: step in (100, 102))
-    measured = measure_in_turn(period_of(values, 100), plan_of(4, 3, (), 100), 8, listener, noise)
+    measured = measure_in_turn(
+        period_of(values, 100), plan_of(4, 3, (), 100), 8, listener.due, listener.saw, noise
+    )
     assert measured.positions == (0, 2)
     assert measured.points.tolist() == [[2, 4], [11, 31]]
     assert listener.received == [(100, [2, 11]), (102, [4, 31])]
@@ -146,7 +148,9 @@ def test_no_window_exceeds_what_was_reserved(window, cap, n_steps, near, wish):
         if sum(step - window < other for other in taken) < cap:
             taken.append(step)
     plan, listener = plan_of(n_steps, cap, taken), Listener(lambda step: (wish >> step) & 1)
-    measured = measure_in_turn(period_of([[3] * n_steps]), plan, window, listener, simulated_noise(1))
+    measured = measure_in_turn(
+        period_of([[3] * n_steps]), plan, window, listener.due, listener.saw, simulated_noise(1)
+    )
     points = sorted([*taken, *measured.positions])
     assert all(sum(start <= p < start + window for p in points) <= cap for start in range(-20, 50))
     starts = range(-window, n_steps)
@@ -180,8 +184,8 @@ def test_the_chooser_may_depend_on_earlier_noisy_values_alone():
 
     shown = [10, 30, 60, 0]
     for raw in ([0, 0, 0, 0], [999, -5, 7, 12345]):
-        measured = measure_in_turn(
-            period_of([raw]), plan_of(4, 4), 4, Stops(lambda step: True), Cancelling(raw, shown)
-        )
+        every = Stops(lambda step: True)
+        period, noise = period_of([raw]), Cancelling(raw, shown)
+        measured = measure_in_turn(period, plan_of(4, 4), 4, every.due, every.saw, noise)
         assert measured.positions == (0, 1, 2)
         assert measured.points.tolist() == [[10, 30, 60]]

@@ -99,7 +99,8 @@ class Uncapped(Fast):
     def _draw(self, period, noise, state):
         (plan,) = self.plan(period.n_steps, period.first_step, state)
         steered = self._controller(state, period.first_step, period.n_leaves)
-        return measure_in_turn(period, replace(plan, cap=10**6), self.model.window_length, steered, noise)
+        window, uncapped = self.model.window_length, replace(plan, cap=10**6)
+        return measure_in_turn(period, uncapped, window, steered.due, steered.saw, noise)
 
 
 SMALL = PrivacyModel("1", 6, 50, "1")

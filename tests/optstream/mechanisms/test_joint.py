@@ -336,28 +336,6 @@ def test_all_levels_share_their_blocks_and_noise_is_joint_where_customers_stay()
     assert [spend.n_nodes for spend in levels_of(1).plan(48)] == [1, 2]
 
 
-def test_a_rule_whose_blocks_lie_elsewhere_begins_new_orders():
-    """The same number and length of blocks, by another length of the day: another drift."""
-    one, other = (
-        HistoryInformed(MODEL, 4, 1, noise="joint", n_nodes=1, days=PublicDays(steps), relearn_days=0)
-        for steps in (48, 6)
-    )
-    assert one.blocks.drift != other.blocks.drift
-    state = one.release(np.zeros((1, 48)), noise=simulated_noise(1)).state
-    assert one.plan(48, 48, state)[0].order == 0
-    assert other.plan(48, 48, state)[0].order == 48
-
-
-def test_steps_one_by_one_cost_what_a_day_does():
-    mechanism = Laplace(MODEL, "joint", HALF_HOURS, 1)
-    state, spends = mechanism.start(), []
-    for value in range(60):
-        state, release = mechanism.step(state, float(value), noise=simulated_noise(value))
-        spends += release.spends
-    assert worst_window(spends, 48).epsilon == mechanism.epsilon
-    assert sum(len(spend.parts) for spend in spends) == 60
-
-
 def test_a_raw_state_is_padded_and_says_nothing_of_the_noise():
     """Its length is the same whatever was drawn: how many blocks are placed ahead tells of sizes."""
     lengths = set()

@@ -331,44 +331,6 @@ def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother, tre
     assert np.allclose(np.concatenate(online, axis=1), whole.values)
 
 
-def root_begins_anew(keep):
-    """Whether the root's group is new in the second period, and whether the leaves' are alike in that."""
-    values, mechanism = np.full((2, 20), 70), on_tree(threshold=10**6)
-    first, second = released(mechanism, values, [10], keep, ByScale(3))
-    root, leaves = second.measured.parts
-    begins = {row[0] for row in leaves.choices["groups"]}
-    new = root.choices["groups"][0][0] == 10
-    known = [] if new else first.measured.parts[0].points[0].tolist()
-    assert root.state["noisy"] == [known + root.points[0].tolist()]
-    assert mechanism.merged(second.measured).points[0, -1] == np.median(known + root.points[0].tolist())
-    return new, begins == {root.choices["groups"][0][0]}
-
-
-def with_root(state, **changes):
-    levels = state["levels"]
-    return {**state, "levels": {**levels, "0": {**levels["0"], **changes}}}
-
-
-def test_lost_state_closes_groups_and_nothing_is_smoothed_on():
-    """Below the root as at it, or at the root alone."""
-    assert root_begins_anew(lambda state: state) == (False, True)
-    assert root_begins_anew(public_part) == (True, True)  # lost raw state below
-    assert root_begins_anew(lambda state: None) == (True, True)
-    assert root_begins_anew(lambda state: with_root(state, terms=["8", "1"])) == (False, True)
-    for lost in (
-        *({"next_step": 9}, {"terms": ["9", "1"]}, {"terms": ["8", "1/10"]}),
-        *({"noisy": [[1, 2]]}, {"noisy": [[1] * 10, [2] * 10]}),
-    ):
-        assert root_begins_anew(lambda state, lost=lost: with_root(state, **lost)) == (True, False)
-
-    def forgotten(state):
-        """As after a change from `Hierarchical`: another mechanism's state at the root."""
-        known = with_root(public_part(state), mechanism="PeGaSus")
-        return with_raw(on_tree(threshold=10**6).recall([], known), raw_bytes(state))
-
-    assert root_begins_anew(forgotten) == (True, False)
-
-
 def test_a_level_with_leaves_keeps_its_grouper_and_a_derived_one_hands_on():
     ragged = on_tree(RAGGED, ["1/3", "1/3", "1/3"])
     assert [type(mechanism) for _, mechanism in ragged.levels] == [GroupedBelow, PeGaSus, PeGaSus]

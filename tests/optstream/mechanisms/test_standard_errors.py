@@ -9,7 +9,7 @@ from scipy.stats import chi2
 from optstream.errors import ParameterError
 from optstream.estimation import replicates as replicates_module
 from optstream.estimation.least_squares import consistent
-from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.measurement import EquallySpaced
 from optstream.mechanisms import (
     Hierarchical,
     HistoryInformed,
@@ -79,50 +79,6 @@ def test_it_is_the_sum_over_all_that_was_measured(make, wavy):
     assert np.allclose(found[known] ** 2, expected[known], rtol=1e-6)
     if "median" not in repr(mechanism):
         assert np.allclose(expected[~known], 0)
-
-
-def test_nothing_is_claimed_where_it_is_not_known():
-    values = np.full((2, 6), 50.0)
-    history = HistoryInformed(MODEL, n_blocks=2, block_length=1)
-    for mechanism in (history, HistoryInformedTree(history, TREE, SHARES)):
-        release = mechanism.release(values, noise=simulated_noise(1))
-        assert release.noise_standard_errors is None
-        assert release.standard_errors is not None
-    flat = PeGaSus(MODEL, threshold="100000")
-    found = flat.release(values, noise=simulated_noise(1)).noise_standard_errors
-    assert np.isfinite(found[:, :2]).all()  # a median of two is their mean
-    assert np.isnan(found[:, 2:]).all()
-
-
-FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(5)})
-RAGGED = AggregationTree.from_parents(
-    {"world": None, "a": "world", "b": "world", "b1": "b", "b2": "b", "b11": "b1", "b12": "b1"}
-)
-CHAIN = [Feature((range(0, 3), range(3, 8)), "parts"), Feature((range(0, 8),), "day")]
-
-
-@pytest.mark.parametrize("weights", ["variance", "paper"])
-@pytest.mark.parametrize("features", [[], CHAIN], ids=["no features", "chain"])
-@pytest.mark.parametrize(
-    ("tree", "shares"),
-    [(FRANCE, ["1/2", "1/2"]), (FRANCE, ["0", "1"]), (RAGGED, ["1/8", "1/2", "1/8", "1/4"])],
-    ids=["two levels", "derived root", "ragged"],
-)
-@pytest.mark.parametrize("sampling", [EquallySpaced(4), L1Sampling(4, "1")], ids=["same points", "by level"])
-def test_it_is_the_sum_over_all_measurements_of_any_plan(tree, shares, features, weights, sampling):
-    model = PrivacyModel("1", window_length=8, alpha="2", resolution="0.1")
-    mechanism = OptStream(
-        model,
-        tree,
-        sampling=sampling,
-        features=features,
-        level_shares=shares,
-        weights=weights,
-        lower_bound=None,
-    )
-    release = mechanism.release(np.full((len(tree.leaves), 8), 5.0), noise=simulated_noise(3))
-    assert np.all(release.noise_standard_errors > 0)
-    assert np.allclose(release.noise_standard_errors**2, one_by_one(mechanism, release.measured), rtol=1e-6)
 
 
 DEEP = AggregationTree.from_parents(

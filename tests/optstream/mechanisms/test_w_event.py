@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.ledger.accounting import covers
 from optstream.measurement import distance
 from optstream.mechanisms import w_event as publish_by_distance
 from optstream.mechanisms.w_event import GRAINS, BudgetAbsorption, BudgetDistribution
@@ -44,17 +43,6 @@ def test_a_debt_that_no_window_sees_any_more_is_remembered():
     assert first.state["spent"] == []
     second = BY_HAND.release([[90]], noise=SilentNoise(), first_step=8, state=first.state)
     assert second.spends[1].weights == quarters(2)
-
-
-def test_without_memory_the_debt_is_read_from_the_spends_before_and_not_from_those_after():
-    jumps = [np.arange(1, 5) * 1000]
-    before = BY_HAND.release([[0, 0, 50]], noise=SilentNoise())
-    state = BY_HAND.recall(before.spends)
-    late = BY_HAND.release(jumps, noise=SilentNoise(), first_step=3, state=state)
-    assert late.spends[1].weights == quarters(0, 0, 1, 1)
-    after = BY_HAND.release([[50]], noise=SilentNoise(), first_step=8)
-    early = BY_HAND.release(jumps, noise=SilentNoise(), state=BY_HAND.recall(after.spends))
-    assert early.spends[1].weights == quarters(1, 1, 1, 1)
 
 
 def absorption(series, window, noise):
@@ -129,49 +117,6 @@ def build(kind, window=6, epsilon="1", share="1/2", **model):
 
 def cost(mechanism, spends):
     return worst_window(spends, mechanism.model.window_length).epsilon
-
-
-@BOTH
-def test_a_void_day_is_charged_whole_and_the_days_beside_it_are_not_refused(kind):
-    mechanism = build(kind, 6)
-    void = mechanism.plan(4, 4, mechanism.recall([]))
-    for first, n_steps in ((8, 4), (0, 4)):
-        state = mechanism.recall(void)
-        plan = mechanism.plan(n_steps, first, state)
-        assert cost(mechanism, [*void, *plan]) <= 1
-        release = mechanism.release([[10**6] * n_steps], noise=SilentNoise(), first_step=first, state=state)
-        assert covers(plan, release.spends, 6)
-        assert cost(mechanism, [*void, *release.spends]) <= 1
-    far = mechanism.release([[10**6] * 4], noise=SilentNoise(), first_step=13, state=mechanism.recall(void))
-    assert far.measured.positions
-
-
-@BOTH
-def test_a_revision_of_a_day_pays_beside_the_first(kind):
-    mechanism = build(kind, 6)
-    values = np.arange(1, 7)[None] * 10**6
-    first = mechanism.release(values, noise=SilentNoise())
-    again = mechanism.release(values, noise=SilentNoise(), state=mechanism.recall(first.spends))
-    publications = [first.spends[1], again.spends[1]]
-    assert cost(mechanism, publications) <= Fraction(1, 2)
-    recalled = dict(map(tuple, mechanism.recall(publications)["spent"]))
-    assert dict(map(tuple, again.state["spent"])) == {
-        step: part for step, part in recalled.items() if step > 0
-    }
-
-
-@BOTH
-def test_a_lost_memory_is_sound_and_begins_again_from_zero(kind):
-    mechanism = build(kind)
-    before = mechanism.release(np.arange(12)[None] * 10**6, noise=SilentNoise())
-    state = mechanism.recall(before.spends)
-    assert state["spent"]
-    after = mechanism.release([[11 * 10**6] * 8], noise=SilentNoise(), first_step=12, state=state)
-    assert cost(mechanism, [*before.spends, *after.spends]) <= 1
-    assert after.measured.positions
-    kept = mechanism.release([[11 * 10**6] * 8], noise=SilentNoise(), first_step=12, state=before.state)
-    assert kept.measured.positions == ()
-    assert (kept.values == 11 * 10**6).all()
 
 
 @BOTH

@@ -38,18 +38,6 @@ def test_an_unusable_hierarchy_file_is_reported(refusal, tmp_path, name, content
 NAMES = EXAMPLE[EXAMPLE.index("[hierarchy.names]") : EXAMPLE.index("[budget]")]
 
 
-def test_names_and_places_are_carried_and_shape_no_release(load, tmp_path):
-    """A configuration without names has the hash that it had, and names change no hash."""
-    named, bare = load(), load((NAMES, ""))
-    placed = load((NAMES, NAMES + "[hierarchy.places]\n84 = [45.5, 4]\n"))
-    assert named.node_facts["84"] == NodeFacts(name="Auvergne-Rhône-Alpes")
-    assert placed.node_facts["84"] == NodeFacts(name="Auvergne-Rhône-Alpes", latitude=45.5, longitude=4.0)
-    assert bare.node_facts == {}
-    assert named.configuration_hash == bare.configuration_hash == placed.configuration_hash
-    old = load((NAMES, ""), ('restatement_share = "1/10"', 'restatement_share = "0"  '))
-    assert old.configuration_hash == "2dc8cda554395093382d70811dd02894b29d567943e441b169b631bdb0332057"
-
-
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, ending):
     columns = {

@@ -23,24 +23,6 @@ from tests.tasks.two_regions import CONFIGURATION, released_by
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
 
 
-def test_the_example_is_a_usable_configuration(load, tmp_path):
-    settings = load()
-    assert settings.tree_of(date.min).nodes == ("FR", *REGIONS)
-    assert settings.model.epsilon == 1
-    assert settings.model.alpha == 10
-    assert settings.privacy.bounds == (0, 20000)
-    assert settings.level_shares == (Fraction(1, 2), Fraction(1, 2))
-    assert settings.privacy.population == "french-customers"
-    assert settings.input_of(date(2025, 1, 15)).announcement == "_SUCCESS"
-    assert settings.input_folder == tmp_path / "dumps"
-    assert str(settings.ledger_url) == f"sqlite:///{tmp_path}/trusted/ledger.sqlite"
-    assert settings.staging_folder.parent == settings.lineage_folder.parent == tmp_path / "trusted"
-    spring, winter = settings.features(date(2025, 3, 30)), settings.features(date(2025, 1, 15))
-    assert [feature.name for feature in spring] == ["day parts", "day"]
-    assert [part.start for part in spring[0].parts] == [0, 12, 22, 34]
-    assert [part.start for part in winter[0].parts] == [0, 14, 24, 36]
-
-
 EPSILON, CUTS, N_SAMPLES = 'epsilon = "1"', '["07:00", "12:00", "18:00"]', "n_samples = 10"
 
 

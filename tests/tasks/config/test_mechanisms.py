@@ -13,7 +13,6 @@ from optstream.catalogue.statement import noise_scales
 from optstream.errors import ParameterError
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
-from optstream.noise.order import VARIANCES
 from optstream.privacy import OrderSpend, StepSpend, worst_window
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
 from tasks.config.templates import example_of
@@ -124,19 +123,6 @@ def test_the_operators_word_gives_it_to_all_levels_and_is_reported(stream, name)
     assert "leaves_per_window" not in stream().describe_mechanism(date.min)
 
 
-@pytest.mark.parametrize(("word", "leaves"), [((), StepSpend), ((WORD,), OrderSpend)])
-def test_blocks_of_history_informed_have_it_where_laplace_has(stream, word, leaves):
-    settings = stream("mechanism.scale = 10000.0", *word, name="HistoryInformed")
-    assert kinds(settings) == [OrderSpend, leaves]
-    assert settings.describe_mechanism(date.min).get("leaves_per_window") == (1 if word else None)
-    root, _ = mechanism_for(settings, DAY).plan(48)
-    assert noise_scales([root], Fraction(1))[0].noise == f"joint over {root.n_blocks} blocks of any window"
-    joint = dry_run(settings, [DAY]).periods[0].levels[0].stages[0].noise[0]
-    assert joint.joint_over == root.n_blocks
-    plain = stream("mechanism.scale = 10000.0", LAPLACE, *word, name="HistoryInformed")
-    assert kinds(plain) == [StepSpend, StepSpend]
-
-
 def released(settings, days):
     """The spends of days in a row, each with the state after the one before."""
     calendar, spends, state = settings.calendar, [], None
@@ -190,19 +176,6 @@ def test_keys_that_are_left_out_change_no_configuration_hash(stream):
     document = stream().model_dump(mode="json")
     assert document["stream"]["leaves_per_window"] is None
     assert document["mechanism"]["noise"] is None
-
-
-def test_the_dry_run_says_over_how_many_steps_noise_is_joint(stream):
-    root, leaves = dry_run(stream(), [DAY]).periods[0].levels
-    (joint,), (plain,) = root.stages[0].noise, leaves.stages[0].noise
-    assert (joint.joint_over, plain.joint_over) == (48, 1)
-    # both levels have half of epsilon: 960 for Laplace noise, and three orders in place of 48 steps
-    assert (joint.scale, plain.scale) == pytest.approx((60, 960), rel=1e-6)
-    assert joint.deviation == pytest.approx(60 * VARIANCES[15] ** 0.5, rel=1e-6)
-    document = dry_run(stream(), [DAY]).to_json()
-    root, leaves = document["periods"][0]["levels"]
-    assert root["stages"][0]["noise"][0]["joint_over"] == 48
-    assert "joint_over" not in leaves["stages"][0]["noise"][0]
 
 
 # Whether readings are counts: by public facts where the key is left out.

@@ -69,21 +69,6 @@ def test_no_supplier_of_that_rounding_moves_more_than_is_priced(stream, resoluti
         assert most(supplier, Fraction(rounding), Fraction(alpha), Fraction(resolution)) <= priced, supplier
 
 
-@pytest.mark.parametrize(
-    ("supplier", "alpha", "resolution", "without"),
-    [(half_even, "1", "1", 2), (half_up, "0.3", "0.1", 10 / 3)],
-)
-def test_control_what_it_costs_where_it_is_not_declared(stream, supplier, alpha, resolution, without):
-    """Times epsilon: half-even sums at resolution = alpha, whole MW at alpha = 0.3."""
-    units = stream(alpha, resolution).model.alpha_units
-    found = most(supplier, Fraction(1), Fraction(alpha), Fraction(resolution))
-    assert found / units == pytest.approx(without)
-    declared = stream(alpha, resolution, "1").model.alpha_units
-    assert found <= declared
-    if supplier is half_even:
-        assert found == declared, "it is met, so no smaller one would do"
-
-
 def test_sums_in_floats_move_by_a_unit_more_and_a_small_rounding_covers_them(stream):
     """Of 185 customers of a tenth and one of 1, errors below 1e-13 decide two ties."""
     low, high = (float(np.cumsum([own, *[0.1] * 185])[-1]) for own in (0.0, 1.0))

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from optstream.stream.private_period import quantise
 from tasks.config import Input
-from tasks.ingest import rows as cells
 from tasks.ingest.clamping import KINDS, countable, reading
 
 BOUNDS = (Fraction("-2.5"), Fraction("100.0005"))
@@ -174,40 +173,6 @@ def test_any_float_counts_as_defined(values, bounds, resolution, number):
 
 
 SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
-
-
-@pytest.fixture
-def scans(monkeypatch):
-    """The files that were scanned for readings."""
-    scanned, scan = [], cells.scan_file
-    monkeypatch.setattr(cells, "scan_file", lambda path: scanned.append(path) or scan(path))
-    return scanned
-
-
-@pytest.mark.parametrize("schema", ["aggregated", "metered"])
-@pytest.mark.parametrize("reading", [SOUND, TIE, NEAR_TIE, 1e9])
-def test_one_reading_is_no_reason_for_another_pass(small, scans, schema, reading):
-    stream = small(schema=schema)
-    values = pl.Series([SOUND] * 20 + [reading] + [SOUND] * 27, dtype=pl.Float64)
-    for region in ("84", "11"):
-        for number in range(5):
-            rows = stream.metered(f"{region}{number}", values if number == 3 and region == "84" else SOUND)
-            if schema == "aggregated":
-                rows = rows.drop("customer_id")[number * 10 : number * 10 + 10]
-                if number == 2 and region == "84":
-                    rows = rows.with_columns(load=pl.Series([reading] + [SOUND] * 9))
-            stream.write(region, rows, name=f"part-{number}.parquet")
-    stream.ingest()
-    assert len(scans) == 2 * 5 * (2 if schema == "metered" else 1)  # customers have a pass of their own
-
-
-def test_many_rows_of_large_units_are_read_once_too(small, scans):
-    """Their sum would not be exact as a float: integers are added, so that no count decides how they are."""
-    stream = small(schema="metered", resolution="0.0000000001")
-    for region in ("84", "11"):
-        stream.write(region, pl.concat([stream.metered(f"{region}{name}", 0.5) for name in range(100)]))
-    assert (stream.units() == 100 * 10**10 // 2).all()
-    assert len(scans) == 2 * 2
 
 
 SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)

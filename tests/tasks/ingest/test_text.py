@@ -7,6 +7,7 @@ import zipfile
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optstream.errors import ConfigurationError
+from optstream.measurement.sums import open_private_period
 from tasks.config.fields import offset_minutes
 from tasks.ingest.arrivals import EVERY
 from tasks.ingest.clamping import reading
@@ -109,44 +111,36 @@ def test_wall_clock_stamps_and_a_day_of_46_steps_with_offsets(small):
 FAULTS = [
     (lambda lines: lines[:-1], "every step of the day must have a row"),
     (lambda lines: [*lines, lines[3]], "must be there once for each step"),
-    (lambda lines: [lines[0].replace("0.0", "n/a"), *lines[1:]][:48], None),
     (lambda lines: [f"{lines[0].split(',')[0]},", *lines[1:]], "must not be null or NaN"),
     (lambda lines: [f"{lines[0].split(',')[0]},1 MW", *lines[1:]], "must not be null or NaN"),
-    (lambda lines: [lines[0].replace("T23:00", "T23:01"), *lines[1:]], "must be the start of a step"),
+    (lambda lines: [lines[0].replace(":00Z", ":01Z"), *lines[1:]], "must be the start of a step"),
     (lambda lines: [lines[0].replace("Z", ""), *lines[1:]], "must not be null"),
+]
+NO_FILES = [
+    ("time,load\n1,2\n", "columns 'timestamp' and 'load': must hold these columns; correct"),
+    ("", "must hold these columns"),
+    ("timestamp,load,customer_id\n", "must have the customer column if and only if"),
+    (gzip.compress(b"timestamp,load\n" + b"2025-01-15,1\n" * 9999, mtime=0)[:-9], "readable text"),
+    (gzip.compress(b"timestamp,load\n2025-01-15,1\n", mtime=0)[:-9], "must be readable text"),
+    (zipped("timestamp,load\n")[:-9], "must be readable text"),
+    (b"PK\x03\x04", "must be readable text"),
+    (b"\x1f\x8bxyz", "must be readable text"),
 ]
 
 
-@pytest.mark.parametrize(("spoil", "message"), FAULTS[:2] + FAULTS[3:])
-def test_rows_of_sums_stop_a_day_as_those_of_parquet(small, spoil, message):
-    stream = small()
-    write(stream, HEAD + "\n".join(spoil(lines_of(stream))))
-    stream.write("11", stream.rows(2.0))
-    (judged,) = stream.judge()
-    assert "part-0.csv" in str(judged.error) or "region=84" in str(judged.error)
-    assert message in str(judged.error)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("time,load\n1,2\n", "columns 'timestamp' and 'load': must hold these columns; correct"),
-        ("", "must hold these columns"),
-        ("timestamp,load,customer_id\n", "must have the customer column if and only if"),
-        (gzip.compress(b"timestamp,load\n" + b"2025-01-15,1\n" * 9999, mtime=0)[:-9], "readable text"),
-        (gzip.compress(b"timestamp,load\n2025-01-15,1\n", mtime=0)[:-9], "must be readable text"),
-        (zipped("timestamp,load\n")[:-9], "must be readable text"),
-        (b"PK\x03\x04", "must be readable text"),
-        (b"\x1f\x8bxyz", "must be readable text"),
-    ],
-)
-def test_a_file_that_is_none_is_named(small, content, message):
-    stream = small()
-    write(stream, content, name="part-0.csv")
-    stream.write("11", stream.rows(2.0))
-    (judged,) = stream.judge()
-    assert "region=84/date=2025-01-15/part-0.csv" in str(judged.error)
-    assert message in str(judged.error)
+def test_rows_of_sums_stop_a_day_as_those_of_parquet_and_a_file_that_is_none_is_named(small, days):
+    stream, messages = small(), [message for _, message in (*FAULTS, *NO_FILES)]
+    asked, contents = days(len(messages)), []
+    for day, (spoil, _) in zip(asked[: len(FAULTS)], FAULTS, strict=True):
+        contents.append(HEAD + "\n".join(spoil(lines_of(stream, day=day))))
+    contents += [content for content, _ in NO_FILES]
+    for day, content in zip(asked, contents, strict=True):
+        write(stream, content, day=day)
+        stream.write("11", stream.rows(2.0, day), day)
+    for number, (judged, message) in enumerate(zip(stream.judge(*asked), messages, strict=True)):
+        whole = f"region=84/date={judged.day}" + "/part-0.csv" * (number >= len(FAULTS))
+        assert whole in str(judged.error), message
+        assert message in str(judged.error)
 
 
 @pytest.mark.parametrize("customer", ["", "somebody,"])
@@ -197,18 +191,17 @@ BROKEN_LINES = [
 ]
 
 
-@pytest.mark.parametrize("line", BROKEN_LINES)
 @pytest.mark.parametrize("place", [1, 20, 49])
-def test_no_line_of_metered_text_stops_a_day_or_changes_another(small, line, place):
-    stream = small(schema="metered")
-    lines = [f"somebody,{one}" for one in lines_of(stream)]
-    lines.insert(place - 1, line)
-    text = "\n".join(["customer_id,timestamp,load", *lines])
-    write(stream, text.encode("utf-8", "surrogateescape"))
-    stream.write("11", stream.metered("other", 2.0))
-    (judged,) = stream.judge()
-    assert judged.error is None
-    assert np.array_equal(stream.units()[0], UNITS)
+def test_no_line_of_metered_text_stops_a_day_or_changes_another(small, days, place):
+    stream, broken = small(schema="metered"), dict(zip(days(len(BROKEN_LINES)), BROKEN_LINES, strict=True))
+    for day, line in broken.items():
+        lines = [f"somebody,{one}" for one in lines_of(stream, day=day)]
+        text = "\n".join(["customer_id,timestamp,load", *lines[: place - 1], line, *lines[place - 1 :]])
+        write(stream, text.encode("utf-8", "surrogateescape"), day=day)
+        stream.write("11", stream.metered("other", 2.0, day), day)
+    assert [one.error for one in stream.judge(*broken)] == [None] * len(broken)
+    for (day, line), ingested in zip(broken.items(), stream.ingest(*broken), strict=True):
+        assert np.array_equal(open_private_period(ingested.period)[0], UNITS), (day, line)
 
 
 @pytest.mark.parametrize("place", [1, 20])
@@ -230,18 +223,18 @@ def test_a_metered_stamp_without_an_offset_counts_by_itself(small, day, keys, st
 
 
 @pytest.mark.parametrize("own", [None, "T03:00", "T03:00Z"])
-@pytest.mark.parametrize("day", [DAY, SPRING, AUTUMN])
-def test_where_the_clock_changes_metered_text_is_refused_whatever_its_rows_hold(small, day, own):
+def test_where_the_clock_changes_metered_text_is_refused_whatever_its_rows_hold(small, own):
     """Stamps by the wall clock had no step, and the day was released as zeros."""
     stream = small(schema="metered")
-    for region in ("84", "11"):
+    for day, region in product((DAY, SPRING, AUTUMN), ("84", "11")):
         rows = [] if own is None else [f"somebody,{day}{own},1"]
         write(stream, "\n".join(["customer_id,timestamp,load", *rows]), region, day)
-    (judged,) = stream.judge(day)
-    assert (judged.error is None) == (day == DAY)
-    assert [one.fits_clock for one in stream.ingest(day)] == [False], "it is foreseen on any day"
-    if day != DAY:
+    plain, *changed = stream.judge(DAY, SPRING, AUTUMN)
+    assert plain.error is None
+    for judged in changed:
         assert 'whose timestamps all have one needs input.stamps_zone = "UTC"' in str(judged.error)
+    found = stream.ingest(DAY, SPRING, AUTUMN)
+    assert [one.fits_clock for one in found] == [False] * 3, "it is foreseen on any day"
 
 
 @pytest.mark.parametrize("lost", ["d", "t", "load", "customer_id", "number"])
@@ -354,9 +347,8 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("day", [DAY, SPRING, AUTUMN])
 @pytest.mark.parametrize("form", KEYS)
-def test_stamps_as_the_field_writes_them(small, load_text, form, day):
+def test_stamps_as_the_field_writes_them(small, load_text, form):
     numbered = form.startswith("numbers")
     apart = "," in stamps_of(small(), form)[0] and not numbered
     changes = {'timestamp = "timestamp"': "timestamp = ['date', 'time']"} if apart else {}
@@ -365,17 +357,19 @@ def test_stamps_as_the_field_writes_them(small, load_text, form, day):
         text = stream.settings.file.read_text()
         stream.settings = load_text(text, *changes.items())
     head = "date,time,load" if apart else "timestamp,number,load" if numbered else "timestamp,load"
-    stamps = stamps_of(stream, form, day)
-    values = [str(Decimal(number) / 8) for number in range(len(stamps))]
-    for region in ("84", "11"):
+    n_steps = {}
+    for day, region in product((DAY, SPRING, AUTUMN), ("84", "11")):
+        stamps = stamps_of(stream, form, day)
+        values = [str(Decimal(number) / 8) for number in range(len(stamps))]
         lines = [head, *(f"{at},{value}" for at, value in zip(stamps, values, strict=True))]
         write(stream, "\n".join(lines), region, day)
-    (judged,) = stream.judge(day)
-    if day != DAY and form in ("ends by the clock", "date and time", "month first, apart"):
-        assert "the clock changes on this day" in str(judged.error)
-    else:
-        assert judged.error is None
-        assert np.array_equal(stream.units(day)[0], np.arange(len(stamps)) * 125)
+        n_steps[day] = len(stamps)
+    for judged in stream.judge(*n_steps):
+        if judged.day != DAY and form in ("ends by the clock", "date and time", "month first, apart"):
+            assert "the clock changes on this day" in str(judged.error)
+        else:
+            assert judged.error is None
+            assert np.array_equal(stream.units(judged.day)[0], np.arange(n_steps[judged.day]) * 125)
 
 
 @pytest.mark.parametrize(

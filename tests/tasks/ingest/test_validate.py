@@ -273,18 +273,6 @@ def test_files_that_are_not_parquet_stop_their_days_only(small, days):
     assert_released(good)
 
 
-@pytest.mark.parametrize("schema", ["aggregated", "metered"])
-def test_48_slots_do_not_make_a_day_on_which_the_clock_changes(small, schema):
-    stream = small(schema=schema)
-    rows = stream.metered("secret", PLANTED) if stream.settings.metered else stream.rows(PLANTED)
-    for day in (SPRING, AUTUMN):
-        midnight = datetime(day.year, day.month, day.day)
-        stamps = pl.Series([midnight + half_hours(step) for step in range(48)])
-        write_day(stream, rows.with_columns(timestamp=stamps), day)
-    for judged in stream.judge(SPRING, AUTUMN):
-        assert_stopped(judged, "the clock changes on this day")
-
-
 @pytest.mark.parametrize(("day", "kept"), [(SPRING, 46), (AUTUMN, 48)])
 def test_a_day_has_the_steps_that_its_contract_says(small, day, kept):
     fixed, elapsed = small(day="fixed"), small()

@@ -34,19 +34,6 @@ TREE = AggregationTree.from_parents(
 )
 
 
-@pytest.mark.parametrize(
-    ("unknown", "vanished", "found"),
-    [
-        (["FR-84", "IDF", "fr-93"], ["93", "84", "11"], ["84", "11", "93"]),  # the last by elimination
-        (["AURA", "IDF"], ["84", "11"], [None, None]),
-        (["AURA"], ["84", "11"], [None]),
-        (["AURA"], [], [None]),
-    ],
-)
-def test_of_several_the_most_alike_are_paired(unknown, vanished, found):
-    assert renamed(unknown, vanished) == dict(zip(unknown, found, strict=True))
-
-
 @given(
     st.lists(st.text("ab1-", min_size=1, max_size=4), unique=True, max_size=5),
     st.lists(st.text("AB2", min_size=1, max_size=4), unique=True, max_size=5),

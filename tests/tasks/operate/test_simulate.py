@@ -49,17 +49,6 @@ def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(
         (folder / "_SUCCESS").unlink()
 
 
-@pytest.mark.parametrize(
-    ("day", "n_steps"), [(date(2016, 3, 27), 46), (date(2016, 10, 30), 50), (MONDAY, 48)]
-)
-def test_an_elapsed_day_has_its_own_length_in_utc(tmp_path: Path, day: date, n_steps: int) -> None:
-    simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[day])
-    stamps = read(tmp_path, "84", day)["timestamp"]
-    assert stamps.dtype == pl.Datetime("us", "UTC")
-    assert stamps.to_list() == list(PARIS.utc_times(day))
-    assert len(stamps) == n_steps
-
-
 def test_metered_dumps_have_a_row_a_customer_and_step(tmp_path: Path) -> None:
     simulate(
         tmp_path,

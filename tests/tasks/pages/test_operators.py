@@ -16,7 +16,7 @@ from tasks.monitor.alarms import Kind
 from tasks.monitor.days import State
 from tasks.operate.keys import new_key
 from tasks.pages.day import KINDS, DayFacts, day_page, read_day
-from tasks.pages.metrics import HELP, metrics_text
+from tasks.pages.metrics import METRICS, metrics_text
 from tasks.pages.node import Span, node_page, read_nodes
 from tasks.pages.render import page
 from tasks.pages.snapshot import Snapshot, take_snapshot
@@ -94,7 +94,9 @@ def metrics_of(*snapshots):
 def test_the_metrics_of_a_stream_that_is_seen(snapshot):
     states = [State.PUBLISHED] * 69 + [State.LATE, State.VOID]
     found = metrics_of(snapshot(states=states, alarms=[alarm(), alarm(day=None)]))
-    assert {name for name, *_ in found} == set(HELP) - {"optstream_step_seconds"}
+    assert {name for name, *_ in found} == {f"optstream_{name}" for name in METRICS} - {
+        "optstream_step_seconds"
+    }
     for name, *labels, value in (
         ("look_success", 1),
         ("days", "published", 69),

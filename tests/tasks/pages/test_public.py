@@ -282,28 +282,6 @@ def test_a_withdrawn_day_leaves_both_pages(written):
     assert written.problems() == []
 
 
-@pytest.mark.slow
-def test_a_lost_file_is_named_and_the_other_days_are_shown(written):
-    whole = page_of(written)
-    file = written.folder / "published" / read_catalogue(written.folder / "published").entry(ONE).file
-    before = file.read_bytes()
-    for harm, what in ((b"spoilt", "damaged"), (None, "missing")):
-        file.unlink()
-        if harm:
-            file.write_bytes(harm)
-        found = written.write_pages()
-        assert (found.problem, found.lost) == (None, (ONE,))
-        public, report = page_of(written).decode(), report_of(written)
-        assert f"1 Jun 2016 ({what})" in public
-        assert "optstream publish" not in public
-        assert "2 Jun 2016</th><td" in public, "the table of the other day"
-        assert "optstream publish 2016-06-01" in report
-        assert "2 Jun 2016 as" not in report
-    file.write_bytes(before)
-    assert written.write_pages().lost == ()
-    assert page_of(written) == whole
-
-
 FORGED = "2199-12-31"
 
 

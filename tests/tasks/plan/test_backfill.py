@@ -253,5 +253,5 @@ def test_only_a_day_that_may_end_well_has_time_until_it_is_late(load, status, ma
     words = f"{DAY} waiting: no dump" if status is None else f"{DAY} {status}: why"
     look = ([], [DAY]) if status is None else ([Requested(DAY).ended(status, "why")], [])
     early, late = (night_of(load(), *look, now) for now in (EARLY, LATE))
-    assert (early.words, early.left) == ((words, ()) if may_end_well else ("nothing to do", (words,)))
-    assert late.left == (words,)
+    assert early == (([words], []) if may_end_well else (["nothing to do"], [words]))
+    assert late[1] == [words]

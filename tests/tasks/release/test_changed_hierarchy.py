@@ -4,7 +4,6 @@ from datetime import date, timedelta
 
 import pytest
 
-from optstream.errors import LedgerError
 from tasks.release.run import Status, terms_of
 
 FIRST = date(2016, 6, 1)
@@ -88,17 +87,6 @@ def test_raw_state_of_a_period_that_is_forgotten_is_destroyed_as_the_next_is_dra
     # the window of two days is still charged by the budget of before
     assert installation.status(DAYS[3]) is Status.PUBLISHED
     assert not list(folder.glob("*.raw"))
-
-
-@pytest.mark.parametrize(
-    "operation", ['renamed = { 11 = "IDF" }', 'added = { 94 = "FR" }', 'split = { 84 = ["84N", "84S"] }']
-)
-def test_a_change_of_days_that_were_reserved_is_refused(installation, operation):
-    installation.released(*DAYS[:2])
-    change_from(installation, DAYS[1], operation)
-    with pytest.raises(LedgerError, match=f"must begin after {DAYS[1]}, the last period that was reserved"):
-        installation.release(DAYS[2])
-    assert installation.ledger.verify() == []
 
 
 def test_a_change_that_has_not_begun_may_be_taken_back_or_written_anew(installation):

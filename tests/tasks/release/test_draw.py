@@ -189,17 +189,6 @@ def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
     assert installation.record(DAY) is None
 
 
-@pytest.mark.parametrize("forgotten", [DAY, NEXT], ids=["the first day", "the second day"])
-def test_a_ledger_that_forgot_a_published_day_may_not_draw_it_again(installation, forgotten):
-    installation.released(NEXT if forgotten == DAY else DAY)
-    older = installation.copy_ledger()
-    installation.release(forgotten)
-    installation.bring_back(older)
-    drawn = installation.files("trusted/measurements")
-    assert installation.status(forgotten) is Status.FAILED
-    assert installation.files("trusted/measurements") == drawn
-
-
 def test_an_older_ledger_that_knows_a_drawn_day_may_neither_publish_nor_reserve(installation):
     """Were it to publish, its head would be the newest, and stand for a day that it never heard of."""
     installation.release(DAY, steps=DRAWN)
@@ -306,18 +295,6 @@ def test_measurements_that_are_not_whole_are_drawn_afresh(either, monkeypatch):
     either.later(hours=1)
     assert either.status(DAY) is Status.PUBLISHED
     assert either.record(DAY).redraws == 1
-
-
-def test_an_owner_that_wakes_up_finds_its_draw_taken_up_and_destroys_nothing(either, monkeypatch):
-    def asleep():
-        either.later(hours=1)
-        assert either.status(DAY, owner="successor") is Status.PUBLISHED
-
-    before_recorded(either, monkeypatch, asleep)
-    assert "taken over by another run" in either.outcome(DAY, owner="sleeper").message
-    assert either.record(DAY).state is ReleaseState.PUBLISHED
-    assert len(either.files("trusted/measurements")) == 1
-    assert either.status(DAY) is Status.UNCHANGED
 
 
 @pytest.mark.parametrize("ledger_answers", [True, False])

@@ -1,8 +1,6 @@
 """The looks before a draw: ledgers and folders from backups, witnesses, and steps by other time zone data."""
 
 import shutil
-import subprocess
-import sys
 from contextlib import contextmanager
 from datetime import date, timedelta
 from itertools import combinations
@@ -15,17 +13,15 @@ from sqlalchemy.pool import NullPool
 from optstream.errors import LedgerError
 from optstream.ledger import Key
 from optstream.ledger.schema import metadata
-from optstream.storage import folders as lock
 from tasks.ledger.verify import verify
 from tasks.monitor.alarms import Kind
 from tasks.monitor.view import watch
-from tasks.operate.amend import declare
+from tasks.operate.declare import declare
 from tasks.operate.doctor import examine
-from tasks.release import pipeline
-from tasks.release.run import Drawn, Status
+from tasks.release.run import Status
 from tests.tasks.release.conftest import NONE, SUMMER_TIME
 from tests.tasks.release.noises import NoiseMeanwhile
-from tests.tasks.two_regions import RESERVED, STEPS, Installation
+from tests.tasks.two_regions import STEPS, Installation
 
 FIRST, SECOND, THIRD, FOURTH = (date(2016, 6, day) for day in (1, 2, 3, 4))
 TELLING = ("witness", "measurements", "staging", "lineage")
@@ -144,18 +140,6 @@ def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_rese
     (either.folder / "second").write_text("in the way")
     assert "the ledger head cannot be written to" in refused(either, FIRST)
     assert either.record(FIRST) is None
-
-
-def test_a_ledger_restored_to_the_middle_of_a_day(either):
-    """Reserved and not begun in the copy; drawn in the folder, under the same token or a later one."""
-    works = either.release(FIRST, steps=RESERVED)
-    restore = back_up(either, "published")
-    (drawn,) = pipeline.draw_measurements(either.run(), list(works.values()))
-    assert isinstance(drawn, Drawn)
-    restore()
-    shutil.rmtree(either.folder / "trusted/witness", ignore_errors=True)
-    either.later(hours=1)
-    assert "knows a draw" in refused(either, FIRST)
 
 
 def test_a_ledger_restored_while_a_run_draws(either):
@@ -391,29 +375,6 @@ def test_two_populations_with_a_ledger_each_share_a_trusted_folder(installation,
     other.configure("trusted/ledger.sqlite", "ledger.sqlite")
     for one, day in ((installation, FIRST), (other, FIRST), (installation, SECOND)):
         assert one.status(day) is Status.PUBLISHED
-
-
-def test_a_lock_that_another_process_holds_is_waited_for_and_named(installation, monkeypatch):
-    """A run that was stopped while it wrote the witness."""
-    assert installation.status(FIRST) is Status.PUBLISHED
-    monkeypatch.setattr(lock, "LONGEST_WAIT", 0.2)
-    code = (
-        "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); "
-        "sys.stdin.read()"
-    )
-    file = installation.folder / "trusted/witness/.lock"
-    holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        holder.stdout.readline()
-        said = refused(installation)
-    finally:
-        holder.communicate()
-    assert str(file) in said
-    assert "held" in said
-    assert installation.record(SECOND) is None
-    assert installation.status(SECOND) is Status.PUBLISHED
 
 
 # Days that have other steps by the present time zone data.

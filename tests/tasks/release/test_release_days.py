@@ -69,18 +69,6 @@ def test_a_day_to_come_is_refused_though_its_dump_lies_there(installation):
     assert installation.status(tomorrow) is Status.PUBLISHED
 
 
-def test_a_second_run_changes_nothing_and_says_so(installation):
-    installation.released(FIRST)
-    before = installation.files("published", "trusted/measurements")
-    head = installation.ledger.head("two-regions")
-    installation.later(days=3)
-    outcome = installation.outcome(FIRST)
-    assert outcome.status is Status.UNCHANGED
-    assert "nothing spent" in outcome.message
-    assert installation.files("published", "trusted/measurements") == before
-    assert installation.ledger.head("two-regions") == head
-
-
 def test_clock_change_days_are_released_at_their_length(installation):
     days = [date(2016, 3, 26), date(2016, 3, 27), date(2016, 3, 28), date(2016, 10, 30)]
     installation.simulate(*days)
@@ -236,11 +224,7 @@ def l1(installation):
     return installation
 
 
-@pytest.mark.parametrize(
-    "order",
-    [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [0, 2, 4, 1, 3]],
-    ids=["forwards", "backwards", "late days between others"],
-)
+@pytest.mark.parametrize("order", [[4, 3, 2, 1, 0], [0, 2, 4, 1, 3]], ids=["backwards", "late days"])
 def test_days_in_any_order_stay_within_epsilon_across_a_clock_change(l1, order):
     assert l1.statuses(*[DAYS[number] for number in order]) == {Status.PUBLISHED}
     assert l1.rows()["date"].n_unique() == 5

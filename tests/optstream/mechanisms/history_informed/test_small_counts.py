@@ -153,24 +153,6 @@ def test_everything_but_the_noisy_sums_is_the_same_for_neighbours():
         assert np.array_equal(one.bands, two.bands)
 
 
-def test_what_is_published_adds_up_respects_the_bound_and_has_whole_bands():
-    released = run(on_tree(), trips(9))
-    for release in released:
-        leaves = release.values[TREE.leaf_indices]
-        assert leaves.min() >= 0
-        assert np.allclose(TREE.add_up(leaves), release.values, atol=1e-9)
-        assert np.isfinite(release.standard_errors).all()
-        low, high = release.bands
-        assert (low >= 0).all()
-        assert (high >= low).all()
-        assert np.array_equal(np.rint(high), high)
-    last = released[-1]
-    # a count varies around what is expected of it, so no standard error is below its root
-    assert (last.standard_errors**2 >= last.values - 1e-9).all()
-    empty, busy = last.values[-N_ZONES:][:20].mean(), last.values[-2:].mean()
-    assert empty < 0.5 < 5 < busy
-
-
 def test_what_a_version_with_other_components_learned_is_learned_anew_the_next_night():
     """And not after as many days as it had been known: until then each day would be judged by medians."""
     before, after = on_tree(components=COUNT_COMPONENTS), on_tree()

@@ -10,7 +10,7 @@ import pytest
 from optstream.errors import LedgerError
 from optstream.ledger import Key, Ledger, ReleaseState
 from optstream.stream import PrivatePeriod
-from tasks.operate import withdraw as withdrawal
+from tasks.operate import declare as withdrawal
 from tasks.release import run
 from tasks.release.reserve import look_at_folders, reserve
 from tasks.release.run import Judged, Requested, Status, terms_of
@@ -36,17 +36,6 @@ def opened_before(installation, day):
     return any(
         start < first for level in groups_of(installation, day) for series in level for start in series[:1]
     )
-
-
-def test_no_threshold_of_a_compromised_day_is_used_again(pegasus):
-    """Windows of one step: the next day's are not lost, and it goes on with a threshold that others know."""
-    pegasus.configure("window = 48", "window = 1")
-    pegasus.release(DAYS[0])
-    known = pegasus.compromise(DAYS[0], "a leak")
-    assert known == DAYS[:1]
-    assert pegasus.raw_files() == []
-    assert pegasus.status(DAYS[1]) is Status.PUBLISHED
-    assert not opened_before(pegasus, DAYS[1])
 
 
 def test_windows_whose_groups_rest_on_a_compromised_threshold_are_lost(pegasus):

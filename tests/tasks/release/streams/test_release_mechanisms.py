@@ -16,7 +16,7 @@ from optstream.privacy import OrderSpend
 from optstream.privacy.zero_concentrated import largest_rho
 from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
-from tasks.operate.amend import declare, rehearse
+from tasks.operate.declare import declare, rehearse
 from tasks.operate.first_configuration import write_configuration
 from tasks.operate.survey import survey
 from tasks.release import draw
@@ -62,18 +62,6 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_m
     manifests = [json.loads(data) for path, data in installation.files("published/manifests").items()]
     assert len(manifests) == 4
     assert all(json.dumps(manifest).count(f'"name": "{name}"') == 1 for manifest in manifests)
-
-
-@pytest.mark.parametrize("name", few(OTHERS, 2))
-def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measurements(with_mechanism, name):
-    installation = with_mechanism(name)
-    installation.released(DAYS[0])
-    installation.cut_short(DAYS[1])
-    found = installation.files("trusted/measurements").items()
-    drawn = {path: data for path, data in found if ".raw" not in path.name}
-    works = installation.release(DAYS[0], DAYS[1], noise=None)
-    assert [works[day].status for day in DAYS[:2]] == [Status.UNCHANGED, Status.PUBLISHED]
-    assert drawn.items() <= installation.files("trusted/measurements").items()
 
 
 @pytest.mark.parametrize("name", few(ADAPTIVE, 3))

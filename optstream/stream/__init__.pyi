@@ -1,0 +1,23 @@
+# The public names: read by type checkers, and when the package is imported (docs/decisions/0017).
+from .calendar import Calendar as Calendar
+from .calendar import days_from as days_from
+from .changes import DatedHierarchy as DatedHierarchy
+from .changes import TreeChange as TreeChange
+from .changes import Unit as Unit
+from .features import Feature as Feature
+from .lattice import Lattice as Lattice
+from .measured import BlockSums as BlockSums
+from .measured import FeatureSums as FeatureSums
+from .measured import FourierCoordinates as FourierCoordinates
+from .measured import Measured as Measured
+from .period import Hour as Hour
+from .period import day_of as day_of
+from .period import follows as follows
+from .period import partition_of as partition_of
+from .period import period_from as period_from
+from .period import period_from_partition as period_from_partition
+from .private_period import PrivatePeriod as PrivatePeriod
+from .public_days import PublicDays as PublicDays
+from .state import RawState as RawState
+from .state import State as State
+from .tree import AggregationTree as AggregationTree
