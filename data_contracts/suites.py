@@ -69,7 +69,7 @@ _AGGREGATED = (
     *(none_of(*rule) for rule in _ROWS),
     equal("steps_found", "steps_expected", "every step of the day must have a row", "timestamp"),
     none_of("duplicates", "must be there once for each step", "timestamp"),
-    none_of("absent", "must not be null or NaN", "value"),
+    none_of("absent", "must not be null or NaN (in a text: or no number by input.decimal)", "value"),
     *_CLAMPED,
 )
 _METERED = (

@@ -66,7 +66,7 @@ def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
         bound.add(bound.exp(one), Decimal(-1)) for bound, one in ((low, epsilon), (high, threshold))
     )
     chance = low.divide(least, most)
-    return max(int(low.multiply(Fraction(chance), Fraction(CHANCE_UNITS))), 0)
+    return max(int(low.decimal(Fraction(chance) * CHANCE_UNITS)), 0)
 
 
 def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: Fraction) -> float:

@@ -118,12 +118,16 @@ def _begin(folder: Path, yes: bool, answers: Sequence[str], columns: Sequence[st
     _show_errors(begun.advice, found.unit, terminal)
     for warning in (*begun.advice.proposed.warnings, *filter(None, [begun.ahead])):
         terminal.explain(f"ATTENTION {warning}")
+    if found.decimal == ",":
+        terminal.explain(
+            'numbers are taken to have decimal commas, as files with semicolons do: else write decimal = "."'
+        )
     if not found.marked:
         terminal.explain(
             f"no file {DEFAULT_MARKER} says which days are complete: files count once they were unchanged "
             f"for {SETTLED.seconds // 60} minutes (input.marker)"
         )
-    terminal.say(f"wrote {cli.DEFAULT_CONFIG}; next: optstream run --date {found.first}")
+    terminal.say(f"wrote {cli.DEFAULT_CONFIG}; next: optstream run --date {begun.first}")
 
 
 @app.command(epilog=cli.examples("optstream simulate --from 2016-02-01 --to 2016-02-14"))

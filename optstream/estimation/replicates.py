@@ -7,7 +7,6 @@ from dataclasses import replace
 from hashlib import blake2b
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.estimation.estimate import UNKNOWN
@@ -50,8 +49,9 @@ def uniforms(*keys: ArrayLike) -> Floats:
 
 def normals(*keys: ArrayLike) -> Floats:
     """Return standard normal numbers of these keys, as `uniforms`."""
+    from scipy.special import ndtri  # which a command's help does not wait for
 
-    return np.asarray(scipy.special.ndtri(uniforms(*keys)))
+    return np.asarray(ndtri(uniforms(*keys)))
 
 
 def noise_replicates(estimate: Callable[[Measured], Floats], measured: Measured, n: int) -> Floats:

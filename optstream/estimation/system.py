@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from optstream.stream import AggregationTree, Lattice
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -51,17 +54,18 @@ class Holders:
         return replace(self, leaves=self.leaves[first], family=self.family[first], member=self.member[first])
 
     @cached_property
-    def adding(self) -> tuple["scipy.sparse.csr_array", "scipy.sparse.csr_array", "scipy.sparse.csr_array"]:
+    def adding(self) -> tuple["csr_array", "csr_array", "csr_array"]:
         """Matrices from leaves to their families, to the margin's nodes, and to pairs of both."""
+        from scipy.sparse import csr_array  # which a command's help does not wait for
 
         n, n_leaves = len(self.up), len(self.family)
         pair = self.family * self.n_margin + self.member
         sizes = ((self.family, n), (self.member, self.n_margin), (pair, n * self.n_margin))
         every = np.arange(n_leaves)
         found = [
-            scipy.sparse.csr_array((np.ones(n_leaves), (rows, every)), shape=(size, n_leaves))
+            csr_array((np.ones(n_leaves), (rows, every)), shape=(size, n_leaves))
             if size
-            else scipy.sparse.csr_array((size, n_leaves))
+            else csr_array((size, n_leaves))
             for rows, size in sizes
         ]
         return found[0], found[1], found[2]
@@ -305,7 +309,7 @@ def flat(blocks: Floats) -> Floats:
     return np.moveaxis(blocks, 0, 1).reshape(blocks.shape[1], -1, blocks.shape[-1])
 
 
-def times(matrix: "scipy.sparse.csr_array", values: Floats) -> Floats:
+def times(matrix: "csr_array", values: Floats) -> Floats:
     """Return a sparse matrix times values, (n, …)."""
     found = matrix @ np.ascontiguousarray(values).reshape(values.shape[0], -1)
     return np.asarray(found).reshape(-1, *values.shape[1:])

@@ -127,9 +127,6 @@ class Bounds:
     def divide(self, one: Decimal, other: Decimal) -> Decimal:
         return self._context.divide(one, other)
 
-    def multiply(self, one: Fraction, other: Fraction) -> Decimal:
-        return self.decimal(one * other)
-
     def rounded(self, value: Decimal, n_digits: int) -> Decimal:
         return Context(n_digits, self._context.rounding, Emin=MIN_EMIN, Emax=MAX_EMAX).plus(value)
 

@@ -68,7 +68,7 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     logarithms = low.add(low.ln(delta), low.ln(a))
     # not -logarithms, which Python would round to the digits of another context
     spread = high.divide(logarithms.copy_negate(), high.decimal(a - 1))
-    found = high.add(high.add(high.multiply(a, rho), high.ln((a - 1) / a)), spread)
+    found = high.add(high.add(high.decimal(a * rho), high.ln((a - 1) / a)), spread)
     return max(Fraction(high.rounded(found, KEPT)), Fraction(0))
 
 

@@ -5,13 +5,15 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MOST_NAMED = 5  # nodes that one error names
 Number = TypeVar("Number", np.int64, np.float64)
@@ -155,17 +157,18 @@ class AggregationTree:
         return ((np.arange(1, len(self.nodes)), np.array(self.parents[1:], dtype=np.int64)),)
 
     @cached_property
-    def parts_of_levels(self) -> tuple["scipy.sparse.csr_array", ...]:
+    def parts_of_levels(self) -> tuple["csr_array", ...]:
         """For each level but the root's a matrix of ones, (nodes above, nodes), of each node's parent. Many
         times as fast as `np.add.at`, in the same order."""
         # the help of a command needs none of it
+        from scipy.sparse import csr_array
 
         found = []
         for above, nodes in itertools.pairwise(self.levels):
             parents = np.array(self.parents[nodes.start : nodes.stop]) - above.start
             places = parents, np.arange(len(nodes))
             ones = np.ones(len(nodes), dtype=np.int8)
-            found.append(scipy.sparse.csr_array((ones, places), shape=(len(above), len(nodes))))
+            found.append(csr_array((ones, places), shape=(len(above), len(nodes))))
         return tuple(found)
 
     def leaves_in(self, nodes: Collection[str]) -> NDArray[np.float64]:

@@ -107,11 +107,14 @@ def offset_minutes(zone: str) -> int:
 STAMP_PARTS = {
     "Y": ("year", "[0-9]{4}"),
     "m": ("month", "[0-9]{1,2}"),
+    "b": ("month", "[A-Za-z]{3}"),
     "d": ("day", "[0-9]{1,2}"),
     "H": ("hours", "[0-9]{1,2}"),
+    "I": ("hours", "[0-9]{1,2}"),
     "M": ("minutes", "[0-9]{2}"),
     "S": ("seconds", "[0-9]{2}"),
     "f": ("part", "[0-9]{1,9}"),
+    "p": ("half", "[AaPp][Mm]"),
     "z": ("offset", "[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?"),
 }
 """What a format of stamps may hold, by `strftime`'s letters: the group's name and expression for polars."""
@@ -120,11 +123,14 @@ STAMP_PARTS = {
 def stamp_expression(written: str) -> str:
     """Return the expression of stamps of a format; raises ValueError for one without a day."""
     texts, keys = re.split("%.", written), re.findall("%(.)", written)
-    if not {*"Ymd"} <= {*keys} <= STAMP_PARTS.keys() or len({*keys}) < len(keys) or "%" in "".join(texts):
+    named = {STAMP_PARTS[key][0] for key in keys if key in STAMP_PARTS}
+    is_whole = len(keys) == len(named) and {"year", "month", "day"} <= named
+    if not is_whole or ("I" in keys) != ("p" in keys) or "%" in "".join(texts):
         raise ValueError("no format of a stamp")
     groups = {key: f"(?<{name}>{part})" for key, (name, part) in STAMP_PARTS.items()}
     used = "".join(groups[key] + re.escape(text) for key, text in zip(keys, texts[1:], strict=True))
-    absent = "".join(f"(?<{name}>$.)?" for key, (name, _) in STAMP_PARTS.items() if key not in keys)
+    unnamed = dict.fromkeys(name for name, _ in STAMP_PARTS.values() if name not in named)
+    absent = "".join(f"(?<{name}>$.)?" for name in unnamed)
     return f"^{re.escape(texts[0])}{used}{absent}$"
 
 
@@ -201,7 +207,10 @@ ZONE = (
     "stream.time_zone, and of sums where stamps have an offset of their own"
 )
 FixedZone = Annotated[str, AfterValidator(_zone), Field(description=ZONE)]
-WRITTEN = 'a format such as "%d/%m/%Y %H:%M", of each of %Y, %m, %d and perhaps %H, %M, %S, %f, %z once'
+WRITTEN = (
+    'a format such as "%d/%m/%Y %H:%M", of %Y, %m or %b, %d and perhaps %H or %I with %p, %M, %S, %f, %z, '
+    "each once"
+)
 StampsFormat = Annotated[str, AfterValidator(_stamps_format), Field(max_length=60, description=WRITTEN)]
 Text = Annotated[str, Field(min_length=1)]
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"

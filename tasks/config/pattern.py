@@ -16,6 +16,8 @@ Fields = Mapping[str, str]
 DIRECTIVES = {"Y": "[0-9]{4}", "y": "[0-9]{2}", "m": "[0-9]{2}", "d": "[0-9]{2}", "j": "[0-9]{3}"}
 _PART = re.compile(r"\{(region|hour)\}|\{(date|utc):([^{}]+)\}|\*|[{}]")
 _DIRECTIVE = re.compile(r"%(.)")
+_ENDS, _BEGINS = re.compile(r"(^|[=_. -])\Z"), re.compile(r"\Z|[_. -]")
+"""What stands around a month or a day that may be written without a zero."""
 RULE = (
     'a pattern of paths below input.folder such as "{region}/{date:%Y-%m-%d}.csv", with {region} unless '
     "input.region names its column, {date:…} or {utc:…} with %Y, %y, %m, %d or %j, {hour} for hours, and *"
@@ -60,6 +62,7 @@ class PathPattern:
             return None
         fields = dict(known)
         for key, value in zip(self.groups[depth], found.groups(), strict=True):
+            value = value.zfill(2) if key in "md" else value
             if fields.setdefault(key, value) != value:
                 return None
         return fields
@@ -140,8 +143,10 @@ def _expressions(segment: str, groups: list[str], kinds: set[str]) -> Iterator[s
                     raise ValueError(f"and %{directive[1]} is none of its parts of a date")
                 yield re.escape(part[3][start : directive.start()])
                 groups.append(directive[1])
-                yield f"({DIRECTIVES[directive[1]]})"
+                before = part[3][start : directive.start()] or (segment[: part.start()] if not start else "%")
                 start = directive.end()
+                apart = _ENDS.search(before) and _BEGINS.match(part[3][start:] or segment[part.end() :])
+                yield "([0-9]{1,2})" if directive[1] in "md" and apart else f"({DIRECTIVES[directive[1]]})"
             yield re.escape(part[3][start:])
         else:
             yield ".*?"

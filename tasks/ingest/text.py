@@ -38,10 +38,14 @@ STAMP = (
     r"^(?<year>[0-9]{4})-?(?<month>[0-9]{2})-?(?<day>[0-9]{2})"
     r"(?:(?:T| +)(?<hours>[0-9]{1,2}):?(?<minutes>[0-9]{2})"
     r"(?::?(?<seconds>[0-9]{2})(?:[.,](?<part>[0-9]{1,9}))?)?)?"
-    r" ?(?<offset>[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)?$"
+    r" ?(?<offset>[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)?(?<half>$.)?$"
 )
 """A stamp by ISO 8601, which may end in an offset from UTC."""
 DAY, MICROSECOND = 86_400, 10**6
+MONTHS = {
+    "jan": "01", "feb": "02", "mar": "03", "apr": "04", "may": "05", "jun": "06",
+    "jul": "07", "aug": "08", "sep": "09", "oct": "10", "nov": "11", "dec": "12",
+}  # fmt: skip
 LINE, NO_SIGN = "line", "\x01"
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 UNPACKING = (
@@ -245,9 +249,16 @@ def microseconds_of(stamps: pl.Expr, shifts: Mapping[bool, int], written: str | 
     def number(name: str) -> pl.Expr:
         return parts.struct.field(name).cast(pl.Int64, strict=False).fill_null(0)
 
-    date = pl.concat_str(parts.struct.field(one).str.zfill(2) for one in ("year", "month", "day"))
+    month, half = parts.struct.field("month"), parts.struct.field("half").str.to_lowercase()
+    month = month if written is None else month.str.to_lowercase().replace(MONTHS)
+    date = pl.concat_str(
+        [parts.struct.field("year"), month.str.zfill(2), parts.struct.field("day").str.zfill(2)]
+    )
     days = date.str.to_date("%Y%m%d", strict=False).cast(pl.Int32).cast(pl.Int64)
     hours, minutes, seconds = number("hours"), number("minutes"), number("seconds")
+    if written is not None:  # 12 AM is 0, 13 PM nothing
+        of_half = pl.when(hours.is_between(1, 12)).then(hours % 12 + (half == "pm").cast(pl.Int64) * 12)
+        hours = pl.when(half.is_null()).then(hours).otherwise(of_half)
     part = parts.struct.field("part").str.pad_end(9, "0").cast(pl.Int64, strict=False).fill_null(0) // 1000
     offset = parts.struct.field("offset")
     sign = pl.when(offset.str.starts_with("-")).then(-1).otherwise(1)

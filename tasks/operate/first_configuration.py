@@ -6,16 +6,16 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from optstream.catalogue.rows import check_value_column
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.stream import Calendar
 from tasks.config import Settings, load_settings
 from tasks.config.fields import is_node_name, step_minutes
-from tasks.config.pattern import path_pattern
 from tasks.ingest.clock import foresee
 from tasks.operate.survey import COMMON_ZONES, Survey, plain
 from tasks.plan.advise import StreamAdvice, advise_plans, write_proposal
@@ -56,11 +56,12 @@ def zone_of_machine() -> str:
 
 @dataclass(frozen=True)
 class Begun:
-    """A configuration as written, with the advice that it follows, and what its calendar will refuse."""
+    """A configuration as written, its advice, what its calendar will refuse, and the first whole day."""
 
     settings: Settings
     advice: StreamAdvice
     ahead: str | None
+    first: date
 
 
 def write_configuration(survey: Survey, ask: Ask, path: Path) -> Begun:
@@ -80,7 +81,7 @@ def write_configuration(survey: Survey, ask: Ask, path: Path) -> Begun:
             f"the region {odd[0]!r:.80} is no name of a node, of letters, digits, spaces and _.,'()+- alone: "
             "rename it in the files"
         )
-    text, fits = _configuration(survey, ask, path.parent, root)
+    text, fits, first = _configuration(survey, ask, path.parent, root)
     try:
         if is_long:
             with hierarchy.open("x", encoding="utf-8", newline="") as file:
@@ -98,17 +99,17 @@ def write_configuration(survey: Survey, ask: Ask, path: Path) -> Begun:
         draft.unlink(missing_ok=True)
     settings = load_settings(path)
     today = settings.local_day(datetime.now().astimezone())
-    ahead = foresee(settings.calendar, survey.first, fits) or foresee(settings.calendar, today, fits)
+    ahead = foresee(settings.calendar, first, fits) or foresee(settings.calendar, today, fits)
     if ahead is None and not survey.zoned and settings.stream.time_zone in ("UTC", "Etc/UTC"):
         ahead = (
             "stamps have no zone and are taken for UTC's: where they are a wall clock whose hour changes, "
             'remove what was written, and begin again with --answer "zone=Europe/Paris", or your own'
         )
-    return Begun(settings, advice, ahead)
+    return Begun(settings, advice, ahead, first)
 
 
-def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[str, bool]:
-    """Return the text of a configuration by the answers, and whether stamps fit its kind of day."""
+def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[str, bool, date]:
+    """Return a configuration by the answers, whether stamps fit its kind of day, and the first whole day."""
 
     def answer(key: str, usual: str, unit: str = "") -> str:
         return ask(key, QUESTIONS[key] + (f", in {unit}" if unit else ""), usual).strip()
@@ -191,11 +192,18 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         check_value_column(roles.value)
     except ParameterError:
         lines += ["[published]", f"value = {_text(f'{plain(roles.value)[:50]}_released')}"]
-    if path is not None and not path_pattern(path).directives:
-        lines += ["[watch]", f"first_day = {survey.first}"]
+    first = survey.first
+    if survey.is_undated or utc_days:
+        begins = datetime.combine(first, time())
+        if survey.is_undated:
+            begins = survey.span[0] - timedelta(minutes=minutes * by_end)
+        local = begins.replace(tzinfo=UTC).astimezone(ZoneInfo(zone)) if in_utc else begins
+        first = local.date() + timedelta(days=local.time() != time())
+    if survey.is_undated:
+        lines += ["[watch]", f"first_day = {first}"]
     if clock != USUAL_CLOCK:
         lines += ["[schedule]", f"cron = {_text(f'{int(clock[3:])} {int(clock[:2])} * * *')}"]
-    return "\n".join(lines) + "\n", in_utc != is_wall
+    return "\n".join(lines) + "\n", in_utc != is_wall, first
 
 
 def _clock(survey: Survey, answer: Callable[[str, str], str], minutes: int) -> tuple[str, bool, bool, bool]:

@@ -31,12 +31,12 @@ MOST_FILES = 1_000_000
 FILES_OF_REGIONS = 31
 """Files whose column of regions is read for their names."""
 DATES = (
-    (r"year=(\d{4})/month=(\d\d)/day=(\d\d)", "year={date:%Y}/month={date:%m}/day={date:%d}"),
+    (r"year=(\d{4})/month=(\d\d?)/day=(\d\d?)(?!\d)", "year={date:%Y}/month={date:%m}/day={date:%d}"),
     (r"(?<!\d)(\d{4})/(\d\d)/(\d\d)(?!\d)", "{date:%Y}/{date:%m}/{date:%d}"),
     (r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)", "{date:%Y-%m-%d}"),
     (r"(?<!\d)(\d{4})_(\d\d)_(\d\d)(?!\d)", "{date:%Y_%m_%d}"),
     (r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)", "{date:%Y%m%d}"),
-    (r"year=(\d{4})/month=(\d\d)", "year={date:%Y}/month={date:%m}"),
+    (r"year=(\d{4})/month=(\d\d?)(?!\d)", "year={date:%Y}/month={date:%m}"),
     (r"(?<!\d)(\d{4})/(\d\d)(?!\d)", "{date:%Y}/{date:%m}"),
     (r"(?<!\d)(\d{4})-(\d\d)(?!\d)", "{date:%Y-%m}"),
     (r"(?<!\d)(\d{4})_(\d\d)(?!\d)", "{date:%Y_%m}"),
@@ -49,8 +49,12 @@ COMMON_ZONES = (
     "America/Los_Angeles", "Australia/Sydney", "America/Sao_Paulo", "Asia/Kolkata", "Asia/Tokyo",
 )  # fmt: skip
 """Zones that a usual answer may be: the first that fits."""
-DAYS = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
-FORMATS = tuple(day + clock for day in DAYS for clock in ("", " %H:%M", " %H:%M:%S"))
+DAYS = (
+    "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
+    "%d-%b-%Y",
+)  # fmt: skip
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+FORMATS = tuple(day + clock for day in DAYS for clock in CLOCKS)
 """Of stamps that are not written by ISO 8601."""
 USUAL = "region={region}/date={date:%Y-%m-%d}/*.parquet"
 IN_ONE = "date={date:%Y-%m-%d}/*.parquet"
@@ -59,8 +63,8 @@ PART = re.compile(r"(part|chunk|file|data)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 """Names that only number the files of one dump."""
 
 TIME = re.compile(
-    r"(\w+_)?(time_?stamp|zeitstempel|horodate|date_?time|datum|stamp|ts|time|date|utc|hours?|heures?|zeit|"
-    r"hora|fecha)(_(local|utc|start|end|from|to|at))*|day|(\w+_)?(start|end|from|at)"
+    r"(\w+_)?(time_?stamp|zeitstempel|horodate|date_?time|datum|stamp|ts|tstp|time|date|utc|hours?|heures?|"
+    r"zeit|hora|fecha)(_(local|utc|start|end|beginning|ending|from|to|at))*|day|(\w+_)?(start|end|from|at)"
 )
 ROLES = ("timestamp", "value", "region", "customer")
 KEYS = r"s?(_?(id|uid|uuid|code|key|name|label|no|nr|num|number|hash|ref))*"
@@ -142,6 +146,11 @@ class Survey:
         return max(minutes, default=(0, 1440))[1]
 
     @property
+    def is_undated(self) -> bool:
+        """Whether the names of files have no dates."""
+        return self.path is not None and not path_pattern(self.path).directives
+
+    @property
     def span(self) -> tuple[datetime, datetime]:
         """The first and the last stamp of the file that was looked at."""
         first, last = self.stamps[0], self.stamps[-1]
@@ -151,6 +160,9 @@ class Survey:
         """Return what fits the file's days: whether stamps are instants, ends of steps, and days UTC's."""
         if self.roles.period_number is not None:
             return [(False, False, False)]
+        if self.is_undated:
+            clocks = (True,) if self.zoned else (False, True)
+            return [(in_utc, by_end, False) for in_utc, by_end in product(clocks, (False, True))]
         (first, last), found = self.span, []
         for in_utc, utc_days, by_end in product((False, True), repeat=3):
             if (self.zoned and not in_utc) or (utc_days and not in_utc):
@@ -277,13 +289,11 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> tuple[str, 
         for text in _patterns(folder, marked, dates, by_number=by_number):
             path = text.replace(MARK, directives)
             try:
-                pattern = path_pattern(path)
+                known = _fields(path, files)
             except ValueError:
                 continue
-            found = {one: _match(pattern, one) for one in files}
-            known = {one: fields for one, fields in found.items() if fields is not None}
-            if len(known) == len(files) and all(map(pattern.days, known.values())):
-                return path, known
+            if known is not None:
+                return _all_dates(path, known)
     is_table = (folder / LOG).is_dir()
     if is_table or not any(re.search(written, one) for written, _ in DATES for one in files):
         for text in _patterns(folder, files, [""] * len(files), by_number=by_number, numbered=is_table):
@@ -297,6 +307,25 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> tuple[str, 
         "same way: rename or move those that differ, to paths such as 2024/01/15.csv or "
         "date=2024-01-15/part-0.parquet"
     )
+
+
+def _fields(path: str, files: Sequence[str]) -> dict[str, Mapping[str, str]] | None:
+    """Return what a pattern says of each file, None where one does not fit. Raises ValueError for none."""
+    pattern = path_pattern(path)
+    found = {one: _match(pattern, one) for one in files}
+    known = {one: fields for one, fields in found.items() if fields is not None and pattern.days(fields)}
+    return known if len(known) == len(files) else None
+
+
+def _all_dates(path: str, known: dict[str, Mapping[str, str]]) -> tuple[str, dict[str, Mapping[str, str]]]:
+    """Return the pattern with the dates that all files so far have alike, as of a folder of their year."""
+    for written, directives in DATES:
+        # what stands as a directive already stays
+        parts = re.split(r"(\{[^}]*\})", path)
+        wider = "".join(one if one.startswith("{") else re.sub(written, directives, one) for one in parts)
+        if wider != path and (found := _fields(wider, [*known])) is not None:
+            path, known = wider, found
+    return path, known
 
 
 def _match(pattern: PathPattern, path: str) -> Mapping[str, str] | None:
@@ -516,9 +545,10 @@ def _roles(name: str, columns: Types, given: Mapping[str, str], has_region: bool
     region = given.get("region") or next(iter(named(REGION, but=(customer,))), None)
     if not has_region and region is None:
         raise DumpError(
-            f"{name}: neither its path nor a column, of {listed}, says which region its rows are of: move "
-            "the files into folders region=NAME, one for all where there are no regions; where each region "
-            "has a column of its own, write a row for each region and step"
+            f"{name}: neither its path nor a column, of {listed}, says which region its rows are of: name "
+            "the column by --column region=COLUMN, or move the files into folders region=NAME, one for all "
+            "where there are no regions; where each region has a column of its own, write a row for each "
+            "region and step"
         )
     used = {*timestamp, numbered, customer, region, *named(ABOUT), *named(TIME), *named(REGION)}
     left = [one for one in columns if one not in used and (not (kind := columns[one]) or kind.is_numeric())]

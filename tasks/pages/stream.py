@@ -124,11 +124,9 @@ def _nights(snapshot: Snapshot) -> list[tuple[date, timedelta]]:
 
 
 def _next_run(settings: Settings, now: datetime) -> str:
-    """Return the schedule's next night; its cron where it has no single clock time; "" for an archive."""
+    """Return the schedule's next night; its cron where it has no single clock time."""
     cron = settings.scheduling.cron
     minute = clock_of(cron)
-    if settings.watch is None:
-        return ""
     if minute is None or not cron.endswith("* * *"):
         return cron
     zone = ZoneInfo(settings.stream.time_zone)

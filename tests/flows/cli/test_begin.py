@@ -301,6 +301,37 @@ def test_a_delta_table_without_dates_in_its_names(empty):
 
 
 @pytest.mark.parametrize(
+    ("names", "path"),
+    [
+        ("2024/03/2024-03-{:02}.csv", "{date:%Y}/{date:%m}/{date:%Y-%m-%d}.csv"),
+        ("y2024/load_202403{:02}.csv", "y{date:%Y}/load_{date:%Y%m%d}.csv"),
+        ("year=2024/month=3/day={}/part-0.csv", "year={date:%Y}/month={date:%m}/day={date:%d}/*.csv"),
+        ("v2/2024-03-{:02}.csv", "v2/{date:%Y-%m-%d}.csv"),
+    ],
+)
+def test_folders_of_the_month_and_year_are_those_of_any(empty, names, path):
+    """All files so far may be of one month: those of the next lie elsewhere."""
+    for day in (8, 9, 30):
+        file = empty / "files" / names.format(day)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        rows = [f"2024-03-{day:02}T{hour:02}:00,{zone},1" for hour in range(24) for zone in ("n", "s")]
+        file.write_text("\n".join(["time,zone,load_mw", *rows]))
+    assert invoke("init", "files", "--yes").exit_code == 0
+    assert load_settings(empty / "optstream.toml").input.path == path
+
+
+@pytest.mark.parametrize(("hour", "first"), [(23, "2024-01-15"), (0, "2024-01-16"), (5, "2024-01-16")])
+def test_the_first_day_of_files_without_dates_is_a_whole_one_of_the_zone(empty, hour, first):
+    at = datetime(2024, 1, 14 + (hour < 23), hour, tzinfo=UTC)
+    rows = [f"{at + timedelta(hours=n):%Y-%m-%dT%H:%MZ},{zone},1" for n in range(96) for zone in ("n", "s")]
+    (empty / "files").mkdir()
+    (empty / "files/all.csv").write_text("\n".join(["time,zone,load_mw", *rows]))
+    said = invoke("init", "files", "--yes", "--answer", "zone=Europe/Paris").output
+    assert f"next: optstream run --date {first}" in said
+    assert f"first_day = {first}" in (empty / "optstream.toml").read_text()
+
+
+@pytest.mark.parametrize(
     ("lines", "message"),
     [
         (

@@ -326,6 +326,8 @@ def stamps_of(stream, form, day=DAY):
         "day first": [f"{one:%d/%m/%Y %H:%M}" for one in starts],
         "no zero before a month": [f"{one:{one.month}.%d.%Y %H:%M:%S}.000Z" for one in starts],
         "month first, apart": [f"{one:%m-%d-%Y,%H%M}" for one in clock],
+        "twelve hours": [f"{one:%m/%d/%Y} {one.hour % 12 or 12}:{one:%M:%S %p}" for one in starts],
+        "names of months": [f"{one:%d-%b-%Y %H:%M}".upper() for one in starts],
     }[form]
 
 
@@ -340,6 +342,8 @@ KEYS = {
     "day first": "stamps_zone = 'UTC'\nstamps_format = '%d/%m/%Y %H:%M'",
     "no zero before a month": "stamps_format = '%m.%d.%Y %H:%M:%S.%f%z'",
     "month first, apart": "stamps_format = '%m-%d-%Y %H%M'",
+    "twelve hours": "stamps_zone = 'UTC'\nstamps_format = '%m/%d/%Y %I:%M:%S %p'",
+    "names of months": "stamps_zone = 'UTC'\nstamps_format = '%d-%b-%Y %H:%M'",
 }
 
 
@@ -443,6 +447,8 @@ def test_a_step_that_becomes_finer_on_a_date(small):
         ("stamps_format = '%d/%m/%Y %m'", "must be a format such as"),
         ("stamps_format = '%d/%m/%Y %'", "must be a format such as"),
         ("stamps_format = '%d/%m/%y'", "must be a format such as"),
+        ("stamps_format = '%d/%m/%Y %I:%M'", "must be a format such as"),
+        ("stamps_format = '%d/%m/%Y %H %I %p'", "must be a format such as"),
         ("stamps = 'middle'", 'input.stamps must be "start" or "end"'),
     ],
 )

@@ -1,6 +1,8 @@
 """The looks before a draw: ledgers and folders from backups, witnesses, and steps by other time zone data."""
 
 import shutil
+import subprocess
+import sys
 from contextlib import contextmanager
 from datetime import date, timedelta
 from itertools import combinations
@@ -13,6 +15,7 @@ from sqlalchemy.pool import NullPool
 from optstream.errors import LedgerError
 from optstream.ledger import Key
 from optstream.ledger.schema import metadata
+from optstream.storage import folders as lock
 from tasks.ledger.verify import verify
 from tasks.monitor.alarms import Kind
 from tasks.monitor.view import watch
@@ -375,6 +378,29 @@ def test_two_populations_with_a_ledger_each_share_a_trusted_folder(installation,
     other.configure("trusted/ledger.sqlite", "ledger.sqlite")
     for one, day in ((installation, FIRST), (other, FIRST), (installation, SECOND)):
         assert one.status(day) is Status.PUBLISHED
+
+
+def test_a_lock_that_another_process_holds_is_waited_for_and_named(installation, monkeypatch):
+    """A run that was stopped while it wrote the witness."""
+    assert installation.status(FIRST) is Status.PUBLISHED
+    monkeypatch.setattr(lock, "LONGEST_WAIT", 0.2)
+    code = (
+        "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); "
+        "sys.stdin.read()"
+    )
+    file = installation.folder / "trusted/witness/.lock"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        holder.stdout.readline()
+        said = refused(installation)
+    finally:
+        holder.communicate()
+    assert str(file) in said
+    assert "held" in said
+    assert installation.record(SECOND) is None
+    assert installation.status(SECOND) is Status.PUBLISHED
 
 
 # Days that have other steps by the present time zone data.

@@ -50,6 +50,7 @@ PATTERNS = {
     "{date:%Y}/{date:%j}-{region}.csv": "2025/015-{r}.csv",
     "a folder/{date:%Y-%m}/{region}.csv": "a folder/2025-01/{r}.csv",
     "{date:%Y}_{region}.csv": "2025_{r}.csv",
+    "year={date:%Y}/month={date:%m}/day={date:%d}/{region}.*": "year=2025/month=1/day=15/{r}.csv",
     "{utc:%Y-%m-%d}/{region}.csv": None,
 }
 
