@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from itertools import compress, groupby
 from operator import itemgetter
 
-from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, or_, select, update
 
 from optstream.ledger.records import GuaranteeLoss, Key, ReleaseState, StreamTerms, WindowLoss
 from optstream.ledger.schema import (
@@ -150,12 +150,13 @@ def store(
 IN_FORCE = and_(SpendRow.release_id == ReleaseRow.id, SpendRow.generation == ReleaseRow.generation)
 CHARGED = select(SpendRow.document, ReleaseRow.amendment, ReleaseRow.compromised).join(ReleaseRow, IN_FORCE)
 """The texts of spends in force, the privacy guarantee of their release, and why that is compromised."""
+_CHARGED_TO_RELEASE = CHARGED.where(SpendRow.release_id == bindparam("release")).order_by(SpendRow.position)
 
 
 def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, ...]:
     """Return a release's charges, priced by the privacy guarantee of its plan."""
-    query = CHARGED.where(SpendRow.release_id == release_id).order_by(SpendRow.position)
-    return tuple(map(_spend_of, connection.execute(query).scalars()))
+    found = connection.execute(_CHARGED_TO_RELEASE, {"release": release_id}).scalars()
+    return tuple(map(_spend_of, found))
 
 
 # the ledger is asked for a day's spends at each of its steps, and a backfill takes a month step by step

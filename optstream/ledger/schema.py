@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
     Column,
     Connection,
     Integer,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
+    bindparam,
     insert,
     select,
     update,
@@ -188,15 +190,15 @@ Found = TypeVar("Found", bound=Row)
 Columns = TypeVar("Columns", bound=tuple[Any, ...])
 
 
-def read_rows(connection: Connection, query: Select[tuple[Found]]) -> Sequence[Found]:
-    """Return the rows of one table that a query finds, typed as its class."""
-    found: Any = connection.execute(query).all()
+def read_rows(connection: Connection, query: Select[tuple[Found]], **values: object) -> Sequence[Found]:
+    """Return the rows of one table that a query finds, typed as its class; `values` bind its parameters."""
+    found: Any = connection.execute(query, values).all()
     return cast(Sequence[Found], found)
 
 
-def one_row(connection: Connection, query: Select[tuple[Found]]) -> Found | None:
-    """Return the only row that a query finds, as `read_rows` does; None if it finds none."""
-    found: Any = connection.execute(query).one_or_none()
+def one_row(connection: Connection, query: Select[tuple[Found]], **values: object) -> Found | None:
+    """Return the only row that a query finds, as `rows` does; None if it finds none."""
+    found: Any = connection.execute(query, values).one_or_none()
     return cast(Found | None, found)
 
 
@@ -220,30 +222,32 @@ def plain_rows(connection: Connection, query: Select[Columns]) -> Iterator[Colum
 
 # Rows of streams and privacy budgets: found, held to a transaction's end, read as terms and written.
 
+LOCKED_STREAM = select(StreamRow).where(StreamRow.name == bindparam("stream")).with_for_update()
+_GRANT = select(GrantRow).where(GrantRow.id == bindparam("grant"))
+_LOCKED_GRANT = _GRANT.with_for_update()
+
 
 def lock(connection: Connection, stream: str) -> tuple[StreamRow, GrantRow]:
     """Return the rows of an enrolled stream and of its budget, locked always in this order until commit."""
-    row = find_stream(connection, stream, locked=True)
+    row = one_row(connection, LOCKED_STREAM, stream=stream)
     if row is None:
         raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
-    return row, grant_of(connection, row, locked=True)
+    return row, grant_of(connection, row, _LOCKED_GRANT)
 
 
-def grant_of(connection: Connection, stream: StreamRow, *, locked: bool = False) -> GrantRow:
+def grant_of(connection: Connection, stream: StreamRow, query: Select[tuple[GrantRow]] = _GRANT) -> GrantRow:
     """Return the row of a stream's privacy budget."""
-    query = select(GrantRow).where(GrantRow.id == stream.grant_id)
-    grant = one_row(connection, query.with_for_update() if locked else query)
+    grant = one_row(connection, query, grant=stream.grant_id)
     assert grant is not None
     return grant
 
 
-def find_stream(connection: Connection, stream: str, *, locked: bool = False) -> StreamRow | None:
+def find_stream(connection: Connection, stream: str) -> StreamRow | None:
     """Return the row of a stream, or None."""
-    query = select(StreamRow).where(StreamRow.name == stream)
-    return one_row(connection, query.with_for_update() if locked else query)
+    return one_row(connection, select(StreamRow).where(StreamRow.name == stream))
 
 
-def id_of(stream: str) -> ScalarSelect[int]:
+def id_of(stream: str | BindParameter[str]) -> ScalarSelect[int]:
     """Return the key of a stream, within a query; NULL, which equals nothing, for an unknown one."""
     return select(StreamRow.id).where(StreamRow.name == stream).scalar_subquery()
 
@@ -301,6 +305,12 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
 
 # Rows of releases: found, locked, and checked against a reservation and a state.
 
+_RELEASE = select(ReleaseRow).where(
+    ReleaseRow.stream_id == id_of(bindparam("stream")),
+    ReleaseRow.period == bindparam("period"),
+    ReleaseRow.revision == bindparam("revision"),
+)
+
 
 def giving_up(period: str) -> str:
     """Return the command that gives a release up, as messages name it."""
@@ -309,9 +319,7 @@ def giving_up(period: str) -> str:
 
 def find_row(connection: Connection, key: Key) -> ReleaseRow | None:
     """Return a release's row, or None."""
-    query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(key.stream))
-    own = query.where(ReleaseRow.period == key.period, ReleaseRow.revision == key.revision)
-    return one_row(connection, own)
+    return one_row(connection, _RELEASE, **key._asdict())
 
 
 def lease_error(release: ReleaseRow, key: Key) -> HeldError:
@@ -360,6 +368,12 @@ PlainEvent = tuple[str, int, str, str, str | None, int | None, str, str]
 
 GENESIS = "0" * 64  # what stands for the hash before a stream's first event
 
+# built once: making and comparing a statement costs the processor more than SQLite does to run it
+_STREAM = select(StreamRow).where(StreamRow.id == bindparam("stream"))
+_APPEND = insert(EventRow)
+_ADVANCE = update(StreamRow).where(StreamRow.id == bindparam("stream"))
+_ADVANCE = _ADVANCE.values(head=bindparam("new_head"), n_events=bindparam("new_count"))
+
 
 def hash_of(stream: str, event: PlainEvent) -> str:
     """Return sha256 of the stream's name and the HASHED columns of an event, none with a line break."""
@@ -380,15 +394,16 @@ def append(
     key: tuple[str, int] | None = None,
 ) -> None:
     """Add an event to a stream whose row the transaction holds. key: period and revision of a release."""
-    stream = one_row(connection, select(StreamRow).where(StreamRow.id == stream_id))
+    stream = one_row(connection, _STREAM, stream=stream_id)
     assert stream is not None
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     period, revision = key or (None, None)
     event = (stream.head, stream.n_events, stamp(now), kind, period, revision, text)
     head = hash_of(stream.name, (*event, ""))
-    insert_row(connection, EventRow, stream_id=stream_id, hash=head, **dict(zip(HASHED, event, strict=True)))
-    change = update(StreamRow).where(StreamRow.id == stream_id)
-    connection.execute(change.values(head=head, n_events=stream.n_events + 1))
+    columns = dict(zip(HASHED, event, strict=True))
+    connection.execute(_APPEND, {"stream_id": stream_id, "hash": head, **columns})
+    moved = {"stream": stream_id, "new_head": head, "new_count": stream.n_events + 1}
+    connection.execute(_ADVANCE, moved)
 
 
 def move(

@@ -12,6 +12,7 @@ from optstream.ledger.records import StreamTerms, check_name, continues
 from optstream.ledger.schema import (
     GENESIS,
     GUARANTEE_COLUMNS,
+    LOCKED_STREAM,
     GrantRow,
     ReleaseRow,
     StreamRow,
@@ -57,7 +58,7 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
     Until a stream has releases, terms that differ replace the known ones, unless another stream relies on
     them; `document` may change at any time, and the list of trees after everything that was ever reserved.
     """
-    stream = find_stream(connection, terms.stream, locked=True)
+    stream = one_row(connection, LOCKED_STREAM, stream=terms.stream)
     kind = "enrolled" if stream is None else "terms"
     if stream is not None:
         known = terms_of(connection, stream)
