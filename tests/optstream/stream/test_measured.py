@@ -81,6 +81,8 @@ def test_public_measurements_must_fit_together():
         Measured.from_public(np.zeros((3, 4)), [np.zeros((3, 1))], variances=[1.0])
     with pytest.raises(ParameterError, match=r"variances\[0\] must be greater than 0"):
         Measured.from_public(np.zeros((3, 4)), [], variances=[0.0])
+    with pytest.raises(ParameterError, match=r"variances\[1\] must be .* or \(3, 1\)"):
+        Measured.from_public(np.zeros((3, 4)), [np.zeros((3, 1))], variances=[1.0, np.ones((3, 4))])
 
 
 def test_bytes_that_are_no_measurements_are_refused():

@@ -110,6 +110,8 @@ def test_after_drawn_the_measurements_are_the_release(installation):
     assert installation.record(FIRST).state is ReleaseState.DRAWN
     for path in (installation.folder / "dumps").rglob("*.parquet"):
         path.unlink()
+    installation.release(FIRST, steps=STEPS[:1])
+    assert installation.record(FIRST).lease_until == installation.now + installation.run().lease
     assert installation.status(FIRST, noise=None) is Status.PUBLISHED
     assert installation.files("trusted/measurements") == drawn
 
