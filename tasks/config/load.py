@@ -200,6 +200,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         problem = f"must be UTF-8 text; see line {line}"
     except tomllib.TOMLDecodeError as error:
         problem = f"is not TOML: {error}"  # what the parser expected and where; it never repeats a value
+        if "namespace" in problem or "twice" in problem:
+            problem += "; a table stands once, and NAME = {…} takes no more: write it as [NAME], a line a key"
     except RecursionError:
         problem = "is not TOML: nested too deeply"
     except ValueError:  # of Python's own, which the parser lets pass

@@ -3,6 +3,7 @@
 import os
 import re
 import unicodedata
+from calendar import month_abbr, month_name
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -56,6 +57,7 @@ DAYS = (
 CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 FORMATS = tuple(day + clock for day in DAYS for clock in CLOCKS)
 """Of stamps that are not written by ISO 8601."""
+MONTH_NAMES = {one.lower() for one in (*month_name, *month_abbr)}
 USUAL = "region={region}/date={date:%Y-%m-%d}/*.parquet"
 IN_ONE = "date={date:%Y-%m-%d}/*.parquet"
 MARK = "\0"
@@ -351,6 +353,7 @@ def _patterns(
     if len({len(one) for one in rows}) > 1:
         return
     *folders, names = (sorted({*column}) for column in zip(*rows, strict=True))
+    folders = [["*"] if {one.lower() for one in own} <= MONTH_NAMES else own for own in folders]
     varying = [depth for depth, own in enumerate(folders) if len({one.replace(MARK, "") for one in own}) > 1]
     keyed = [depth for depth, own in enumerate(folders) if all(re.match(r"region=.", one) for one in own)]
     if len(varying) > 1 or (keyed and varying not in ([], keyed)):

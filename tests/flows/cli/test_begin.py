@@ -308,6 +308,7 @@ def test_a_delta_table_without_dates_in_its_names(empty):
         ("year=2024/month=3/day={}/part-0.csv", "year={date:%Y}/month={date:%m}/day={date:%d}/*.csv"),
         ("v2/2024-03-{:02}.csv", "v2/{date:%Y-%m-%d}.csv"),
         ("load_2024-3-{}.csv", "load_{date:%Y-%m-%d}.csv"),
+        ("2024/Mar/202403{:02}.csv", "{date:%Y}/*/{date:%Y%m%d}.csv"),
     ],
 )
 def test_folders_of_the_month_and_year_are_those_of_any(empty, names, path):

@@ -111,6 +111,7 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
         (None, "`optstream init` writes an example"),
         (b"#" * (2**20 + 1), "must be at most 1 MiB"),
         (b'a = 1\nb = "\xff"\n', "UTF-8 text; see line 2"),
+        (b"input = {}\n[[input.changes]]\n", r"line 2, column 16\); .* write it as \[NAME\], a line a key"),
         (b"a = 1\nb 2\n", r"is not TOML: .*\(at line 2, column 3\)"),
     ],
 )
