@@ -52,11 +52,15 @@ def exact(value: object, name: str) -> Fraction:
         raise ParameterError(f'{name} must be a number such as "0.1" or "1/3"; got {value!r}') from error
 
 
-@lru_cache(2**12)  # a year of hours says the same few numbers tens of thousands of times
 def exact_from_text(text: object) -> Fraction:
     """Return a fraction of at least 0 from numerator or numerator/denominator; exponents are refused."""
     if not isinstance(text, str) or not _EXACT.fullmatch(text):
         raise ValueError(_NOT_EXACT)
+    return _fraction(text)
+
+
+@lru_cache(2**12)  # a year of hours says the same few numbers tens of thousands of times
+def _fraction(text: str) -> Fraction:
     return Fraction(text)
 
 

@@ -18,6 +18,7 @@ _PART = re.compile(r"\{(region|hour)\}|\{(date|utc):([^{}]+)\}|\*|[{}]")
 _DIRECTIVE = re.compile(r"%(.)")
 _ENDS, _BEGINS = re.compile(r"(^|[=_. -])\Z"), re.compile(r"\Z|[_. -]")
 """What stands around a month or a day that may be written without a zero."""
+_SHORT = ("([0-9]{1,2})", "([0-9]{2})")
 RULE = (
     'a pattern of paths below input.folder such as "{region}/{date:%Y-%m-%d}.csv", with {region} unless '
     "input.region names its column, {date:…} or {utc:…} with %Y, %y, %m, %d or %j, {hour} for hours, and *"
@@ -61,7 +62,8 @@ class PathPattern:
         if found is None:
             return None
         fields = dict(known)
-        for key, value in zip(self.groups[depth], found.groups(), strict=True):
+        values = (value for value in found.groups() if value is not None)
+        for key, value in zip(self.groups[depth], values, strict=True):
             value = value.zfill(2) if key in "md" else value
             if fields.setdefault(key, value) != value:
                 return None
@@ -115,7 +117,9 @@ def path_pattern(text: str) -> PathPattern:
         if segment in ("", ".", "..") or "\\" in segment or not segment.isprintable():
             raise ValueError("and it must name folders and a file below input.folder")
         own: list[str] = []
-        segments.append(re.compile("".join(_expressions(segment, own, kinds))))
+        loose = "".join(_expressions(segment, own, kinds))
+        # two digits first: a region's name may end in a number
+        segments.append(re.compile(f"{loose.replace(*_SHORT)}|{loose}" if _SHORT[0] in loose else loose))
         groups.append(tuple(own))
     found = PathPattern(text, tuple(segments), tuple(groups), "utc" in kinds)
     keys = found.directives
@@ -146,7 +150,7 @@ def _expressions(segment: str, groups: list[str], kinds: set[str]) -> Iterator[s
                 before = part[3][start : directive.start()] or (segment[: part.start()] if not start else "%")
                 start = directive.end()
                 apart = _ENDS.search(before) and _BEGINS.match(part[3][start:] or segment[part.end() :])
-                yield "([0-9]{1,2})" if directive[1] in "md" and apart else f"({DIRECTIVES[directive[1]]})"
+                yield _SHORT[0] if directive[1] in "md" and apart else f"({DIRECTIVES[directive[1]]})"
             yield re.escape(part[3][start:])
         else:
             yield ".*?"

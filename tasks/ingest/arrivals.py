@@ -497,10 +497,10 @@ def _part_files(layout: Input, folder: Location, place: str, root: Location) -> 
 def _check_settled(files: Mapping[str, Found]) -> None:
     """Raise LateDumpError for the first of some files, by what messages call them, that changed just now."""
     for name, found in files.items():
-        if (left := SETTLED.total_seconds() - abs(found.age)) > 0:
+        if (left := SETTLED.total_seconds() - found.age) > 0:
             raise LateDumpError(
                 f"{name} changed just now, may still be written, and has no marker (input.marker): run again "
-                f"in {math.ceil(left / 60)} min"
+                f"in {math.ceil(left / 60)} min{', or correct its time, which is to come' * (found.age < 0)}"
             )
 
 
@@ -572,7 +572,8 @@ def _walk(
     odd: list[tuple[str, Fields]] | None = None,
 ) -> Iterator[_Match]:
     """Yield the files of wanted dates, or all. odd: gets names that do not fit, with what folders say."""
-    markers, later = {layout.announcement for _, layout in settings.input.layouts}, _later(settings)
+    markers = {layout.announcement for _, layout in settings.input.layouts} - {""}
+    later = _later(settings)
     strays, last = [] if odd is None else odd, len(pattern.segments) - 1
     known: dict[frozenset[str], set[frozenset[tuple[str, str]]]] = {}
 

@@ -193,13 +193,15 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
     except ParameterError:
         lines += ["[published]", f"value = {_text(f'{plain(roles.value)[:50]}_released')}"]
     first = survey.first
-    if survey.is_undated or utc_days:
+    is_seen = survey.is_undated or (survey.n_days > 1 and survey.day == first)
+    if is_seen or utc_days:
         begins = datetime.combine(first, time())
-        if survey.is_undated:
+        if is_seen:
             begins = survey.span[0] - timedelta(minutes=minutes * by_end)
         local = begins.replace(tzinfo=UTC).astimezone(ZoneInfo(zone)) if in_utc else begins
-        first = local.date() + timedelta(days=local.time() != time())
-    if survey.is_undated:
+        if survey.is_undated or utc_days or local.date() > first:
+            first = local.date() + timedelta(days=local.time() != time())
+    if survey.is_undated or first > survey.first:
         lines += ["[watch]", f"first_day = {first}"]
     if clock != USUAL_CLOCK:
         lines += ["[schedule]", f"cron = {_text(f'{int(clock[3:])} {int(clock[:2])} * * *')}"]

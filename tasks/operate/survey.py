@@ -32,9 +32,9 @@ FILES_OF_REGIONS = 31
 """Files whose column of regions is read for their names."""
 DATES = (
     (r"year=(\d{4})/month=(\d\d?)/day=(\d\d?)(?!\d)", "year={date:%Y}/month={date:%m}/day={date:%d}"),
-    (r"(?<!\d)(\d{4})/(\d\d)/(\d\d)(?!\d)", "{date:%Y}/{date:%m}/{date:%d}"),
-    (r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)", "{date:%Y-%m-%d}"),
-    (r"(?<!\d)(\d{4})_(\d\d)_(\d\d)(?!\d)", "{date:%Y_%m_%d}"),
+    (r"(?<!\d)(\d{4})/(\d\d?)/(\d\d?)(?!\d)", "{date:%Y}/{date:%m}/{date:%d}"),
+    (r"(?<!\d)(\d{4})-(\d\d?)-(\d\d?)(?!\d)", "{date:%Y-%m-%d}"),
+    (r"(?<!\d)(\d{4})_(\d\d?)_(\d\d?)(?!\d)", "{date:%Y_%m_%d}"),
     (r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)", "{date:%Y%m%d}"),
     (r"year=(\d{4})/month=(\d\d?)(?!\d)", "year={date:%Y}/month={date:%m}"),
     (r"(?<!\d)(\d{4})/(\d\d)(?!\d)", "{date:%Y}/{date:%m}"),
@@ -78,7 +78,7 @@ REGION = re.compile(
     r"((pu|pickup|grid|load|bidding|price)_?)?(region|zone|area|node|district|state|county|borough|location|site|"
     rf"feeder|substation|commune|departement|country|city|province|perimetre|leaf){KEYS}"
 )
-NO_NAME = re.compile(r"[-+\d][-+\d.,:TZ /]*")
+NO_NAME = re.compile(r"[-+.\d][-+\d.,:TZeE /]*([AaPp][Mm])?|\d\d?[-/. ]?[A-Za-z]{3}[-/. ]?\d.*")
 """A number or a time: a file's first line has it where the names of columns were left out."""
 REVISION = re.compile(r"(revision|version|vintage)(_?(no|nr|num|number))?")
 ABOUT = re.compile(
@@ -442,7 +442,10 @@ class _File:
             if not path.name.lower().endswith(".parquet"):
                 form = header_of(path)
                 if any(map(NO_NAME.fullmatch, form.names)):
-                    raise DumpError(f"{path} begins with a row and not with names of columns: add them")
+                    raise DumpError(
+                        f"{path} begins with a row and not with names of columns: add them, or, where each "
+                        "time of day has a column of its own, write a row for each step"
+                    )
                 return cls(path, dict.fromkeys(filter(None, form.names)), form)
             claims = claims_of(path)
             if claims is None or not claims.within(LIMITS):

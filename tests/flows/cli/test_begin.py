@@ -307,6 +307,7 @@ def test_a_delta_table_without_dates_in_its_names(empty):
         ("y2024/load_202403{:02}.csv", "y{date:%Y}/load_{date:%Y%m%d}.csv"),
         ("year=2024/month=3/day={}/part-0.csv", "year={date:%Y}/month={date:%m}/day={date:%d}/*.csv"),
         ("v2/2024-03-{:02}.csv", "v2/{date:%Y-%m-%d}.csv"),
+        ("load_2024-3-{}.csv", "load_{date:%Y-%m-%d}.csv"),
     ],
 )
 def test_folders_of_the_month_and_year_are_those_of_any(empty, names, path):
@@ -320,12 +321,13 @@ def test_folders_of_the_month_and_year_are_those_of_any(empty, names, path):
     assert load_settings(empty / "optstream.toml").input.path == path
 
 
+@pytest.mark.parametrize("name", ["all.csv", "2024.csv"])
 @pytest.mark.parametrize(("hour", "first"), [(23, "2024-01-15"), (0, "2024-01-16"), (5, "2024-01-16")])
-def test_the_first_day_of_files_without_dates_is_a_whole_one_of_the_zone(empty, hour, first):
+def test_the_first_day_of_files_of_many_days_is_a_whole_one_of_the_zone(empty, hour, first, name):
     at = datetime(2024, 1, 14 + (hour < 23), hour, tzinfo=UTC)
     rows = [f"{at + timedelta(hours=n):%Y-%m-%dT%H:%MZ},{zone},1" for n in range(96) for zone in ("n", "s")]
     (empty / "files").mkdir()
-    (empty / "files/all.csv").write_text("\n".join(["time,zone,load_mw", *rows]))
+    (empty / "files" / name).write_text("\n".join(["time,zone,load_mw", *rows]))
     said = invoke("init", "files", "--yes", "--answer", "zone=Europe/Paris").output
     assert f"next: optstream run --date {first}" in said
     assert f"first_day = {first}" in (empty / "optstream.toml").read_text()
@@ -342,6 +344,11 @@ def test_the_first_day_of_files_without_dates_is_a_whole_one_of_the_zone(empty, 
         (
             ["timestamp,meter_reading_kwh,meter_kwh,zone", "{at},31337.625,1,A"],
             "say by --column value=COLUMN",
+        ),
+        (["M7,A,30-Mar-2024 01:00 AM,3.1337625e+04"], "begins with a row and not with names of columns"),
+        (
+            ["Name,J31337", "Account,1", "", "time,load_mw,temp", "{at},1,7"],
+            "nor a column, of 'time', 'load_mw'",
         ),
     ],
 )

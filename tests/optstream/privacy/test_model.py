@@ -24,7 +24,7 @@ from optstream import (
     PublicDays,
 )
 from optstream.privacy import zero_concentrated
-from optstream.privacy.exact import Bounds, exact, root_above, round_up_to_float
+from optstream.privacy.exact import Bounds, exact, exact_from_text, root_above, round_up_to_float
 from optstream.privacy.zero_concentrated import epsilon_of, largest_rho
 
 
@@ -57,6 +57,12 @@ from optstream.privacy.zero_concentrated import epsilon_of, largest_rho
 def test_bad_parameters_are_named(changed, message):
     with pytest.raises(ParameterError, match=message):
         PrivacyModel(**({"epsilon": "1", "window_length": 48, "alpha": 1} | changed))
+
+
+@pytest.mark.parametrize("text", [["1"], {}, 1, None, "1e3", "-1", "1/2/3"])
+def test_what_is_no_exact_text_is_refused_in_one_way(text):
+    with pytest.raises(ValueError, match="exact"):
+        exact_from_text(text)
 
 
 def test_epsilon_is_kept_exact():

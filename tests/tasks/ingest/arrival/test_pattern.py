@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import ConfigurationError, DumpError
+from tasks.config.pattern import path_pattern
 from tasks.ingest import LateDumpError, days_with_dumps, discover
+from tasks.ingest.arrivals import deliveries
 from tasks.ingest.delta import present_files
 from tests.tasks.conftest import DAY, SmallStream
 
@@ -53,6 +55,15 @@ PATTERNS = {
     "year={date:%Y}/month={date:%m}/day={date:%d}/{region}.*": "year=2025/month=1/day=15/{r}.csv",
     "{utc:%Y-%m-%d}/{region}.csv": None,
 }
+
+
+def test_a_month_of_one_digit_takes_none_from_a_name_that_ends_in_a_number():
+    pattern = path_pattern("{region}-{date:%m-%d-%y}*.csv")
+    read = [pattern.match(0, name, {}) for name in ("plant-1-02-03-24 a.csv", "plant-2-3-24 a.csv")]
+    assert [(one["region"], one["m"], one["d"]) for one in read] == [
+        ("plant-1", "02", "03"),
+        ("plant", "02", "03"),
+    ]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -228,6 +239,16 @@ def table(stream, **protocol):
     removed = [{"remove": {"path": one["add"]["path"]}} for one in (added[0], added[2])]
     commit(folder, 1, *removed, added[1], added[3])
     return folder
+
+
+def test_of_a_delta_table_no_marker_is_asked_for_in_any_layout(small):
+    changes = "[[input.changes]]\nvalid_from = 2025-02-01\nmarker = ''"
+    stream = small(marker=f"path = '{PARTITIONED}'\n{changes}")
+    table(stream)
+    assert {name for _, names in deliveries(stream.settings) for name in names()} == {
+        "_SUCCESS",
+        "new.parquet",
+    }
 
 
 def test_a_delta_table_has_the_files_that_its_log_says(small):
