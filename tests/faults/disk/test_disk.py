@@ -1,7 +1,6 @@
 """The recording file system and the disks that are rebuilt of it, before anything is believed of them."""
 
 import os
-import sqlite3
 import tempfile
 from pathlib import Path
 
@@ -80,28 +79,3 @@ def test_a_name_is_as_durable_as_its_folder(recorded, tmp_path):
     # who never synced the folder in which the other lies has nothing
     unsynced = [one for one in operations if one.kind != "sync" or one.node != 1]
     assert left(unsynced, tmp_path) == {}
-
-
-@pytest.mark.parametrize(("synchronous", "kept"), [("FULL", 5), ("OFF", 0)])
-def test_sqlite_keeps_what_it_committed_only_if_it_syncs(recorded, tmp_path, synchronous, kept):
-    def work(folder):
-        sync(folder)
-        file = sqlite3.connect(folder / "db.sqlite")
-        file.execute("PRAGMA journal_mode=WAL")
-        file.execute("CREATE TABLE numbers (number INTEGER)")
-        file.commit()
-        sync(folder)
-        file.execute(f"PRAGMA synchronous={synchronous}")
-        for number in range(5):
-            file.execute("INSERT INTO numbers VALUES (?)", [number])
-            file.commit()
-        work.at = len(read_log(tmp_path / "log"))
-        file.close()
-
-    operations, _ = recorded(work)
-    found = left(operations[: work.at], tmp_path)
-    for name, data in found.items():
-        (tmp_path / name).write_bytes(data)
-    again = sqlite3.connect(tmp_path / "db.sqlite")
-    assert again.execute("SELECT count(*) FROM numbers").fetchone() == (kept,)
-    again.close()

@@ -149,19 +149,6 @@ BOUNDS = 'bounds = ["0", "20000"]'
 WHOLE = (BOUNDS, f'{BOUNDS}\nresolution = "1"\ncounts = true')
 
 
-def test_a_level_below_its_noise_is_as_good_as_nothing(found):
-    """Leaves of 0.1 an hour: small counts; the nation above them is not."""
-    result = found(INFORMED.format(0.1), WHOLE)
-    nation, leaves = result.periods[0].levels
-    assert leaves.expected.size == pytest.approx(0.1)
-    assert leaves.expected.error > 0.09
-    assert nation.expected.error > 0
-    assert any(one.startswith("level 1: error") and "as good as nothing" in one for one in result.warnings)
-    document = result.to_json()
-    assert document["warnings"] == list(result.warnings)
-    assert document["periods"][0]["levels"][0]["expected"]["size"] == pytest.approx(2)
-
-
 SHOWN = ["OptStream", "Laplace", "Uniform", "Fourier", "BudgetAbsorption", "PeGaSus", "Fast"]
 
 

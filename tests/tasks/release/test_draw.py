@@ -34,7 +34,7 @@ from tasks.trusted import files as private_files
 from tasks.trusted.files import NAMED, DrawingFile
 from tests.failing import Death, raising
 from tests.tasks.release.noises import NoiseMeanwhile, failing_noise, no_noise
-from tests.tasks.two_regions import DRAWN, RESERVED, STEPS
+from tests.tasks.two_regions import RESERVED, STEPS
 
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 failing = raising(LedgerError("the ledger cannot be reached"))
@@ -187,23 +187,6 @@ def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
     (work,) = steps.reserve_budget(run, works)
     assert "changed while this run was under way" in work.message
     assert installation.record(DAY) is None
-
-
-def test_an_older_ledger_that_knows_a_drawn_day_may_neither_publish_nor_reserve(installation):
-    """Were it to publish, its head would be the newest, and stand for a day that it never heard of."""
-    installation.release(DAY, steps=DRAWN)
-    older = installation.copy_ledger()
-    assert installation.status(NEXT) is Status.PUBLISHED
-    installation.bring_back(older)
-    kept = installation.files("published", "trusted/measurements")
-    installation.simulate(THIRD)
-    for day in (DAY, THIRD):
-        outcome = installation.outcome(day)
-        assert outcome.status is Status.FAILED
-        assert "restored from an older copy" in outcome.message
-    assert installation.files("published", "trusted/measurements") == kept
-    assert installation.record(DAY).state is ReleaseState.DRAWN
-    assert installation.record(THIRD) is None
 
 
 def test_the_newest_head_of_a_catalogue_stands_for_all(installation, monkeypatch):

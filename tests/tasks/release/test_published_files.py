@@ -2,9 +2,8 @@
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-import fsspec
 import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
@@ -252,16 +251,6 @@ def test_a_day_that_remembers_others_shows_their_sums_in_their_own_files_alone(l
     assert check_files(folder) == []
 
 
-def test_a_held_day_shows_no_measurements_before_its_hour(measuring):
-    measuring.configure('folder = "published"\n', 'folder = "published"\nnot_before = "06:00"\n')
-    measuring.now = datetime(2016, 6, 2, 3, 59, tzinfo=UTC)
-    assert measuring.status(FIRST) is Status.HELD
-    assert not (measuring.folder / "published").exists()
-    measuring.later(hours=1)
-    assert measuring.status(FIRST, noise=None) is Status.PUBLISHED
-    assert redone(measuring, FIRST)
-
-
 def test_each_revision_has_a_file_and_a_withdrawal_takes_all(measuring):
     measuring.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     measuring.release(FIRST)
@@ -292,17 +281,6 @@ def test_lost_and_damaged_measurements_come_back_whatever_is_configured_by_then(
     assert come_back(measuring, file)
     assert measuring.statement(FIRST)["measurements"]["file"].endswith(file.name)
     assert fits_its_schema(measuring, FIRST)
-
-
-def test_in_an_object_store_they_come_and_go_with_their_day(measuring):
-    filesystem = fsspec.filesystem("memory", use_listings_cache=False)
-    root = f"/{measuring.folder.name}/measured"
-    measuring.configure('folder = "published"', f'folder = "memory://{root.lstrip("/")}"')
-    assert measuring.status(FIRST) is Status.PUBLISHED
-    assert len(filesystem.find(f"{root}/measurements")) == 1
-    assert redone(measuring, FIRST)
-    measuring.withdraw(FIRST)
-    assert filesystem.find(f"{root}/measurements") == []
 
 
 # Sums over nodes and days, with their standard errors.

@@ -143,19 +143,3 @@ def test_what_stays_local(moved):
     moved.configure('folder = "trusted"', f'folder = "{settings.input_folder}"')
     with pytest.raises(ConfigurationError, match=r"trusted\.folder must be a path of this machine"):
         _ = moved.settings
-
-
-@pytest.mark.parametrize("harm", ["lost", "damaged"])
-@pytest.mark.parametrize("which", ["file", "manifest"])
-def test_a_lost_or_damaged_object_comes_back(moved, harm, which):
-    moved.release(*DAYS)
-    path = f"{moved.root}/public/{getattr(moved.entry(DAY), which)}"
-    before = moved.filesystem.cat_file(path)
-    if harm == "lost":
-        moved.filesystem.rm_file(path)
-    else:
-        moved.filesystem.pipe_file(path, before[:-3])
-    assert moved.problems()
-    assert [one.status for one in moved.publish_again(DAY)] == [Status.PUBLISHED]
-    assert moved.filesystem.cat_file(path) == before
-    assert moved.problems() == []
