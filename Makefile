@@ -7,7 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # workers share few cores: threads of linear algebra would wait for each other
 export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture assets audit canary evaluation studies faults fuzz clean
+.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture assets audit canary evaluation studies faults fuzz clean process-faults
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -36,7 +36,7 @@ quick: $(BIN)/.installed  ## The tests that need no server, browser or fault: wh
 
 nightly-checks: $(BIN)/.installed  ## What is too long for `make test`: its tests, the campaigns, the audit, the fuzzer.
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m nightly --durations 10
-	$(MAKE) mutations histories faults audit fuzz
+	$(MAKE) mutations histories faults process-faults audit fuzz
 
 check: $(BIN)/.installed  ## Style, types, borders, the Dockerfile.
 	$(BIN)/ruff check .
@@ -78,6 +78,10 @@ mutations: $(BIN)/.installed  ## Wrong lines of the core, by mutmut; prints thos
 histories: $(BIN)/.installed  ## Random histories of amended guarantees against brute force, on both databases: HISTORIES, SEED.
 	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1) --currency rho
+
+process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULTS=1000 SEED=…; ONLY=N: one world again.
+	$(BIN)/python -m tests.faults.processes.campaign --faults $(or $(FAULTS),1000) $(and $(SEED),--seed $(SEED)) \
+		$(and $(ONLY),--only $(ONLY))
 
 # The results stay; a run that was stopped goes on. TRIALS=3 for a first look.
 evaluation: $(BIN)/.installed  ## The papers' experiments; DATA=FOLDER of the public series.

@@ -8,9 +8,9 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -35,7 +35,8 @@ class Cluster:
     """A server that listens on a socket in its own folder only.
 
     user: who runs it; initdb refuses root, so for root it is nobody. fsync: "off" where the machine does not
-    crash: a commit need not wait for the disk. process: the server while it runs.
+    crash: a commit need not wait for the disk. process: the server while it runs. environment: what the
+    server's has besides.
     """
 
     binaries: Path
@@ -43,6 +44,7 @@ class Cluster:
     user: str | None
     fsync: str = "off"
     process: "subprocess.Popen[bytes] | None" = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._numbers = count()
@@ -82,6 +84,7 @@ class Cluster:
                 stderr=log,
                 user=self.user,
                 cwd=self.folder,
+                env=os.environ | self.environment,
                 preexec_fn=_die_with_the_tests,
             )
         deadline = time.monotonic() + START_SECONDS
@@ -93,10 +96,10 @@ class Cluster:
                     raise
                 time.sleep(0.05)
 
-    def stop(self) -> None:
-        """Stop the server as a power cut would: nobody is waited for."""
+    def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
+        """Stop the server as a power cut would: nobody is waited for. SIGINT: as `restart -m fast`."""
         if self.process is not None:
-            self.process.send_signal(signal.SIGQUIT)
+            self.process.send_signal(how)
             self.process.wait(START_SECONDS)
             self.process = None
 
@@ -106,9 +109,9 @@ def _die_with_the_tests() -> None:
 
 
 @contextmanager
-def temporary_cluster(binaries: Path) -> Iterator[Cluster]:
-    """A running cluster; stopped and removed at the end."""
-    with made_cluster(binaries) as cluster:
+def temporary_cluster(binaries: Path, environment: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+    """A running cluster; stopped and removed at the end. environment: what the server's has besides."""
+    with made_cluster(binaries, environment=environment) as cluster:
         cluster.start()
         try:
             yield cluster
@@ -117,8 +120,10 @@ def temporary_cluster(binaries: Path) -> Iterator[Cluster]:
 
 
 @contextmanager
-def made_cluster(binaries: Path, *options: str) -> Iterator[Cluster]:
-    """A cluster that does not run yet; removed at the end. options: of `initdb`."""
+def made_cluster(
+    binaries: Path, *options: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """A cluster that does not run yet; removed at the end. options: of `initdb`. environment: as above."""
     user = "nobody" if os.geteuid() == 0 else None
     # not below pytest's folder: that one is root's alone, and a socket's path must be short
     folder = Path(tempfile.mkdtemp(prefix="optstream-postgresql-"))
@@ -144,6 +149,6 @@ def made_cluster(binaries: Path, *options: str) -> Iterator[Cluster]:
             check=True,
             capture_output=True,
         )
-        yield Cluster(binaries, folder, user)
+        yield Cluster(binaries, folder, user, environment=environment or {})
     finally:
         shutil.rmtree(folder)

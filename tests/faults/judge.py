@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -47,11 +48,13 @@ class Judge:
         """Guarantees broken now, whatever is under way: empty if every one holds."""
         return self._always(read_books(self.world))
 
-    def at_the_end(self, days: list[date], last: LastWords | None) -> list[str]:
-        """As `look`, and every day must be over. last: what the last run said."""
+    def at_the_end(
+        self, days: list[date], last: LastWords | None, given_up: Collection[str] = ()
+    ) -> list[str]:
+        """As `look`, and every day must be over. last: what the last run said. given_up: days withdrawn."""
         books = read_books(self.world)
         broken = self._always(books)
-        broken += [line for day in days for line in self._over(books, day, last)]
+        broken += [line for day in days for line in self._over(books, day, last, day.isoformat() in given_up)]
         broken += self._sharpened(books)
         broken += self._strays(books)
         broken += self._descriptions()
@@ -156,7 +159,7 @@ class Judge:
                 found[entry.period.isoformat(), entry.revision, what] = digest
         return found
 
-    def _over(self, books: Books, day: date, last: LastWords | None) -> list[str]:
+    def _over(self, books: Books, day: date, last: LastWords | None, given_up: bool) -> list[str]:
         """Published, and in the catalogue; or VOID, charged and alarmed."""
         records = [record for record in books.records if record.period == day.isoformat()]
         if not records:
@@ -164,7 +167,7 @@ class Judge:
         record = records[-1]
         catalogue = find_catalogue(self.world.settings.published_folder)
         entry = catalogue.entry(day) if catalogue else None
-        if record.withdrawn is not None:
+        if record.withdrawn is not None or (given_up and record.state is ReleaseState.VOID):
             gone = entry is None or entry.withdrawn
             return [] if gone else [f"LOST: {day} was withdrawn and the catalogue lists it"]
         if record.state is ReleaseState.PUBLISHED:

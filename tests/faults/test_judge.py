@@ -108,5 +108,7 @@ def test_a_void_day_without_an_alert(sqlite_bench):
     judge = Judge(world)
     assert judge.at_the_end([DAY], failed) == []
     assert "nobody is alerted" in " ".join(judge.at_the_end([DAY], SAID))
+    # but who withdrew it himself
+    assert judge.at_the_end([DAY], SAID, {DAY.isoformat()}) == []
     world.settings.report_file.unlink()
     assert "nobody is alerted" in " ".join(judge.at_the_end([DAY], failed))

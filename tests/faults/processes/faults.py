@@ -1,0 +1,229 @@
+"""The faults: when each comes, its effect, and its repair before the world is judged."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import psycopg
+
+from tests.faults.processes.commands import Command, kill_one
+from tests.faults.processes.worlds import Stage
+
+TAKEOVER_SECONDS = 20 * 60
+"""More than any lease."""
+CLOCK_JUMPS = (-3600, -90, 90, 600, TAKEOVER_SECONDS, 86_400)
+DECADE = 10 * 365 * 86_400
+LONGEST_COMMAND = 1800.0
+STEPS = ("look up", "ingest", "validate", "reserve", "draw", "estimate", "publish")
+LOCK_SQLITE = """
+import sqlite3, sys, time
+held = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
+held.execute("BEGIN EXCLUSIVE")
+time.sleep(float(sys.argv[2]))
+"""
+LOCK_POSTGRESQL = """
+import psycopg, sys, time
+with psycopg.connect(sys.argv[1]) as held:
+    held.execute("LOCK TABLE streams, releases IN EXCLUSIVE MODE")
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When: `seconds` after "start", a step's line, or "drawing", a new file of measurements."""
+
+    after: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Fault:
+    """kind: a key of `KINDS`. seconds, number: what the kind makes of them."""
+
+    kind: str
+    moment: Moment
+    seconds: float = 0.0
+    number: int = 0
+
+
+@dataclass
+class Turn:
+    """Commands under way, and what has to be undone. again: starts the first command once more."""
+
+    stage: Stage
+    chance: random.Random
+    commands: list[Command]
+    again: Callable[[], Command]
+    story: list[str] = field(default_factory=list)
+    helpers: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+    drawn_before: int = 0
+
+    @property
+    def target(self) -> Command | None:
+        """A command that runs."""
+        running = [command for command in self.commands if command.runs]
+        return running[0] if running else None
+
+    def await_moment(self, moment: Moment) -> bool:
+        """Whether it came while a command ran."""
+        while self.target is not None:
+            if self._has_come(moment.after):
+                time.sleep(moment.seconds)
+                return self.target is not None
+            time.sleep(0.002)
+        return False
+
+    def _has_come(self, after: str) -> bool:
+        if after == "start":
+            return True
+        if after == "drawing":
+            return files_drawn(self.stage) > self.drawn_before
+        return any(
+            f"\n{after}" in command.said() or "published;" in command.said() for command in self.commands
+        )
+
+
+def files_drawn(stage: Stage) -> int:
+    """How many files of measurements there are, also such as are being written."""
+    return sum(1 for _ in (stage.world.folder / "trusted" / "measurements").glob("*/*/*"))
+
+
+def kill(turn: Turn, fault: Fault) -> str:
+    """SIGKILL for the command's own process, as the kernel does when memory is short."""
+    target = turn.target
+    if target is None:
+        return "too late"
+    target.strike(signal.SIGKILL)
+    return "SIGKILL"
+
+
+def end(turn: Turn, fault: Fault) -> str:
+    """SIGTERM, or SIGINT to the whole group, as a terminal does."""
+    target = turn.target
+    if target is None:
+        return "too late"
+    if fault.number:
+        target.strike(signal.SIGTERM)
+        return "SIGTERM"
+    target.strike(signal.SIGINT, group=True)
+    return "SIGINT"
+
+
+def stop(turn: Turn, fault: Fault) -> str:
+    """Stand still for longer than a lease, while another run takes over; then go on."""
+    target = turn.target
+    if target is None:
+        return "too late"
+    target.strike(signal.SIGSTOP, group=True)
+    try:
+        machine = turn.stage.machine
+        machine.set_clock(machine.ahead_seconds + TAKEOVER_SECONDS)
+        other = turn.again()
+        turn.commands.append(other)
+        other.wait(LONGEST_COMMAND)
+    finally:
+        target.strike(signal.SIGCONT, group=True)
+    return other.how
+
+
+def clock(turn: Turn, fault: Fault) -> str:
+    """The machine's clock jumps; a jump of ten years is mended again."""
+    machine, before = turn.stage.machine, turn.stage.machine.ahead_seconds
+    if fault.number == DECADE:
+        machine.set_clock(before + DECADE)
+        time.sleep(fault.seconds)
+        machine.set_clock(before)
+    else:
+        machine.set_clock(before + fault.number)
+    return f"{fault.number:+} s"
+
+
+def restart(turn: Turn, fault: Fault) -> str:
+    """PostgreSQL restarts, fast or immediately, and is away for a while."""
+    cluster = turn.stage.cluster
+    assert cluster
+    how = (signal.SIGINT, signal.SIGQUIT)[fault.number % 2]
+    cluster.stop(how)
+    time.sleep(fault.seconds)
+    for _ in range(20):
+        try:
+            cluster.start()
+            break
+        except psycopg.OperationalError:
+            time.sleep(0.5)  # its last processes hold the old server's memory still
+    return f"{how.name}, away for {fault.seconds:.1f} s"
+
+
+def lock(turn: Turn, fault: Fault) -> str:
+    """Another process holds the ledger."""
+    stage = turn.stage
+    if stage.cluster is None:
+        program, where = LOCK_SQLITE, str(stage.world.folder / "trusted" / "ledger.sqlite")
+    else:
+        url = stage.world.settings.ledger_url
+        program, where = LOCK_POSTGRESQL, url.render_as_string(hide_password=False)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", program, where, str(fault.seconds)], stderr=subprocess.DEVNULL
+    )
+    turn.helpers.append(holder)
+    return f"for {fault.seconds:.0f} s"
+
+
+def slow(turn: Turn, fault: Fault) -> str:
+    """Every write and sync waits, until the turn is over."""
+    turn.stage.machine.slow_disk(fault.number)
+    return f"{fault.number} ms"
+
+
+def worker(turn: Turn, fault: Fault) -> str:
+    """SIGKILL for one of the processes that the command started."""
+    target = turn.target
+    if target is None:
+        return "too late"
+    return kill_one(turn.stage.world.folder, target, turn.chance) or ""
+
+
+KINDS: dict[str, Callable[[Turn, Fault], str]] = {
+    "kill": kill,
+    "end": end,
+    "stop": stop,
+    "clock": clock,
+    "restart": restart,
+    "lock": lock,
+    "slow": slow,
+    "worker": worker,
+}
+
+
+def inflict(turn: Turn, fault: Fault) -> bool:
+    """Whether it came before all commands had ended."""
+    if not turn.await_moment(fault.moment):
+        return False
+    result = KINDS[fault.kind](turn, fault)
+    turn.story.append(f"{fault.kind} {fault.moment.seconds:.2f} s after {fault.moment.after}: {result}")
+    return True
+
+
+def draw_fault(chance: random.Random, database: str, kinds: Sequence[str]) -> Fault:
+    """One of the kinds that this database knows."""
+    known = [kind for kind in kinds if kind != "restart" or database == "postgresql"]
+    kind = chance.choice(known)
+    after = chance.choice(["start", "drawing", "drawing", *chance.sample(STEPS, 2)])
+    moment = Moment(after, chance.uniform(0, 9 if after == "start" else 0.3))
+    match kind:
+        case "clock":
+            number = DECADE if chance.random() < 0.1 else chance.choice(CLOCK_JUMPS)
+            return Fault(kind, moment, chance.uniform(1, 5), number)
+        case "restart":
+            return Fault(kind, moment, chance.choice([0.0, 0.5, 3.0]), chance.randrange(2))
+        case "lock":
+            return Fault(kind, moment, chance.choice([2.0, 5.0, 5.0, 10.0, 40.0]))
+        case "slow":
+            return Fault(kind, moment, number=chance.choice([5, 20, 60]))
+        case _:
+            return Fault(kind, moment, number=chance.randrange(2))
