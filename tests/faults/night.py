@@ -13,7 +13,7 @@ from typing import Any
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
-from tasks.operate.declare import withdraw
+from tasks.operate.withdraw import withdraw
 from tasks.pages.public import write_pages
 from tasks.release import pipeline as steps
 from tasks.release import revise

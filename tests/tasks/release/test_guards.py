@@ -19,7 +19,7 @@ from optstream.storage import folders as lock
 from tasks.ledger.verify import verify
 from tasks.monitor.alarms import Kind
 from tasks.monitor.view import watch
-from tasks.operate.declare import declare
+from tasks.operate.amend import declare
 from tasks.operate.doctor import examine
 from tasks.release.run import Status
 from tests.tasks.release.conftest import NONE, SUMMER_TIME

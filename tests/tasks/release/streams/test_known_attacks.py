@@ -10,7 +10,7 @@ import pytest
 from optstream.errors import LedgerError
 from optstream.ledger import Key, Ledger, ReleaseState
 from optstream.stream import PrivatePeriod
-from tasks.operate import declare as withdrawal
+from tasks.operate import withdraw as withdrawal
 from tasks.release import run
 from tasks.release.reserve import look_at_folders, reserve
 from tasks.release.run import Judged, Requested, Status, terms_of

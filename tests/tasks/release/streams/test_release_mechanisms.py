@@ -16,7 +16,7 @@ from optstream.privacy import OrderSpend
 from optstream.privacy.zero_concentrated import largest_rho
 from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
-from tasks.operate.declare import declare, rehearse
+from tasks.operate.amend import declare, rehearse
 from tasks.operate.first_configuration import write_configuration
 from tasks.operate.survey import survey
 from tasks.release import draw
