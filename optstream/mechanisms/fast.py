@@ -241,7 +241,7 @@ class ConstantState:
         return self._posterior
 
     def before_first(self, steps: int) -> float:
-        """Return the variance of the first measured value as an estimate of so many steps earlier."""
+        """Return the variance of the first measured value as an estimate of the value `steps` earlier."""
         return self._noise_variance + steps * self._process_variance
 
     def memory(self) -> dict[str, Any]:

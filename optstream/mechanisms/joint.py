@@ -44,7 +44,7 @@ class JointTerms:
                 whole(given, name, 1)
 
     def chosen(self, model: PrivacyModel, n_blocks: int, length: int) -> OrderTerms | None:
-        """Return the terms of joint noise for so many blocks a window; None for Laplace noise."""
+        """Return the terms of joint noise for this number of blocks a window; None for Laplace noise."""
         if not self.allowed(model):
             return None
         if n_blocks < 2:

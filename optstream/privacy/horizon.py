@@ -85,7 +85,7 @@ def losses_of_days(
     *,
     window: tuple[int, Fraction] | None,
 ) -> Iterator[HorizonLoss]:
-    """Yield for each span a bound on the loss of any so many days in a row, of one plan a day (Lemma 14)."""
+    """Yield for each span a bound on the loss over any run of that many days, one plan a day (Lemma 14)."""
     check_currency(spend for plan in plans for spend in plan)
     days = [_parts_of(plan) for plan in plans]
     adaptive = any(day.adaptive for day in days)
