@@ -15,7 +15,8 @@ from flows.cli.read import check_new
 from optstream.errors import OptStreamError
 from optstream.stream import Lattice
 from tasks.config import load_settings
-from tasks.config.schema import DEFAULT_MARKER, MECHANISMS, SETTLED
+from tasks.config.fields import SETTLED
+from tasks.config.schema import DEFAULT_MARKER, MECHANISMS
 from tasks.config.templates import example_of
 from tasks.operate.first_configuration import QUESTIONS, write_configuration, zone_of_machine
 from tasks.operate.simulate import simulate as write_dumps

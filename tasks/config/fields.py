@@ -1,7 +1,7 @@
 """Types of the configuration's keys: numbers, names, clock times, crons, and places."""
 
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from types import NoneType
@@ -189,7 +189,9 @@ Day = Annotated[
 ]
 NodeName = Annotated[str, Predicate(is_node_name)]
 FILE = 'a plain file name such as "_SUCCESS" or "_FILES"'
-NO_MARKER = f'{FILE}, or "" where files count once they were unchanged for five minutes'
+SETTLED = timedelta(minutes=5)
+"""How long files without a marker must have been unchanged."""
+NO_MARKER = f'{FILE}, or "" where files count once unchanged for {SETTLED.seconds // 60} minutes'
 FileName = Annotated[str, Predicate(_is_file_name), Field(description=FILE)]
 Marker = Annotated[str, Predicate(lambda name: not name or _is_file_name(name)), Field(description=NO_MARKER)]
 LOG = 'the path of a file that ends in .jsonl, such as "trusted/events.jsonl"'

@@ -582,8 +582,6 @@ CHANGES = "[[input.changes]]"
 OF_FILES = ("path", "decimal", "stamps", "stamps_zone", "stamps_format", "period_number", "step", "revision")
 """Keys that say how files are written."""
 DEFAULT_MARKER = "_SUCCESS"
-SETTLED = timedelta(minutes=5)
-"""How long files without a marker must have been unchanged."""
 Bounds = tuple[Fraction, Fraction]
 
 
@@ -644,7 +642,7 @@ class Input(Section):
     @property
     def layouts(self) -> tuple[tuple[date, "Input"], ...]:
         """The table as each change leaves it, with the first day: of the oldest `date.min`."""
-        marker = DEFAULT_MARKER if self.marker is None and self.file_list is None else self.marker
+        marker = self.announcement if self.file_list is None else None
         layout = self.model_copy(update={"changes": (), "marker": marker})
         found = [(date.min, layout)]
         for change in self.changes:

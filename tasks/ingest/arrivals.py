@@ -24,8 +24,8 @@ from optstream.storage.store import Location, StoreUrl, name_below, open_store
 from optstream.stream import Hour, partition_of, period_from_partition
 from optstream.stream.tree import some_of
 from tasks.config import Input, Settings
+from tasks.config.fields import SETTLED
 from tasks.config.pattern import Fields, PathPattern, path_pattern
-from tasks.config.schema import SETTLED
 from tasks.config.settings import DELIVERY
 from tasks.ingest.delta import LOG, present_files
 
