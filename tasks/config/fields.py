@@ -106,8 +106,9 @@ def offset_minutes(zone: str) -> int:
 
 STAMP_PARTS = {
     "Y": ("year", "[0-9]{4}"),
+    "y": ("year", "[0-9]{2}"),
     "m": ("month", "[0-9]{1,2}"),
-    "b": ("month", "[A-Za-z]{3}"),
+    "b": ("month", "[A-Za-z]{3,9}"),
     "d": ("day", "[0-9]{1,2}"),
     "H": ("hours", "[0-9]{1,2}"),
     "I": ("hours", "[0-9]{1,2}"),
@@ -118,6 +119,8 @@ STAMP_PARTS = {
     "z": ("offset", "[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?"),
 }
 """What a format of stamps may hold, by `strftime`'s letters: the group's name and expression for polars."""
+SINCE_EPOCH = "epoch"
+"""The format of stamps that count from 1970: seconds of 10 digits, milli-, micro- or nanoseconds of more."""
 
 
 def stamp_expression(written: str) -> str:
@@ -135,7 +138,8 @@ def stamp_expression(written: str) -> str:
 
 
 def _stamps_format(text: str) -> str:
-    stamp_expression(text)
+    if text != SINCE_EPOCH:
+        stamp_expression(text)
     return text
 
 
@@ -210,8 +214,8 @@ ZONE = (
 )
 FixedZone = Annotated[str, AfterValidator(_zone), Field(description=ZONE)]
 WRITTEN = (
-    'a format such as "%d/%m/%Y %H:%M", of %Y, %m or %b, %d and perhaps %H or %I with %p, %M, %S, %f, %z, '
-    "each once"
+    'a format such as "%d/%m/%Y %H:%M", of %Y or %y, %m or %b, %d and perhaps %H or %I with %p, %M, %S, %f, '
+    f'%z, each once; or "{SINCE_EPOCH}"'
 )
 StampsFormat = Annotated[str, AfterValidator(_stamps_format), Field(max_length=60, description=WRITTEN)]
 Text = Annotated[str, Field(min_length=1)]
