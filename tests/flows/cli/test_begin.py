@@ -17,10 +17,9 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream.errors import OptStreamError
 from tasks.config import load_settings
-from tasks.ingest import discover, ingest
-from tasks.ingest.validate import validate
+from tasks.ingest import discover
 from tasks.operate.survey import survey
-from tests.flows.command import invoke
+from tests.flows.command import invoke, judge
 
 pytestmark = pytest.mark.slow
 
@@ -157,13 +156,6 @@ RUN = ("usual Parquet, instants", "a table a day of wall clock")
 """Shapes that are released; the days of the others are read and judged, after which a release is the same."""
 
 
-def assert_is_read(settings, day):
-    """Assert that the day's dump is read, and that its contract holds."""
-    (judged,) = validate(settings, ingest(settings, [discover(settings, [day])[day]]), now=datetime.now(UTC))
-    assert judged.error is None
-    assert judged.period is not None
-
-
 @pytest.mark.parametrize("name", SHAPES)
 def test_two_commands_release_the_files_of_a_folder_over_a_spring(empty, name):
     """About ten lines, errors before anything runs, the day on which the clock changes, and no reading."""
@@ -186,7 +178,7 @@ def test_two_commands_release_the_files_of_a_folder_over_a_spring(empty, name):
     assert settings.mechanism.name == "HistoryInformed"
     assert sum("=" in line for line in text.splitlines() if not line.startswith("#")) <= 12
     if name not in RUN:
-        assert_is_read(settings, SPRING)
+        assert judge(settings, SPRING).error is None
         return
     with temporary_settings({PREFECT_API_URL: None}):
         ended = invoke("run", "--date", str(SPRING))
@@ -311,7 +303,7 @@ def test_a_delta_table_without_dates_in_its_names(empty):
     settings = load_settings(empty / "optstream.toml")
     assert settings.input.path == "*.snappy.parquet"
     day = date(2024, 1, 16)
-    assert_is_read(settings, day)
+    assert judge(settings, day).error is None
     assert [one.name for own in discover(settings, [day])[day].files for one in own] == [commits[1][0]]
 
 

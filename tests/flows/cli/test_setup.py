@@ -12,7 +12,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from optstream import read_published
 from optstream.errors import ConfigurationError, DumpError, ParameterError
 from tasks.config import load_settings
-from tests.flows.command import invoke
+from tests.flows.command import invoke, judge
 from tests.tasks.config.test_refusals import KINDS, Kind
 from tests.tasks.ingest.test_yearly_files import FIRST, lines_of, write
 from tests.tasks.two_regions import CONFIGURATION
@@ -20,19 +20,19 @@ from tests.tasks.two_regions import CONFIGURATION
 pytestmark = pytest.mark.slow
 
 
-def test_yearly_texts_of_regions_are_released_where_they_lie(empty):
+def test_yearly_texts_of_regions_are_read_where_they_lie(empty):
     """Latin-1 with tabs, quarters without readings and a legal line, as RTE hands them out."""
     write(empty / "rte", "Bretagne", lines_of("Bretagne", [FIRST], lambda *_: "3000"), "xls")
     write(empty / "rte", "PACA", lines_of("PACA", [FIRST], lambda *at: "3000" if at[2] < 47 else "ND"), "xls")
     given = [word for one in ("zone=Europe/Paris", "size=5000") for word in ("--answer", one)]
     assert invoke("init", "rte", "--yes", *given).exit_code == 0
-    with temporary_settings({PREFECT_API_URL: None}):
-        refused = " ".join(invoke("run", "--date", str(FIRST)).output.split())
-        assert "RTE_PACA_Annuel-Definitif_2016.xls" in refused
-        assert "step 47 (23:30) of 48: must not be null or NaN" in refused
-        write(empty / "rte", "PACA", lines_of("PACA", [FIRST]), "xls")
-        assert invoke("run", "--date", str(FIRST)).exit_code == 0
-    assert {*read_published("published")["node"]} == {"all", "Bretagne", "PACA"}
+    settings = load_settings(empty / "optstream.toml")
+    refused = str(judge(settings, FIRST).error)
+    assert "RTE_PACA_Annuel-Definitif_2016.xls" in refused
+    assert "step 47 (23:30) of 48: must not be null or NaN" in refused
+    write(empty / "rte", "PACA", lines_of("PACA", [FIRST]), "xls")
+    assert judge(settings, FIRST).error is None
+    assert {*settings.tree_of(FIRST).nodes} == {"all", "Bretagne", "PACA"}
 
 
 @pytest.mark.parametrize("name", ["c.xlsx", "c", "deeper/c.xls", "eCO2mix_RTE_Annuel-Definitif_2016.xls"])
