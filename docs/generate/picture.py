@@ -22,7 +22,8 @@ from optstream.catalogue import error_columns
 from optstream.errors import ConfigurationError, DumpError, ParameterError
 from optstream.estimation.estimate import BAND
 from tasks.config import Settings, load_settings
-from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out, dump_folder
+from tasks.ingest.arrivals import place_of
+from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out
 
 
 def make_picture(settings: Settings, day: date | None, region: str | None, seed: int, into: Path) -> Path:
@@ -72,7 +73,7 @@ def simulated_truth(settings: Settings, day: date, seed: int) -> NDArray[np.floa
     for leaf in settings.tree_of(date.min).leaves:
         expected = aggregated_day(leaf, day, settings.calendar, seed)
         laid_out = as_laid_out(expected, layout)
-        folder = dump_folder(settings.input_folder, leaf, day)
+        folder = settings.input_folder / place_of(leaf, day)
         try:
             found = pl.read_parquet(folder / "*.parquet", columns=laid_out.columns, hive_partitioning=False)
         except (pl.exceptions.PolarsError, OSError) as error:
