@@ -255,7 +255,7 @@ def _append(folder: Path, event: RunEvent) -> None:
 
 def lineage_event(run: Run, published: Staged, file: str) -> RunEvent:
     """The event of a release, without row counts and plain hashes of dumps, which are about raw data."""
-    settings, day, statement = run.settings, published.day, published.statement
+    settings, day, statement = run.settings, published.day, published.staged.statement
     record = run.ledger.find(run.key(day, published.revision))
     draw = record_of_draw(settings, day, published.revision, record.measurements_hash if record else None)
     drawn_in = located(str((draw.stated() or {}).get(FOLDER, settings.input_folder)), settings.folder)
