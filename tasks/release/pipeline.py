@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from optstream.catalogue import Publication
-from optstream.errors import DumpError, LedgerError
+from optstream.errors import ContractError, DumpError, LedgerError
 from optstream.ledger import ReleaseState
+from optstream.stream import PrivatePeriod
 from tasks.ingest import Dump, LateDumpError, discover, ingest
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
@@ -34,9 +35,6 @@ from tasks.release.run import (
 )
 from tasks.release.witness import refuse_older
 from tasks.trusted.files import forbid_core_dumps
-
-if TYPE_CHECKING:
-    from tasks.ingest.validate import Judged as Verdict
 
 MOST_ROWS = 2**19  # of days that wait to be judged together, in memory
 Day = TypeVar("Day", bound=Stage)
@@ -90,16 +88,13 @@ def ingest_dumps(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahe
 def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
     """Judge the contracts, before any budget is touched; verdicts are kept in the trusted zone."""
 
-    def judge(ingested: Sequence[Ingested]) -> "list[Verdict]":
+    def judge(ingested: Sequence[Ingested]) -> list[PrivatePeriod | ContractError]:
         from tasks.ingest.validate import validate  # seconds of imports: only where a day is judged
 
         return validate(run.settings, [day.read for day in ingested], now=run.clock())
 
-    def then(day: Ingested, verdict: "Verdict") -> Judged:
-        if verdict.error:
-            raise verdict.error
-        assert verdict.period is not None  # as `Verdict` says
-        return Judged(day.day, day.revision, verdict.period, day.inputs)
+    def then(day: Ingested, period: PrivatePeriod) -> Judged:
+        return Judged(day.day, day.revision, period, day.inputs)
 
     return together(days, Ingested, judge, then)
 
