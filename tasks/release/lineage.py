@@ -18,7 +18,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 import attr
 import orjson
-from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, RunEvent, RunState
 from openlineage.client.event_v2 import Run as LineageRun
 from openlineage.client.facet_v2 import (
@@ -28,7 +27,7 @@ from openlineage.client.facet_v2 import (
     documentation_dataset,
     schema_dataset,
 )
-from openlineage.client.transport.file import FileConfig, FileTransport
+from openlineage.client.serde import Serde
 
 from optstream.catalogue import ReleaseStatement, band_columns, error_columns, estimate_column
 from optstream.catalogue.rows import CUSTOMERS_ERROR
@@ -42,7 +41,7 @@ from tasks.ingest import Dump
 from tasks.ingest.arrivals import parts_of, place_of
 from tasks.ingest.formats import identity_of, opened
 from tasks.release.run import PublishedError, Run, Staged
-from tasks.trusted.files import exclusive_in, make_private_folder, token_in, write_private
+from tasks.trusted.files import append_lines, exclusive_in, make_private_folder, token_in, write_private
 
 KEY_BYTES = 32
 CHUNK = 2**20
@@ -229,31 +228,14 @@ def emit_lineage(run: Run, published: Staged, file: str) -> None:
     folder = run.settings.lineage_folder
     event = lineage_event(run, published, file)
     try:
-        _append(folder, event)
-    except (OSError, RuntimeError) as error:  # the client makes the one of the other
-        reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+        with exclusive_in(folder):  # `optstream purge` replaces this file by a shorter one
+            append_lines(folder / EVENTS, [Serde.to_json(event)])
+    except OSError as error:
         raise PublishedError(
             f"it is published and recorded, and its lineage event could not be written to {folder} "
-            f"({reason}): repair that folder or its disk",
+            f"({error.strerror}): repair that folder or its disk",
             file,
         ) from error
-
-
-def _append(folder: Path, event: RunEvent) -> None:
-    path = folder / EVENTS
-    # `optstream purge` replaces this file by a shorter one
-    with exclusive_in(folder):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            size = os.fstat(descriptor).st_size
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                os.write(descriptor, b"\n")  # a full disk or a power cut tore the event before
-            transport = FileTransport(FileConfig(log_file_path=str(path), append=True))
-            OpenLineageClient(transport=transport).emit(event)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        sync_folder(folder)
 
 
 def lineage_event(run: Run, published: Staged, file: str) -> RunEvent:
