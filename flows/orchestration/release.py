@@ -24,7 +24,7 @@ from optstream.stream import period_from
 from tasks.config import Settings, load_settings
 from tasks.ingest.sandbox import reading_apart
 from tasks.operate.permissions import check_trusted
-from tasks.pages.public import require_pages
+from tasks.pages.public import write_pages
 from tasks.release import pipeline as steps
 from tasks.release.outcomes import budget_of
 from tasks.release.publish import close_over
@@ -266,7 +266,7 @@ def release_days(
 def close_and_write_pages(run: Run) -> None:
     """Close the days whose hours are over, and write the pages."""
     close_over(run)
-    require_pages(run.settings, run.ledger, run.clock())
+    write_pages(run.settings, run.ledger, run.clock())
 
 
 def run_days(settings: Settings, days: Sequence[date], watcher: Any, *, restate: bool = False) -> list[Ended]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
@@ -16,7 +15,7 @@ from optstream.catalogue import Catalogue, check_days, digest_of, metadata, read
 from optstream.catalogue.about import About, called, put_about, put_hierarchy
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import day_entries
-from optstream.catalogue.layout import CARD, CARD_PAGE, PAGE
+from optstream.catalogue.layout import CARD, CARD_PAGE
 from optstream.catalogue.publication import delete_answers
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Ledger
@@ -32,17 +31,10 @@ from tasks.pages.stream import static_page
 from tasks.trusted.files import write_private
 
 
-class Written(NamedTuple):
-    """What `write_pages` wrote: the public page or None, the problem, and days that it cannot show."""
-
-    trusted: Path
-    public: str | None
-    problem: str | None
-    lost: tuple[date, ...] = ()
-
-
-def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
-    """Write both pages; a published folder that cannot be read or written stops no night."""
+def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> PublicFacts | None:
+    """Write both pages; return the facts of the public one, None where nothing is published. Raises
+    PublicationError, once the operators' page is there, where the data users have no new one.
+    """
     facts, problem = None, None
     try:
         facts = _write_public(settings, ledger, now)
@@ -60,16 +52,9 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
         snapshot_of(settings, ledger, now), horizons=read_horizons(settings, ledger), unwritten=problem
     )
     write_private(settings.report_file, static_page(found))
-    if facts is None:
-        return Written(settings.report_file, None, problem)
-    return Written(settings.report_file, str(settings.published_folder / PAGE), problem, tuple(facts.lost))
-
-
-def require_pages(settings: Settings, ledger: Ledger, now: datetime) -> None:
-    """Write both pages, as `write_pages`. Raises PublicationError where the data users have no new page."""
-    problem = write_pages(settings, ledger, now).problem
     if problem is not None:
         raise PublicationError(f"the page of the data users was not written: {problem}")
+    return facts
 
 
 def _write_public(settings: Settings, ledger: Ledger, now: datetime) -> PublicFacts | None:

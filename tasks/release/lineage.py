@@ -50,6 +50,7 @@ THREADS = 4
 UNKNOWN = "unknown"  # in place of a hash that nobody could take
 
 Inputs = Mapping[str, str]  # the keyed hash of each input file, by its name below the input folder
+Hash = Callable[[Dump, bool], Inputs]  # of a dump, whose files are left alone where it is not sound
 INPUTS, STATED = "inputs", "stated"  # keys of the record of a draw; older records have the inputs alone
 FOLDER = "input_folder"  # a stated key: the folder of the inputs
 
@@ -77,12 +78,14 @@ def input_key(settings: Settings) -> bytes:
     return key
 
 
-def hashing(settings: Settings, dumps: Sequence[Dump]) -> Callable[..., Inputs | DumpError]:
-    """Look at the files before they are read; return a hash function for unchanged dumps."""
+def hashing(settings: Settings, dumps: Sequence[Dump]) -> Hash:
+    """Look at the files before they are read; return a hash function, which raises DumpError for a dump that
+    changed.
+    """
     key, folder = input_key(settings), settings.input_folder
     before = {path: identity_of(path) for dump in dumps for files in dump.files for path in files}
 
-    def inputs_of(dump: Dump, is_sound: bool = True) -> Inputs | DumpError:
+    def inputs_of(dump: Dump, is_sound: bool) -> Inputs:
         own = {name_below(path, folder): path for files in dump.files for path in files}
         until = time.monotonic() + 60.0 * step_minutes(settings.input.time_limit)
         inputs: Inputs = {}
@@ -92,12 +95,12 @@ def hashing(settings: Settings, dumps: Sequence[Dump]) -> Callable[..., Inputs |
                 inputs = {name: tag for name, tag in zip(own, tags, strict=True) if tag is not None}
         changed = [name for name, path in own.items() if identity_of(path) != before[path]]
         if changed:
-            return DumpError(
+            raise DumpError(
                 f"{changed[0]} changed while it was read; write dumps under another name, move them into "
                 "place when they are whole, then run again"
             )
         if is_sound and len(inputs) < len(own):
-            return DumpError(
+            raise DumpError(
                 f"hashing the dump took longer than input.time_limit, {settings.input.time_limit}; "
                 "deliver it again in fewer bytes, or set a longer limit"
             )

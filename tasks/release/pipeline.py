@@ -9,10 +9,10 @@ from optstream.catalogue import Publication
 from optstream.errors import ContractError, DumpError, LedgerError
 from optstream.ledger import ReleaseState
 from optstream.stream import PrivatePeriod
-from tasks.ingest import Dump, LateDumpError, discover, ingest
+from tasks.ingest import Dump, IngestedDay, LateDumpError, discover, ingest
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
-from tasks.release.lineage import emit_lineage, hashing
+from tasks.release.lineage import Hash, emit_lineage, hashing
 from tasks.release.revise import Due, Revised, StagedVintage
 from tasks.release.run import (
     Ahead,
@@ -70,19 +70,16 @@ def ingest_dumps(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahe
     """Read and sum the raw readings of all days in one pass; nothing of them is printed or stored."""
     forbid_core_dumps()
 
-    def read(found: Sequence[Found]) -> list[Ingested | DumpError]:
+    def read(found: Sequence[Found]) -> list[tuple[IngestedDay, Hash]]:
         dumps = [day.dump for day in found]
         inputs_of = hashing(run.settings, dumps)
-        done = list[Ingested | DumpError]()
-        for day, ingested in zip(found, (run.read or ingest)(run.settings, dumps), strict=True):
-            inputs = inputs_of(day.dump, ingested.period is not None)
-            if not isinstance(inputs, DumpError):
-                done.append(Ingested(day.day, day.revision, ingested, inputs))
-            else:
-                done.append(inputs)
-        return done
+        return [(one, inputs_of) for one in (run.read or ingest)(run.settings, dumps)]
 
-    return together(days, Found, read, lambda _, ingested: ingested)
+    def then(day: Found, done: tuple[IngestedDay, Hash]) -> Ingested:
+        ingested, inputs_of = done
+        return Ingested(day.day, day.revision, ingested, inputs_of(day.dump, ingested.period is not None))
+
+    return together(days, Found, read, then)
 
 
 def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
