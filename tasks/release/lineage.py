@@ -4,7 +4,6 @@ since a plain hash of readings can be guessed), the record of its draw, and an O
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 import attr
 import orjson
-from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, RunEvent, RunState
 from openlineage.client.event_v2 import Run as LineageRun
 from openlineage.client.facet_v2 import (
@@ -28,13 +26,12 @@ from openlineage.client.facet_v2 import (
     documentation_dataset,
     schema_dataset,
 )
-from openlineage.client.transport.file import FileConfig, FileTransport
+from openlineage.client.serde import Serde
 
 from optstream.catalogue import ReleaseStatement, band_columns, error_columns, estimate_column
 from optstream.catalogue.rows import CUSTOMERS_ERROR
 from optstream.errors import DumpError, LedgerError, PublicationError
 from optstream.privacy.spends import CUSTOMERS
-from optstream.storage.folders import sync_folder
 from optstream.storage.store import Location, StoreUrl, name_below
 from tasks.config import Settings
 from tasks.config.fields import located, step_minutes
@@ -42,7 +39,7 @@ from tasks.ingest import Dump
 from tasks.ingest.arrivals import parts_of, place_of
 from tasks.ingest.formats import identity_of, opened
 from tasks.release.run import PublishedError, Run, Staged
-from tasks.trusted.files import exclusive_in, make_private_folder, token_in, write_private
+from tasks.trusted.files import append_lines, exclusive_in, token_in, write_private
 
 KEY_BYTES = 32
 CHUNK = 2**20
@@ -59,16 +56,9 @@ def input_key(settings: Settings) -> bytes:
     """The key, made once at random and kept. Raises LedgerError if the file is there and is no key."""
     path = settings.input_key_file
     if not path.exists():
-        # whole or absent, and never over another: of two first runs the second takes the first one's
-        make_private_folder(path.parent)
-        aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
-        write_private(aside, secrets.token_bytes(KEY_BYTES))
-        try:
-            with suppress(FileExistsError):
-                os.link(aside, path)
-        finally:
-            aside.unlink()
-        sync_folder(path.parent)
+        with exclusive_in(path.parent):
+            if not path.exists():  # of two first runs the second takes the first one's
+                write_private(path, secrets.token_bytes(KEY_BYTES))
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
         raise LedgerError(
@@ -229,31 +219,14 @@ def emit_lineage(run: Run, published: Staged, file: str) -> None:
     folder = run.settings.lineage_folder
     event = lineage_event(run, published, file)
     try:
-        _append(folder, event)
-    except (OSError, RuntimeError) as error:  # the client makes the one of the other
-        reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+        with exclusive_in(folder):  # `optstream purge` replaces this file by a shorter one
+            append_lines(folder / EVENTS, [Serde.to_json(event)])
+    except OSError as error:
         raise PublishedError(
             f"it is published and recorded, and its lineage event could not be written to {folder} "
-            f"({reason}): repair that folder or its disk",
+            f"({error.strerror}): repair that folder or its disk",
             file,
         ) from error
-
-
-def _append(folder: Path, event: RunEvent) -> None:
-    path = folder / EVENTS
-    # `optstream purge` replaces this file by a shorter one
-    with exclusive_in(folder):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            size = os.fstat(descriptor).st_size
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                os.write(descriptor, b"\n")  # a full disk or a power cut tore the event before
-            transport = FileTransport(FileConfig(log_file_path=str(path), append=True))
-            OpenLineageClient(transport=transport).emit(event)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        sync_folder(folder)
 
 
 def lineage_event(run: Run, published: Staged, file: str) -> RunEvent:

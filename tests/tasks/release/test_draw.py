@@ -475,7 +475,7 @@ def test_a_day_without_its_lineage_is_published(installation, monkeypatch):
     """The control: a folder that cannot be written before anything is listed publishes nothing."""
     full = raising(OSError(28, "No space left on device"))
     with monkeypatch.context() as patch:
-        patch.setattr("tasks.release.lineage._append", full)
+        patch.setattr("tasks.release.lineage.append_lines", full)
         outcome = installation.outcome(DAY)
     assert outcome.status is Status.FAILED
     assert "it is published and recorded, and its lineage event could not be written" in outcome.message
