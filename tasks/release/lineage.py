@@ -4,7 +4,6 @@ since a plain hash of readings can be guessed), the record of its draw, and an O
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +32,6 @@ from optstream.catalogue import ReleaseStatement, band_columns, error_columns, e
 from optstream.catalogue.rows import CUSTOMERS_ERROR
 from optstream.errors import DumpError, LedgerError, PublicationError
 from optstream.privacy.spends import CUSTOMERS
-from optstream.storage.folders import sync_folder
 from optstream.storage.store import Location, StoreUrl, name_below
 from tasks.config import Settings
 from tasks.config.fields import located, step_minutes
@@ -41,7 +39,7 @@ from tasks.ingest import Dump
 from tasks.ingest.arrivals import parts_of, place_of
 from tasks.ingest.formats import identity_of, opened
 from tasks.release.run import PublishedError, Run, Staged
-from tasks.trusted.files import append_lines, exclusive_in, make_private_folder, token_in, write_private
+from tasks.trusted.files import append_lines, exclusive_in, token_in, write_private
 
 KEY_BYTES = 32
 CHUNK = 2**20
@@ -58,16 +56,9 @@ def input_key(settings: Settings) -> bytes:
     """The key, made once at random and kept. Raises LedgerError if the file is there and is no key."""
     path = settings.input_key_file
     if not path.exists():
-        # whole or absent, and never over another: of two first runs the second takes the first one's
-        make_private_folder(path.parent)
-        aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
-        write_private(aside, secrets.token_bytes(KEY_BYTES))
-        try:
-            with suppress(FileExistsError):
-                os.link(aside, path)
-        finally:
-            aside.unlink()
-        sync_folder(path.parent)
+        with exclusive_in(path.parent):
+            if not path.exists():  # of two first runs the second takes the first one's
+                write_private(path, secrets.token_bytes(KEY_BYTES))
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
         raise LedgerError(
