@@ -23,7 +23,8 @@ from optstream.catalogue import error_columns
 from optstream.errors import ConfigurationError, DumpError
 from optstream.estimation.estimate import BAND
 from tasks.config import Settings, load_settings
-from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out, dump_folder
+from tasks.ingest.arrivals import place_of
+from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out
 
 INK, BLUE, PALE, GRID = "#1a1a1a", "#08519c", "#c6dbef", "#e4e4e4"
 RELEASED, TRUTH, BAND_NAME = "released", "simulated truth", "95 % band"
@@ -106,7 +107,7 @@ def simulated_truth(settings: Settings, day: date) -> NDArray[np.float64]:
     for leaf in tree.leaves:
         expected = aggregated_day(leaf, day, settings.calendar, SEED)
         laid_out = as_laid_out(expected, layout)
-        folder = dump_folder(settings.input_folder, leaf, day)
+        folder = settings.input_folder / place_of(leaf, day)
         try:
             found = pl.read_parquet(folder / "*.parquet", columns=laid_out.columns, hive_partitioning=False)
         except (pl.exceptions.PolarsError, OSError) as error:

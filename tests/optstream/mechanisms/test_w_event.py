@@ -25,17 +25,6 @@ def quarters(*counts):
     return tuple(Fraction(count, 4) for count in counts)
 
 
-def test_by_hand_shares_are_absorbed_and_repaid():
-    stream = [0, 0, 50, 50, 90, 90, 90, 90, 90, 90, 90, 130, 999, 999, 999, 999]
-    release = BY_HAND.release([stream], noise=SilentNoise())
-    distance, publications = release.spends
-    # step 2 takes 3 shares and silences 3 and 4; step 5 has one; step 11 has a window's and silences 12 to 14
-    assert publications.weights == quarters(0, 0, 3, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1)
-    assert distance.weights == (1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1)
-    held = [0, 0, 50, 50, 50, 90, 90, 90, 90, 90, 90, 130, 130, 130, 130, 999]
-    assert release.values.tolist() == [held]
-
-
 def test_a_debt_that_no_window_sees_any_more_is_remembered():
     """Four shares at step 3 pay for 4 to 6; at step 8 a window of 4 sees none of it, and two are there."""
     first = BY_HAND.release([[0, 0, 0, 50, 50, 50, 50, 50]], noise=SilentNoise())
