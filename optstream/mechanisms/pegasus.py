@@ -13,7 +13,7 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.smoothing import SMOOTHERS, smooth
 from optstream.measurement.grouping import GROUPER, PERTURBER, measure_groups
-from optstream.mechanisms.base import OnlineMechanism, SeriesMechanism, measured_steps, memory_of, own_state
+from optstream.mechanisms.base import SeriesMechanism, measured_steps, memory_of, own_state
 from optstream.mechanisms.hierarchical import Hierarchical
 from optstream.mechanisms.laplace import Laplace
 from optstream.noise import NoiseSource
@@ -29,7 +29,7 @@ USUAL_THRESHOLD = 5
 
 
 @dataclass(frozen=True)
-class PeGaSus(OnlineMechanism):
+class PeGaSus(SeriesMechanism):
     """Every step is measured; steps whose values hardly deviate form groups, and each group is smoothed.
 
     Each step has epsilon / w. The perturber has `perturber_share` of it: Laplace noise of scale alpha / its
@@ -70,9 +70,7 @@ class PeGaSus(OnlineMechanism):
             if threshold < 0:
                 raise ParameterError(f"threshold of PeGaSus must be at least 0; got {threshold}")
             object.__setattr__(self, "threshold", threshold)
-        if not isinstance(self.smoother, str) or self.smoother not in SMOOTHERS:
-            legal = ", ".join(SMOOTHERS)
-            raise ParameterError(f"smoother of PeGaSus must be one of {legal}; got {self.smoother!r}")
+        one_of(self.smoother, "smoother of PeGaSus", tuple(SMOOTHERS))
         one_of(self.groups, "groups of PeGaSus", ("own", "children"))
         self.plan(1)  # refuses noise that would outgrow the integers
 

@@ -252,7 +252,7 @@ def microseconds_of(stamps: pl.Expr, shifts: Mapping[bool, int], written: str | 
     Null for those without a shift, and for times that no clock shows; "24:00" is the next day's start.
     """
     if written == SINCE_EPOCH:
-        digits = stamps.str.extract(r"^(1[0-9]{9}(?:[0-9]{3}){0,3})(?:\.0*)?$")
+        digits = stamps.str.extract(stamp_expression(written))
         padded = digits.str.pad_end(19, "0").cast(pl.Int64, strict=False) // 1000
         return padded + pl.lit(shifts.get(True), pl.Int64)
     parts = _parts(stamps, written)
