@@ -14,7 +14,7 @@ from great_expectations.expectations.metadata_types import FailureSeverity
 from great_expectations.expectations.row_conditions import Column
 
 from data_contracts.judge import Broken, Contract
-from data_contracts.metrics import FILE_FAULTS, PRIVATE_PERIOD, RELEASE, raw_columns, structural
+from data_contracts.metrics import FILE_FAULTS
 from optstream.errors import ContractError
 
 STOPS, ALARMS = FailureSeverity.CRITICAL, FailureSeverity.WARNING
@@ -87,8 +87,7 @@ _METERED = (
 @cache
 def raw_contract(*, metered: bool) -> Contract:
     """Return the contract of one schema, the most telling expectations first."""
-    suite = _METERED if metered else _AGGREGATED
-    return Contract("raw", suite, structural(raw_columns(metered=metered), metered=metered))
+    return Contract("raw", _METERED if metered else _AGGREGATED)
 
 
 PRIVATE_PERIOD_CONTRACT = Contract(
@@ -105,7 +104,6 @@ PRIVATE_PERIOD_CONTRACT = Contract(
         equal("first_step", "first_step_expected", "must begin at the day's first step"),
         equal("resolution", "resolution_expected", "must count in the configured resolution"),
     ),
-    structural(PRIVATE_PERIOD),
 )
 RELEASE_CONTRACT = Contract(
     "release",
@@ -129,7 +127,6 @@ RELEASE_CONTRACT = Contract(
         ),
         none_of("lineage_absent", "must state its whole lineage"),
     ),
-    structural(RELEASE),
 )
 
 

@@ -39,7 +39,8 @@ class Mechanism(ABC):
 
     Attributes:
         model: The privacy guarantee.
-        adaptive: Whether a period's draw or estimate needs the state after the period before.
+        adaptive: Whether a period's draw or estimate needs the state after the period before; its plan may
+            depend on other periods' spends, so `recall` comes first.
         noise_is_known: Whether each value's noise variance is known before the draw.
         one_leaf_a_period: Whether, for unit "customer", its price holds for readings of a period in at most
             `leaves_per_period` leaves, 1 where it has none.
@@ -71,11 +72,6 @@ class Mechanism(ABC):
     noise_outlasts_trees: ClassVar[bool] = False
     has_self_check: ClassVar[bool] = False
     days_independent: ClassVar[bool] = True
-
-    @property
-    def reads_spends(self) -> bool:
-        """Whether a plan depends on other periods' spends, by default if adaptive: `recall` comes first."""
-        return self.adaptive
 
     @property
     @abstractmethod

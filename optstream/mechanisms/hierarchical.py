@@ -99,10 +99,6 @@ class Hierarchical(OnlineMechanism):
         return self.mechanism.days_independent
 
     @property
-    def reads_spends(self) -> bool:
-        return any(own.reads_spends for _, own in self.levels)
-
-    @property
     def epsilon(self) -> Fraction:
         """What the plan, repeated, costs any window: the sum over levels (Lemma 1)."""
         return sum((own.epsilon for _, own in self.levels), Fraction(0))

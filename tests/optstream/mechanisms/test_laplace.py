@@ -57,7 +57,7 @@ def test_a_tree_that_may_have_no_joint_noise_draws_the_bytes_that_the_code_befor
     for model, shares in ((MODEL, ["0", "1/2", "1/2"]), (roaming, ["0", "1/2", "1/2"])):
         mechanism = Hierarchical(Laplace(model, period_lengths=HALF_HOURS), forest, shares)
         release = mechanism.release(values, noise=simulated_noise(11), first_step=48)
-        assert not mechanism.reads_spends
+        assert not mechanism.adaptive
         digests.append(hashlib.sha256(release.measured.to_bytes()).hexdigest())
     assert digests == [BEFORE_CUSTOMER, BEFORE_ROAMING]
 
@@ -133,7 +133,6 @@ def test_a_tree_has_it_at_the_root_and_where_the_operator_says_that_customers_st
     }
     assert joint == {(None, 0), (1, 0), (1, 1)}
     mechanism = make(None, 1)
-    assert mechanism.reads_spends
     assert mechanism.adaptive
     release = mechanism.release(np.full((2, 48), 1e5), noise=simulated_noise(2))
     assert release.epsilon_alone <= release.epsilon <= 1

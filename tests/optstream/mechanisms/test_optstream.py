@@ -215,7 +215,6 @@ def joint(model=MODEL, n_steps=48, **changes):
 
 def test_points_have_joint_noise_and_sums_have_not():
     mechanism = joint()
-    assert mechanism.reads_spends
     assert mechanism.adaptive
     assert [(spend.level, spend.stage, type(spend)) for spend in mechanism.plan(48)] == [
         (0, SAMPLES, OrderSpend), (0, "feature parts", StepSpend),
