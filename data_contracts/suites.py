@@ -20,16 +20,12 @@ from optstream.errors import ContractError
 STOPS, ALARMS = FailureSeverity.CRITICAL, FailureSeverity.WARNING
 
 
-def _meta(says: str, about: str) -> dict[str, str]:
-    return {"says": says, "about": about} if about else {"says": says}
-
-
 def none_of(
     column: str, says: str, about: str = "", severity: FailureSeverity = STOPS
 ) -> ExpectColumnValuesToBeBetween:
     """Return the expectation that a count is 0."""
     return ExpectColumnValuesToBeBetween(
-        column=column, min_value=0, max_value=0, severity=severity, meta=_meta(says, about)
+        column=column, min_value=0, max_value=0, severity=severity, meta={"says": says, "about": about}
     )
 
 
@@ -38,7 +34,7 @@ def equal(
 ) -> ExpectColumnPairValuesToBeEqual:
     """Return the expectation that two columns are equal."""
     return ExpectColumnPairValuesToBeEqual(
-        column_A=column, column_B=other, severity=severity, meta=_meta(says, about)
+        column_A=column, column_B=other, severity=severity, meta={"says": says, "about": about}
     )
 
 

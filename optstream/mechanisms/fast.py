@@ -14,7 +14,7 @@ from optstream.errors import ParameterError
 from optstream.estimation.estimate import UNKNOWN, Estimate
 from optstream.measurement.sums import SAMPLES, measure_in_turn
 from optstream.mechanisms.base import (
-    OnlineMechanism,
+    SeriesMechanism,
     check_positive,
     measured_steps,
     memory_of,
@@ -36,7 +36,7 @@ ROUNDING = 1e-9  # by how much gains that were meant to add up to 1 may miss it
 
 
 @dataclass(frozen=True)
-class Fast(OnlineMechanism):
+class Fast(SeriesMechanism):
     """FAST: at most M steps of any window are measured, sooner when the prediction failed, and filtered.
 
     A measured step has Laplace noise of scale M * alpha / epsilon (Lemma 10). Between two of them the

@@ -290,11 +290,8 @@ def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother, tre
         for level in range(tree.n_levels):
             assert np.array_equal(tree_groups(parts, level), tree_groups([whole], level))
         assert np.allclose(np.concatenate([p.values for p in parts], axis=1), whole.values)
-    noise, state, online = ByScale(1), mechanism.start(), []
-    for column in values.T:
-        state, release = mechanism.step(state, column, noise=noise)
-        online.append(release.values)
-    assert np.allclose(np.concatenate(online, axis=1), whole.values)
+    online = released(mechanism, values, range(1, values.shape[1]), noise=ByScale(1))
+    assert np.allclose(np.concatenate([part.values for part in online], axis=1), whole.values)
 
 
 def test_a_level_with_leaves_keeps_its_grouper_and_a_derived_one_hands_on():

@@ -193,16 +193,23 @@ def log_tail(value, scale):
     return math.log1p(-(q ** (1 - value)) / (1 + q))
 
 
+def step(mechanism, state, column, noise):
+    """Release one step; state: its running index, and the state after the step before."""
+    first, before = state
+    release = mechanism.release(np.reshape(column, (-1, 1)), noise=noise, first_step=first, state=before)
+    return (first + 1, release.state), release
+
+
 def least_noise_that_publishes(mechanism, state, column):
     """By bisection, for more noise never speaks for holding; None where nothing is asked."""
     probe = GivenNoise(-FAR)
-    mechanism.step(state, column, noise=probe)
+    step(mechanism, state, column, probe)
     if not probe.scales:
         return None, None
     low, high = -FAR, FAR
     while high - low > 1:
         middle = (low + high) // 2
-        _, release = mechanism.step(state, column, noise=GivenNoise(middle))
+        _, release = step(mechanism, state, column, GivenNoise(middle))
         low, high = (low, middle) if release.measured.positions else (middle, high)
     return high, probe.scales[0]
 
@@ -213,7 +220,7 @@ def outcomes(mechanism, values, grid):
     Each draw of noise is given, its probability computed. grid: the published values that are looked at;
     their probabilities are exact, however many others there are.
     """
-    found, open_ones = {}, [((), mechanism.start(), 0.0)]
+    found, open_ones = {}, [((), (0, None), 0.0)]
     while open_ones:
         past, state, so_far = open_ones.pop()
         if len(past) == values.shape[1]:
@@ -221,14 +228,14 @@ def outcomes(mechanism, values, grid):
             continue
         column = values[:, len(past)]
         least, scale = least_noise_that_publishes(mechanism, state, column)
-        after, _ = mechanism.step(state, column, noise=GivenNoise(-FAR))
+        after, _ = step(mechanism, state, column, GivenNoise(-FAR))
         holds = 0.0 if least is None else log_tail(1 - least, scale)
         open_ones.append(((*past, None), after, so_far + holds))
         if least is None:
             continue
         for published in product(grid, repeat=len(column)):
             noise = GivenNoise(FAR, [p - c for p, c in zip(published, column, strict=True)])
-            after, release = mechanism.step(state, column, noise=noise)
+            after, release = step(mechanism, state, column, noise)
             assert tuple(release.measured.points[:, 0]) == published
             mass = sum(log_mass(drawn, noise.scales[1]) for drawn in noise.given[1])
             open_ones.append(((*past, published), after, so_far + log_tail(least, scale) + mass))
