@@ -9,16 +9,17 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from flows.cli.main import app
+from optstream.errors import ContractError
 from tasks.config import Settings
 from tasks.ingest import discover, ingest
-from tasks.ingest.validate import Judged, validate
+from tasks.ingest.validate import validate
 from tasks.schemas import schema_of
 
 
-def judge(settings: Settings, day: date) -> Judged:
-    """A day's dump, read and held against its contract: after that every release is the same."""
+def refusal(settings: Settings, day: date) -> ContractError | None:
+    """Why a day's dump, read and held against its contract, is refused; a release goes on from None."""
     (judged,) = validate(settings, ingest(settings, [discover(settings, [day])[day]]), now=datetime.now(UTC))
-    return judged
+    return judged if isinstance(judged, ContractError) else None
 
 
 @cache
