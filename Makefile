@@ -58,8 +58,13 @@ format: $(BIN)/.installed
 picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
 	$(BIN)/python -m docs.generate.picture --config $(DEMO)/optstream.toml --into docs/pictures
 
-assets: $(BIN)/.installed  ## The vendored scripts of the operators' pages, by npm, checked against their hashes.
-	$(BIN)/python -m docs.generate.vendored
+UPLOT := uplot-1.6.32.tgz
+UPLOT_SHA512 := 2883159c6ebccefbb95d751b0b82d010f9e1c0ec41b8bc96d401eda66e882935c89a46cb824332fa369b8cb8122cc6ac36e186cd09bf7a9ded3a4c93c6989023
+
+assets:  ## The vendored scripts of the operators' pages, by npm, checked against the hash of their release.
+	cd $$(mktemp -d) && npm pack --silent $(subst -1,@1,$(UPLOT:.tgz=)) && echo '$(UPLOT_SHA512)  $(UPLOT)' | sha512sum --check \
+		&& tar -xzf $(UPLOT) && cd package && mv LICENSE dist/uPlot-LICENSE.txt && cd dist \
+		&& cp uPlot.iife.min.js uPlot.min.css uPlot-LICENSE.txt $(CURDIR)/tasks/pages/static/vendored
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/python -m studies audit --days --runs $(or $(RUNS),20000) --output audit.json

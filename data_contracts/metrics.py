@@ -73,8 +73,6 @@ RAW_METERED = {
     "two_leaves": "rows of a customer who has others at this step in another leaf",
 }
 """Further columns where [input] schema is "metered"."""
-_ALARMING = {"infinite", "out_of_bounds"}
-"""Metrics that depend on readings: a public rule replaces them, and they only raise an alarm."""
 
 PRIVATE_PERIOD = {
     "day": "the local day",
@@ -115,13 +113,6 @@ RELEASE = {
 def raw_columns(*, metered: bool) -> dict[str, str]:
     """Return the columns of the raw frame, each with its meaning."""
     return {**RAW, **RAW_METERED} if metered else RAW
-
-
-def structural(columns: dict[str, str], *, metered: bool = False) -> frozenset[str]:
-    """Return the columns that may stop a day; built-in suites must judge each of them."""
-    if columns is RELEASE:
-        return frozenset(columns) - {*KEYS, "highest", "total"}
-    return frozenset({"file_fault"}) if metered else frozenset(columns) - {*KEYS, *_ALARMING}
 
 
 def private_period_metrics(

@@ -14,14 +14,10 @@ from great_expectations.expectations.metadata_types import FailureSeverity
 from great_expectations.expectations.row_conditions import Column
 
 from data_contracts.judge import Broken, Contract
-from data_contracts.metrics import FILE_FAULTS, PRIVATE_PERIOD, RELEASE, raw_columns, structural
+from data_contracts.metrics import FILE_FAULTS
 from optstream.errors import ContractError
 
 STOPS, ALARMS = FailureSeverity.CRITICAL, FailureSeverity.WARNING
-
-
-def _meta(says: str, about: str) -> dict[str, str]:
-    return {"says": says, "about": about} if about else {"says": says}
 
 
 def none_of(
@@ -29,7 +25,7 @@ def none_of(
 ) -> ExpectColumnValuesToBeBetween:
     """Return the expectation that a count is 0."""
     return ExpectColumnValuesToBeBetween(
-        column=column, min_value=0, max_value=0, severity=severity, meta=_meta(says, about)
+        column=column, min_value=0, max_value=0, severity=severity, meta={"says": says, "about": about}
     )
 
 
@@ -38,7 +34,7 @@ def equal(
 ) -> ExpectColumnPairValuesToBeEqual:
     """Return the expectation that two columns are equal."""
     return ExpectColumnPairValuesToBeEqual(
-        column_A=column, column_B=other, severity=severity, meta=_meta(says, about)
+        column_A=column, column_B=other, severity=severity, meta={"says": says, "about": about}
     )
 
 
@@ -87,8 +83,7 @@ _METERED = (
 @cache
 def raw_contract(*, metered: bool) -> Contract:
     """Return the contract of one schema, the most telling expectations first."""
-    suite = _METERED if metered else _AGGREGATED
-    return Contract("raw", suite, structural(raw_columns(metered=metered), metered=metered))
+    return Contract("raw", _METERED if metered else _AGGREGATED)
 
 
 PRIVATE_PERIOD_CONTRACT = Contract(
@@ -105,7 +100,6 @@ PRIVATE_PERIOD_CONTRACT = Contract(
         equal("first_step", "first_step_expected", "must begin at the day's first step"),
         equal("resolution", "resolution_expected", "must count in the configured resolution"),
     ),
-    structural(PRIVATE_PERIOD),
 )
 RELEASE_CONTRACT = Contract(
     "release",
@@ -129,7 +123,6 @@ RELEASE_CONTRACT = Contract(
         ),
         none_of("lineage_absent", "must state its whole lineage"),
     ),
-    structural(RELEASE),
 )
 
 

@@ -1,10 +1,10 @@
-"""The README's picture: one released day, nation and region, with the simulated truth.
+"""The README's picture: the last released day, nation and largest region, with the simulated truth.
 
     python -m docs.generate.picture --config demo/optstream.toml --into docs/pictures
 
-It reads what `make demo` left behind: the configuration, the published folder and the simulated dumps. It
-writes released-day.svg and released-day.png, offline. The band is of the whole error, as the files state it.
-Real dumps are refused: a picture of them with their release would be raw data.
+It reads what `make demo` left: the configuration, the published folder and the simulated dumps. It writes
+released-day.svg and released-day.png, offline. The band is of the whole error, as the files state it. Real
+dumps are refused: a picture of them with their release would be raw data.
 """
 
 import argparse
@@ -12,113 +12,122 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
+import altair as alt
 import numpy as np
 import polars as pl
+import vl_convert
 from numpy.typing import NDArray
 
-from docs.generate.day_chart import draw, write_file
 from optstream import read_published
 from optstream.catalogue import error_columns
-from optstream.errors import ConfigurationError, DumpError, ParameterError
+from optstream.errors import ConfigurationError, DumpError
 from optstream.estimation.estimate import BAND
 from tasks.config import Settings, load_settings
-from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out, dump_folder
+from tasks.ingest.arrivals import place_of
+from tasks.operate.simulate import FRENCH_REGIONS, aggregated_day, as_laid_out
+
+INK, BLUE, PALE, GRID = "#1a1a1a", "#08519c", "#c6dbef", "#e4e4e4"
+RELEASED, TRUTH, BAND_NAME = "released", "simulated truth", "95 % band"
+SEED = 0  # of `make demo`
 
 
-def make_picture(settings: Settings, day: date | None, region: str | None, seed: int, into: Path) -> Path:
-    """Write released-day.svg and .png into a folder; return the SVG's path.
-
-    day: the last that is published, if None. region: the leaf with most load, if None. seed: of the
-    simulated dumps. Raises DumpError for dumps that are not this simulation's, ParameterError for a day that
-    is not published or a region that is no leaf, PublicationError as `read_published`.
-    """
-    value = settings.published.value
-    _, whole = error_columns(value)
-    released = read_published(settings.published_folder).rename({value: "load_mw", whole: "error_mw"})
-    if day is None:
-        day = released["date"].max()
-    released = released.filter(pl.col("date") == day)
-    if day is None or released.is_empty():
-        raise ParameterError(
-            f"{settings.published_folder} has no published rows of {day or 'any day'}; name a day that it has"
-        )
-    leaves = released.filter(pl.col("node").is_in(settings.tree_of(date.min).leaves))
-    if region is None:
-        region = str(leaves.group_by("node").agg(pl.col("load_mw").sum()).sort("load_mw", "node")["node"][-1])
-    elif region not in settings.tree_of(date.min).leaves:
-        known = ", ".join(settings.tree_of(date.min).leaves)
-        raise ParameterError(f"region {region!r} is no leaf of the hierarchy; the leaves are {known}")
-    chart = draw(
-        released,
-        _by_node(settings, simulated_truth(settings, day, seed), "load_mw"),
-        released.select("node", "step", half_width_mw=BAND * pl.col("error_mw")),
-        names={node: _title(node) for node in (settings.tree_of(date.min).nodes[0], region)},
-        title=f"One released day: {day:%d %B %Y}".replace(": 0", ": "),
-        subtitle=_subtitle(settings),
-        step_hours=settings.calendar.step_minutes / 60,
+def make_picture(settings: Settings) -> alt.HConcatChart:
+    """Return the picture. Raises DumpError for dumps that are not this simulation's, PublicationError as
+    `read_published`."""
+    value, tree = settings.published.value, settings.tree_of(date.min)
+    rows = read_published(settings.published_folder)
+    day = rows["date"].max()
+    assert isinstance(day, date)
+    rows = rows.filter(pl.col("date") == day).sort("node", "step")
+    order = sorted(range(len(tree.nodes)), key=lambda node: tree.nodes[node])
+    half = BAND * pl.col(error_columns(value)[1])
+    rows = rows.select(
+        "node",
+        pl.col("step") * settings.calendar.step_minutes / 60,
+        value=pl.col(value) / 1000,
+        true=pl.Series(simulated_truth(settings, day)[order].ravel()) / 1000,
+        lowest=(pl.col(value) - half) / 1000,
+        highest=(pl.col(value) + half) / 1000,
     )
-    into.mkdir(parents=True, exist_ok=True)
-    svg = into / "released-day.svg"
-    for file in (svg, svg.with_suffix(".png")):
-        write_file(chart, file)
-    return svg
-
-
-def simulated_truth(settings: Settings, day: date, seed: int) -> NDArray[np.float64]:
-    """What the dumps hold at every node, (n_nodes, n_steps), if they are the simulation's of this seed."""
-    if settings.metered:
-        raise ConfigurationError("the picture is of aggregated input; input.schema is metered")
-    layout, rows = settings.input_of(day), []
-    for leaf in settings.tree_of(date.min).leaves:
-        expected = aggregated_day(leaf, day, settings.calendar, seed)
-        laid_out = as_laid_out(expected, layout)
-        folder = dump_folder(settings.input_folder, leaf, day)
-        try:
-            found = pl.read_parquet(folder / "*.parquet", columns=laid_out.columns, hive_partitioning=False)
-        except (pl.exceptions.PolarsError, OSError) as error:
-            raise DumpError(f"{folder} holds no readable dump; simulate the day first") from error
-        if not found.equals(laid_out):
-            raise DumpError(
-                f"{folder} is not the simulated dump of seed {seed}; real data are not drawn: name the seed "
-                "that the dumps were simulated with, or simulate them"
-            )
-        rows.append(expected["value"].to_numpy())
-    return settings.tree_of(date.min).add_up(np.array(rows))
-
-
-def _by_node(settings: Settings, values: NDArray[np.float64], column: str) -> pl.DataFrame:
-    n_nodes, n_steps = values.shape
-    nodes, steps = np.repeat(settings.tree_of(date.min).nodes, n_steps), np.tile(np.arange(n_steps), n_nodes)
-    return pl.DataFrame({"node": nodes, "step": steps.astype(np.int32), column: values.ravel()})
-
-
-def _title(node: str) -> str:
-    if node == "FR":
-        return "France"
-    return FRENCH_REGIONS[node].name if node in FRENCH_REGIONS else node
-
-
-def _subtitle(settings: Settings) -> list[str]:
+    means = rows.filter(pl.col("node").is_in(tree.leaves)).group_by("node").agg(pl.col("value").mean())
+    largest = means.sort("value", "node")["node"][-1]
+    panels = [
+        _panel(rows.filter(pl.col("node") == node), name)
+        for node, name in ((tree.nodes[0], "France"), (largest, FRENCH_REGIONS[largest].name))
+    ]
     privacy = settings.privacy
-    return [
+    subtitle = [
         f"Epsilon {float(privacy.epsilon):g} in any window of {privacy.window} steps of "
         f"{settings.calendar.step_minutes} minutes, for changes of one customer's reading up to "
         f"{float(privacy.alpha):g} MW.",
         f"{settings.mechanism.name} estimates each step from noisy sums; the band is of the whole error.",
     ]
+    title = alt.TitleParams(
+        f"One released day: {day:%d %B %Y}", subtitle=subtitle, anchor="start", fontSize=17, offset=16
+    )
+    return (
+        alt.hconcat(*panels, spacing=26, title=title, padding=14, background="white")
+        .resolve_scale(y="independent")
+        .configure(font="DejaVu Sans, Verdana, Arial, sans-serif")
+        .configure_view(stroke=None)
+        .configure_title(color=INK, subtitleColor=INK, subtitleFontSize=12.5, subtitlePadding=6)
+        .configure_axis(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", gridColor=GRID)
+        .configure_legend(labelFontSize=12.5, title=None, orient="bottom", columnPadding=18)
+    )
+
+
+def _panel(rows: pl.DataFrame, name: str) -> alt.LayerChart:
+    typical = float((rows["highest"] - rows["lowest"]).to_numpy().mean()) / 2
+    share = typical / float(rows["value"].to_numpy().mean())
+    note = f"band: ±{typical:.1f} GW on average, {share:.0%} of the mean load".replace("%", " %")
+    kinds = [BAND_NAME, RELEASED, TRUTH]
+    hours = alt.Axis(values=list(range(0, 25, 3)), grid=False)
+    base = alt.Chart(rows.with_columns(pl.lit(kind).alias(kind) for kind in kinds)).encode(
+        alt.X("step:Q", title="hours since local midnight", scale=alt.Scale(domain=[0, 24]), axis=hours)
+    )
+
+    def encoded(chart: alt.Chart, column: str, kind: str) -> alt.Chart:
+        color = alt.Color(f"{kind}:N", scale=alt.Scale(domain=kinds, range=[PALE, BLUE, INK]))
+        return chart.encode(alt.Y(column, title="load (GW)", scale=alt.Scale(zero=False)), color=color)
+
+    marks = (
+        encoded(base.mark_area(opacity=1), "lowest:Q", BAND_NAME).encode(y2="highest:Q"),
+        encoded(base.mark_line(strokeWidth=2.4), "value:Q", RELEASED),
+        encoded(base.mark_line(strokeWidth=2.4, strokeDash=[3, 3]), "true:Q", TRUTH),
+    )
+    title = alt.TitleParams(name, subtitle=note, anchor="start", frame="group", offset=10)
+    return alt.layer(*marks).properties(width=372, height=250, title=title)
+
+
+def simulated_truth(settings: Settings, day: date) -> NDArray[np.float64]:
+    """Return what the dumps hold at every node, (n_nodes, n_steps), if they are the simulation's."""
+    if settings.metered:
+        raise ConfigurationError("the picture is of aggregated input; input.schema is metered")
+    layout, tree, rows = settings.input_of(day), settings.tree_of(date.min), []
+    for leaf in tree.leaves:
+        expected = aggregated_day(leaf, day, settings.calendar, SEED)
+        laid_out = as_laid_out(expected, layout)
+        folder = settings.input_folder / place_of(leaf, day)
+        try:
+            found = pl.read_parquet(folder / "*.parquet", columns=laid_out.columns, hive_partitioning=False)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise DumpError(f"{folder} holds no readable dump; run `make demo` first") from error
+        if not found.equals(laid_out):
+            raise DumpError(f"{folder} is not the dump of `make demo`; real data are not drawn")
+        rows.append(expected["value"].to_numpy())
+    return tree.add_up(np.array(rows))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw the picture that the command line asks for."""
     parser = argparse.ArgumentParser(description="Draw one released day with its simulated truth.")
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the demo's configuration")
-    parser.add_argument("--date", type=date.fromisoformat, help="a published day (default: the last)")
-    parser.add_argument("--region", metavar="CODE", help="a leaf (default: the one with most load)")
-    parser.add_argument("--seed", type=int, default=0, help="what the dumps were simulated with (default: 0)")
     parser.add_argument("--into", type=Path, default=Path("docs/pictures"), metavar="FOLDER")
     chosen = parser.parse_args(arguments)
-    settings = load_settings(chosen.config)
-    print(make_picture(settings, chosen.date, chosen.region, chosen.seed, chosen.into))
+    document = make_picture(load_settings(chosen.config)).to_json()
+    svg = vl_convert.vegalite_to_svg(document)
+    (chosen.into / "released-day.svg").write_text(svg, encoding="utf-8")
+    (chosen.into / "released-day.png").write_bytes(vl_convert.vegalite_to_png(document, scale=2))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import typer
 from flows.cli import options as cli
 from flows.cli.activity import work
 from flows.cli.output import Terminal, rounded_down
-from optstream.errors import ParameterError
+from optstream.errors import ParameterError, PublicationError
 from optstream.privacy.exact import exact
 from optstream.privacy.horizon import HorizonLoss
 from tasks.config import Settings, load_settings
@@ -284,9 +284,10 @@ def compromised(day: cli.Days, reason: cli.Reason, config: cli.Config = cli.DEFA
     }
     for one in sorted(known):
         print(f"{one}: every window that it touches counts as lost; nothing more is released in them")
-    written = write_pages(settings, ledger, now)
-    if written.problem is not None:
-        print(f"the published folder does not say so yet, for {written.problem}; then run `optstream report`")
+    try:
+        write_pages(settings, ledger, now)
+    except PublicationError as error:
+        print(f"readers do not know it yet: {error}; correct that, then run `optstream report`")
     for other in ledger.siblings(settings.stream.name):
         print(
             f"{other.stream} shares the privacy budget and has lost them too: run `optstream report` with "

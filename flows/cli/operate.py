@@ -17,7 +17,7 @@ from tasks.operate.doctor import DoctorDocument, Finding, Severity, examine
 from tasks.operate.permissions import check_trusted
 from tasks.operate.purge import purge as remove
 from tasks.operate.withdraw import withdraw as take_back
-from tasks.pages.public import require_pages
+from tasks.pages.public import write_pages
 from tasks.release.outcomes import RunDocument, budget_of
 from tasks.release.publish import days_published, publish_again
 from tasks.release.run import Ended, Requested, Run, Status, and_after, each, run_of
@@ -137,7 +137,11 @@ def _finish(run: Run, days: Sequence[date], step: Callable[[Requested], Ended], 
     """Take the days, write the pages again, and show how each day ended, and the pages where they failed."""
     settings, ledger, terminal = run.settings, run.ledger, Terminal(as_json)
     ended = each([Requested(day) for day in days], Requested, step)
-    ended = and_after(ended, lambda: require_pages(settings, ledger, run.clock()))
+
+    def write() -> None:
+        write_pages(settings, ledger, run.clock())
+
+    ended = and_after(ended, write)
     budget = budget_of(settings, ledger, days)
     terminal.outcomes(ended, settings, budget)
     terminal.document(RunDocument.of(ended, settings, budget))

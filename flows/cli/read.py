@@ -14,7 +14,7 @@ from flows.cli.output import Terminal
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.about import About, find_hierarchy, read_about
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.layout import ABOUT, HIERARCHY
+from optstream.catalogue.layout import ABOUT, HIERARCHY, PAGE
 from optstream.catalogue.read import catalogue_reader, rows_of, with_names
 from optstream.catalogue.signing import read_public_keys, signature_check
 from optstream.catalogue.standard_errors import Period, daily_replicates, period_sums
@@ -139,14 +139,12 @@ def report(
     def of_stream(settings: Settings, terminal: Terminal) -> cli.Done:
         check_trusted(settings)
         with closing(need_ledger(settings)) as ledger:
-            written = write_pages(settings, ledger, datetime.now(UTC))
-        terminal.say(f"operators:  {written.trusted}")
-        if written.public or not written.problem:
-            terminal.say(f"data users: {written.public or 'no page: nothing is published'}")
-        terminal.document(ReportDocument(trusted=str(written.trusted), public=written.public))
-        if written.problem is not None:
-            raise PublicationError(written.problem)
-        return _show_lost(written.lost, terminal)
+            facts = write_pages(settings, ledger, datetime.now(UTC))
+        public = None if facts is None else str(settings.published_folder / PAGE)
+        terminal.say(f"operators:  {settings.report_file}")
+        terminal.say(f"data users: {public or 'no page: nothing is published'}")
+        terminal.document(ReportDocument(trusted=str(settings.report_file), public=public))
+        return _show_lost(tuple(facts.lost if facts else ()), terminal)
 
     cli.each_stream(config, as_json, of_stream)
 

@@ -14,7 +14,7 @@ import uvicorn
 
 from flows.cli import options as cli
 from flows.cli.output import Terminal
-from flows.orchestration.environment import LOOPBACK, api_without_prefect, password_of, served
+from flows.orchestration.environment import LOOPBACK, Api, ask_apart, password_of, served
 from flows.orchestration.listening import BOUNDED, listen, raise_open_files
 from flows.orchestration.serve import PAGES_PORT, serve_streams
 from flows.web.app import application
@@ -92,8 +92,8 @@ def ui(
     port = listening.getsockname()[1]
     runs: RunsOf | None = None
     if os.environ.get("PREFECT_API_URL") or served(settings.trusted_folder):
-        api = api_without_prefect(settings.trusted_folder)
-        runs = None if api is None else partial(runs_of, api)
+        api = ask_apart("flows.orchestration.environment", str(settings.trusted_folder))
+        runs = None if api is None else partial(runs_of, Api(**api))
     clock = partial(datetime.now, UTC)
     looks, stop = Looks(files, every, clock, textfile, runs), Event()
     server = uvicorn.Server(

@@ -249,14 +249,10 @@ def api_of_settings() -> Api:
     return Api(str(api.url).rstrip("/"), headers, certificates, not api.tls_insecure_skip_verify)
 
 
-def api_without_prefect(trusted_folder: Path) -> Api | None:
-    """Return what `connect` finds, by a process that ends: importing Prefect takes 65 MB."""
-    found = ask_apart("flows.orchestration.environment", str(trusted_folder))
-    return None if found is None else Api(**found)
-
-
 def ask_apart(module: str, *words: str) -> Any:
-    """Return what a module prints as a program (`print_answer`). Raises ConfigurationError with its error."""
+    """Return what a module prints as a program (`print_answer`), whose imports end with it: Prefect's take
+    65 MB. Raises ConfigurationError with its error.
+    """
     command = [sys.executable, "-m", module, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -20,7 +20,6 @@ from prefect.events.worker import EventsWorker
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.flows import load_flow_from_entrypoint
 from prefect.schedules import Cron
-from prefect.settings import get_current_settings
 from prefect.states import Completed, Crashed
 from prefect.types.entrypoint import EntrypointType
 
@@ -181,11 +180,6 @@ def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
         },
         "actions": [{"type": "change-flow-run-state", "state": "CRASHED", "message": DEAD}],
     }
-
-
-def heartbeat_seconds() -> int:
-    """Between two heartbeats of a scheduled run, as Prefect read it."""
-    return get_current_settings().flows.heartbeat_frequency or HEARTBEAT_SECONDS
 
 
 def register(night: Mapping[str, Any], heartbeat: int = HEARTBEAT_SECONDS) -> str:

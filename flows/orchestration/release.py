@@ -1,7 +1,7 @@
 """The release flow; each step is a Prefect task in a flow run, and a plain function without a server."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import date, timedelta
@@ -11,20 +11,20 @@ from time import sleep
 from typing import Any, TypeVar
 
 from prefect import Flow, Task, flow, get_run_logger, tags, task
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from flows.orchestration.environment import tags_of
-from optstream.errors import LedgerUnavailableError, OptStreamError, PublicationError
+from optstream.errors import LedgerUnavailableError, OptStreamError
 from optstream.ledger import Ledger, open_ledger
 from optstream.stream import period_from
 from tasks.config import Settings, load_settings
 from tasks.ingest.sandbox import reading_apart
 from tasks.operate.permissions import check_trusted
-from tasks.pages.public import day_in_markdown, require_pages
+from tasks.pages.public import write_pages
 from tasks.release import pipeline as steps
 from tasks.release.outcomes import budget_of
 from tasks.release.publish import close_over
@@ -151,7 +151,7 @@ def stream_of(config: str) -> str:
         return "optstream"
 
 
-# What the orchestrator's own pages show of a run: log lines, days, budget, pictures. Public facts only.
+# What the orchestrator's own pages show of a run: log lines, days, budget. Public facts only.
 
 
 def log_days(days: Sequence[Ended]) -> None:
@@ -163,15 +163,10 @@ def log_days(days: Sequence[Ended]) -> None:
 
 
 def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) -> None:
-    """Keep a table of the days, one of the budget, and pictures of the newest published day."""
+    """Keep a table of the days and one of the budget."""
     stream = settings.stream.name
     table = [
-        {
-            "date": day.day.isoformat(),
-            "status": day.status,
-            "what happened": day.message,
-            "file": day.file or "",
-        }
+        {"date": str(day.day), "status": day.status, "what happened": day.message, "file": day.file or ""}
         for day in days
     ]
     create_table_artifact(key="optstream-days", table=table, description=f"Days of stream {stream}")
@@ -187,11 +182,6 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
     }
     of = f"Privacy budget of {settings.privacy.population}, by the accountant"
     create_table_artifact(key="optstream-budget", table=[facts], description=of)
-    # read back from the published folder: a day that was withdrawn meanwhile is not drawn
-    with suppress(PublicationError):
-        drawn = day_in_markdown(settings.published_folder, max(published))
-        of = f"{stream}, {max(published)}"
-        create_markdown_artifact(key="optstream-release", markdown=drawn, description=of)
 
 
 REVISED_AT_ONCE = 14  # days whose new estimates are in memory together, and that readers see at once
@@ -276,7 +266,7 @@ def release_days(
 def close_and_write_pages(run: Run) -> None:
     """Close the days whose hours are over, and write the pages."""
     close_over(run)
-    require_pages(run.settings, run.ledger, run.clock())
+    write_pages(run.settings, run.ledger, run.clock())
 
 
 def run_days(settings: Settings, days: Sequence[date], watcher: Any, *, restate: bool = False) -> list[Ended]:

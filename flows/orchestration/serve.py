@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from flows.orchestration.environment import (
+    HEARTBEAT_SECONDS,
     LOOPBACK,
     STATE,
     api_of_settings,
@@ -136,9 +137,12 @@ def watches_of(settings: Settings, longest: timedelta = LONGEST_WATCH) -> Watche
 
 def register(configs: Sequence[str], work_pool: str | None, is_own: bool) -> dict[str, Any]:
     """Put the night on the server; return its pool, its deployment, and lines about what is next."""
+    from prefect.settings import get_current_settings
+
     from flows.orchestration import nightly  # prefect has read its settings now
 
-    streams, heartbeat = [load_settings(Path(one)) for one in configs], nightly.heartbeat_seconds()
+    streams = [load_settings(Path(one)) for one in configs]
+    heartbeat = get_current_settings().flows.heartbeat_frequency or HEARTBEAT_SECONDS
     night = nightly.night_document(streams, work_pool, heartbeat)
     pool, deployment = night["work_pool"]["name"], nightly.register(night, heartbeat)
     if is_own:  # no run of that server can be alive

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
@@ -34,7 +34,6 @@ from optstream.mechanisms.hierarchical import Hierarchical
 from optstream.mechanisms.period_release import Release
 from optstream.privacy import JointSpend, OrderSpend, PrivacyModel
 from optstream.privacy.exact import exact_from_text
-from optstream.privacy.spends import spend_from_document
 from optstream.storage.parquet import Limits, decode_table, encode_table
 from optstream.storage.store import Location
 from optstream.stream import (
@@ -178,12 +177,12 @@ def levels_of(mechanism: Mechanism) -> tuple[int, ...]:
     return tuple(level for level, _ in mechanism.levels) if isinstance(mechanism, Hierarchical) else (0,)
 
 
-def rows_of(document: Json, mechanism: Mechanism) -> pl.DataFrame:
+def rows_of(measured: Measured, mechanism: Mechanism) -> pl.DataFrame:
     """Return a row for each noisy integer that was drawn, by part, array and node."""
     tree: AggregationTree = getattr(mechanism, "tree")  # noqa: B009
     features: Sequence[Feature] = getattr(mechanism, "features", ())
     of_sums = {BlockSums.stage, FourierCoordinates.stage, *(feature_stage(one) for one in features)}
-    levels, parts = levels_of(mechanism), document["parts"] or [document]
+    levels, parts = levels_of(mechanism), measured.parts or (measured,)
     if len(parts) != len(levels):
         raise PublicationError(
             "the stored measurements have other levels than the configured mechanism measures: publish with "
@@ -191,22 +190,19 @@ def rows_of(document: Json, mechanism: Mechanism) -> pl.DataFrame:
         )
     frames = [pl.DataFrame(schema=SCHEMA)]
     for level, part in zip(levels, parts, strict=True):
-        nodes = tree.levels[level] if document["parts"] else range(len(tree.nodes))
+        nodes = tree.levels[level] if measured.parts else range(len(tree.nodes))
         depths = np.array([tree.depths[one] for one in nodes], dtype=np.int32)
         names = pl.Series([tree.nodes[one] for one in nodes], dtype=pl.String)
-        spends = [spend_from_document(one) for one in part["spends"]]
-        arrays = _arrays(part, features, {spend.stage for spend in spends})
-        for kind, feature, stage, spans, values, variances in arrays:
-            numbers = np.array(values, dtype=np.int64).reshape(len(values), len(spans))
-            if len(numbers) != len(nodes):
+        for kind, feature, stage, spans, values, variances in _arrays(part, features):
+            if values.shape != (len(nodes), len(spans)):
                 raise PublicationError(
                     "the stored measurements have other nodes or steps than the configured mechanism: "
                     "publish with the configuration of their draw, or without [published] measurements"
                 )
-            noise = np.broadcast_to(_floats(variances), numbers.shape)
+            noise = np.broadcast_to(np.inf if variances is None else variances, values.shape)
             node, column = np.nonzero(np.isfinite(noise))
             of_column = np.array(spans, dtype=np.int32).reshape(-1, 2)[column]
-            own = [one for one in spends if (one.stage == stage if stage else one.stage not in of_sums)]
+            own = [one for one in part.spends if (one.stage == stage if stage else one.stage not in of_sums)]
             joint = [one.level for one in own if isinstance(one, JointSpend | OrderSpend)]
             drawn = {
                 "level": depths[node],
@@ -214,7 +210,7 @@ def rows_of(document: Json, mechanism: Mechanism) -> pl.DataFrame:
                 "number": column.astype(np.int32),
                 "first_step": of_column[:, 0],
                 "n_steps": of_column[:, 1],
-                "value": numbers[node, column],
+                "value": values[node, column].astype(np.int64),
                 "noise_variance": noise[node, column],
                 "joint": np.isin(depths[node], joint),
             }
@@ -223,22 +219,23 @@ def rows_of(document: Json, mechanism: Mechanism) -> pl.DataFrame:
     return pl.concat(frames)
 
 
-def _arrays(part: Json, features: Sequence[Feature], stages: Collection[str | None]) -> Iterator[Any]:
+def _arrays(part: Measured, features: Sequence[Feature]) -> Iterator[Any]:
     """Yield each array of a part: kind, feature, stage, steps of each column, values and variances."""
-    points = [(step, 1) for step in part["positions"]]
-    if points:
-        yield "point", None, None, points, part["points"], part["point_variances"]
-    for place, (sums, variances) in enumerate(_sums(part)):
-        if BlockSums.stage in stages:
-            spans = [(first, stop - first) for first, stop in part["choices"]["blocks"]]
-            yield "block", None, BlockSums.stage, spans, sums, variances
-        elif FourierCoordinates.stage in stages:
-            spans = [(0, part["n_steps"])] * (len(sums[0]) if sums else 0)
-            yield "coordinate", None, FourierCoordinates.stage, spans, sums, variances
+    if part.positions:
+        points = [(step, 1) for step in part.positions]
+        yield "point", None, None, points, part.points, part.point_variances
+    answers = part.answers
+    known = answers.variances or [None] * len(answers.values)
+    for place, (sums, variances) in enumerate(zip(answers.values, known, strict=True)):
+        if isinstance(answers, BlockSums):
+            spans = [(first, stop - first) for first, stop in (part.choices or {})["blocks"]]
+            yield "block", None, answers.stage, spans, sums, variances
+        elif isinstance(answers, FourierCoordinates):
+            spans = [(0, part.n_steps)] * sums.shape[-1]
+            yield "coordinate", None, answers.stage, spans, sums, variances
         else:
-            feature = features[place]
-            spans = [(one.start, len(one)) for one in feature.parts]
-            yield "feature", feature.name, feature_stage(feature), spans, sums, variances
+            spans = [(one.start, len(one)) for one in features[place].parts]
+            yield "feature", features[place].name, feature_stage(features[place]), spans, sums, variances
 
 
 def _sums(part: Json) -> Iterator[tuple[Any, Any]]:
@@ -389,7 +386,7 @@ def encode_measurements(
     facts = {"period": period, "revision": revision, "rounding": rounding, "least_units": least_units}
     facts |= {"levels": levels, "measured": without_numbers(document), "mechanism": describe(mechanism)}
     footer = Found.read(facts | {"measured_hash": hashlib.sha256(data).hexdigest()})
-    encoded = encode_table(rows_of(document, mechanism), {KEY: _text(footer.to_json())})
+    encoded = encode_table(rows_of(measured, mechanism), {KEY: _text(footer.to_json())})
     if decode_measurements(encoded).document != document:
         raise PublicationError("the measurements cannot be read back from their file: nothing is published")
     return encoded

@@ -3,12 +3,12 @@
 """
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from optstream.catalogue import layout
 from optstream.catalogue.backends import Transaction, change_folder, open_storage
@@ -17,14 +17,12 @@ from optstream.catalogue.layout import DATA, ERRORS, SUPERSEDED, SUPERSEDED_ERRO
 from optstream.catalogue.metadata import blank_page
 from optstream.catalogue.read import encode_day, read_file, read_release
 from optstream.catalogue.signing import Signer, put_catalogue
-from optstream.catalogue.statement import Manifest, ReleaseStatement, StagedRelease, decode
+from optstream.catalogue.statement import Manifest, StagedRelease, decode
 from optstream.errors import PublicationError
 from optstream.storage.store import Location
 from optstream.stream.period import Hour, day_of
 
 # Releases, published in one transaction.
-
-Releases = Sequence[tuple[StagedRelease, ReleaseStatement]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Publication:
 
 def publish(
     folder: Location | str,
-    releases: Releases,
+    releases: Sequence[StagedRelease],
     head_after: Callable[[str | None], str],
     signer: Signer | None = None,
 ) -> tuple[Publication, ...]:
@@ -49,12 +47,13 @@ def publish(
     ledger's head, given that of the catalogue (None without one), or raises if the ledger does not contain
     that.
     """
-    if any(statement.simulated for _, statement in releases):
+    if any(one.statement.simulated for one in releases):
         raise PublicationError(
             "simulated noise protects nobody: draw the release with secure noise to publish it"
         )
-    files = [_checked(staged, statement) for staged, statement in releases]
-    if len({statement.period for _, statement in releases}) < len(releases):
+    for one in releases:
+        _ = one.named_files  # refuses others than the statement's
+    if len({one.statement.period for one in releases}) < len(releases):
         raise PublicationError(
             "two releases of one period cannot be published at once: the newer comes after"
         )
@@ -64,8 +63,8 @@ def publish(
     def work(transaction: Transaction) -> tuple[Publication, ...]:
         known = find_catalogue(transaction)
         try:
-            for file in files:
-                _check_order(known, file.staged, file.statement)
+            for one in releases:
+                _check_order(known, one)
         except PublicationError:
             if known is not None and transaction.is_again:
                 _take_back(transaction, known, releases)
@@ -73,41 +72,15 @@ def publish(
         head = head_after(known.ledger_head if known else None)
         if signer is not None:
             signer.take_up(transaction, known)
-        return _put(transaction, known, files, head, signer)
+        return _put(transaction, known, releases, head, signer)
 
     remedy = "fix it and publish again: the release is kept, and all listed files are whole"
     return change_folder(folder, work, "the published folder", remedy)
 
 
-class _Files(NamedTuple):
-    """The files of a release: its statement as the footer has it, and by place those that it names."""
-
-    staged: StagedRelease
-    statement: ReleaseStatement
-    document: dict[str, Any]
-    named: Mapping[str, bytes]
-
-
-def _checked(staged: StagedRelease, statement: ReleaseStatement) -> _Files:
-    """Return a release's files. Raises PublicationError unless files, hashes and statement agree."""
-    _, footer = decode(staged.data, ())
-    if footer.rows_hash != staged.rows_hash or footer.stated != statement:
-        raise PublicationError(
-            "the statement to publish differs from the one in the staged file; stage it again"
-        )
-    optional = {statement.errors and statement.errors.file_hash}
-    known = {hashlib.sha256(data).hexdigest(): data for data in staged.attachments.values()}
-    if {digest for _, digest in statement.attachments} - optional != known.keys() - optional:
-        raise PublicationError(
-            f"the files attached to {statement.period} differ from their hashes in its statement; "
-            "stage it again"
-        )
-    named = {name: known[digest] for name, digest in statement.attachments if digest in known}
-    return _Files(staged, statement, footer.statement, named)
-
-
-def _check_order(known: Catalogue | None, staged: StagedRelease, statement: ReleaseStatement) -> None:
+def _check_order(known: Catalogue | None, staged: StagedRelease) -> None:
     """Refuse releases that would turn a published folder back, or give one name two contents."""
+    statement = staged.statement
     if known is None:
         return
     if (known.stream, known.value_column) != (statement.stream, statement.value_column):
@@ -124,17 +97,20 @@ def _check_order(known: Catalogue | None, staged: StagedRelease, statement: Rele
     rank, published = (statement.revision, statement.vintage), (before.revision, before.vintage)
     if rank < published:
         raise PublicationError(f"{known_as} is published, and an earlier one may not take its place")
-    if rank == published and (before.file_hash, before.rows_hash) != (staged.file_hash, staged.rows_hash):
+    if rank == published and (before.file_hash, before.rows_hash) != (
+        staged.file_hash,
+        staged.footer.rows_hash,
+    ):
         raise PublicationError(
             f"{known_as} is published with other bytes; "
             "a new estimate is a new vintage, new measurements are a new revision"
         )
 
 
-def _take_back(transaction: Transaction, known: Catalogue, releases: Releases) -> None:
+def _take_back(transaction: Transaction, known: Catalogue, releases: Sequence[StagedRelease]) -> None:
     """Remove files of a transaction that met a conflict, for days that have since moved on."""
-    for _, statement in releases:
-        entry = known.entry(statement.period)
+    for one in releases:
+        entry = known.entry(one.statement.period)
         if entry is not None and entry.withdrawn:
             delete_files(transaction, entry.period, entry.revision)
         elif entry is not None:
@@ -144,13 +120,13 @@ def _take_back(transaction: Transaction, known: Catalogue, releases: Releases) -
 def _put(
     transaction: Transaction,
     known: Catalogue | None,
-    files: Sequence[_Files],
+    releases: Sequence[StagedRelease],
     head: str,
     signer: Signer | None,
 ) -> tuple[Publication, ...]:
     entries, fresh = [], []
-    for file in files:
-        stated, digest = file.statement, file.staged.file_hash
+    for staged in releases:
+        stated, digest = staged.statement, staged.file_hash
         before = known.entry(stated.period) if known else None
         is_listed = before is not None and before.file_hash == digest
         entry = Entry(
@@ -158,7 +134,7 @@ def _put(
             revision=stated.revision,
             vintage=stated.vintage,
             file_hash=digest,
-            rows_hash=file.staged.rows_hash,
+            rows_hash=staged.footer.rows_hash,
             ledger_head=head,
             closed_in=before.closed_in if before is not None and is_listed else None,
         )
@@ -169,11 +145,9 @@ def _put(
             # a withdrawal that a crash cut short must not end with its files in superseded/
             delete_files(transaction, before.period, before.revision)
     transaction.prepare(layout.MANIFESTS)
-    written = [_write(transaction, *one, signer) for one in zip(entries, files, strict=True)]
-    first = files[0].document
-    catalogue = known or Catalogue(
-        stream=first["stream"], value_column=first["value_column"], ledger_head=head
-    )
+    written = [_write(transaction, *one, signer) for one in zip(entries, releases, strict=True)]
+    first = releases[0].statement
+    catalogue = known or Catalogue(stream=first.stream, value_column=first.value_column, ledger_head=head)
     is_unsigned = signer is not None and not signer.has_signed(transaction, catalogue)
     if fresh or is_unsigned:
         catalogue = list_entries(transaction, known, catalogue, fresh, signer)
@@ -181,7 +155,7 @@ def _put(
         transaction.confirm_catalogue()  # or a restored catalogue may have been superseded meanwhile
     listed = [found for entry in entries if (found := catalogue.entry(entry.period))]
     cleared = [clear_superseded(transaction, entry) for entry in listed]
-    names = [(file.statement.period, name) for file in files for name in file.named]
+    names = [(one.statement.period, name) for one in releases for name in one.named_files]
     settle_times(transaction, catalogue, listed, names)
     return tuple(
         Publication(entry, any((is_new, had_others, entry in fresh, is_unsigned)))
@@ -189,15 +163,15 @@ def _put(
     )
 
 
-def _write(transaction: Transaction, entry: Entry, files: _Files, signer: Signer | None) -> bool:
+def _write(transaction: Transaction, entry: Entry, staged: StagedRelease, signer: Signer | None) -> bool:
     """Write a release's files and its signature; return whether any was missing."""
     manifest = Manifest(
         file=layout.data_file(entry.period, entry.file_hash),
         file_hash=entry.file_hash,
         rows_hash=entry.rows_hash,
-        statement=files.document,
+        statement=staged.footer.statement,
     ).to_bytes()
-    several = {**files.named, entry.file: files.staged.data, entry.manifest: manifest}
+    several = {**staged.named_files, entry.file: staged.data, entry.manifest: manifest}
     written = [transaction.create_new(name, data) for name, data in several.items()]
     if signer is not None:
         written.append(signer.sign(transaction, manifest))

@@ -29,7 +29,7 @@ from optstream.catalogue.rows import (
     schema,
 )
 from optstream.catalogue.signing import GivenKeys, signature_check
-from optstream.catalogue.statement import Footer, ReleaseStatement, dated_rows, decode, encode, statement_in
+from optstream.catalogue.statement import Footer, ReleaseStatement, StagedRelease, dated_rows, decode, encode
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.store import Location
 from optstream.stream import AggregationTree, DatedHierarchy
@@ -74,7 +74,7 @@ def read_attachment(storage: Readable, period: date, name: str, file_hash: str) 
 def read_statement(storage: Readable, entry: Entry) -> ReleaseStatement:
     """Return the statement in the file of a listed release; of a day of hours the last hour's."""
     last = entry.own[-1] if isinstance(entry, DayEntry) else entry
-    return statement_in(read_file(storage, last, verify=True))
+    return StagedRelease(read_file(storage, last, verify=True)).statement
 
 
 def is_of(stated: ReleaseStatement, catalogue: Catalogue, entry: Entry) -> bool:

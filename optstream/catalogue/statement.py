@@ -604,7 +604,6 @@ class StagedRelease:
     """The file of a release to be published, and the files that its statement names, by their SHA-256."""
 
     data: bytes = field(repr=False)
-    rows_hash: str
     attachments: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -615,6 +614,29 @@ class StagedRelease:
     def name(self) -> str:
         return release_name(self.file_hash)
 
+    @cached_property
+    def footer(self) -> Footer:
+        """What the file says about itself; no row is read."""
+        return decode(self.data, ())[1]
+
+    @property
+    def statement(self) -> ReleaseStatement:
+        return self.footer.stated
+
+    @cached_property
+    def named_files(self) -> Mapping[str, bytes]:
+        """The files that the statement names, by place, without errors that are lost. Raises PublicationError
+        for files of other hashes."""
+        statement = self.statement
+        optional = {statement.errors and statement.errors.file_hash}
+        known = {hashlib.sha256(data).hexdigest(): data for data in self.attachments.values()}
+        if {digest for _, digest in statement.attachments} - optional != known.keys() - optional:
+            raise PublicationError(
+                f"the files attached to {statement.period} differ from their hashes in its statement; "
+                "stage it again"
+            )
+        return {name: known[digest] for name, digest in statement.attachments if digest in known}
+
 
 def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     """Return the file of the rows of one period, a row for each node at each step, under their statement.
@@ -623,23 +645,17 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     """
     stated = {"date": day_of(statement.period), "revision": statement.revision, "vintage": statement.vintage}
     ordered = ordered_rows(rows, statement.value_column, stated, *statement.has_columns)
-    rows_hash = hash_rows(ordered)
-    return StagedRelease(encode(ordered, Footer(rows_hash, statement.to_json())), rows_hash)
+    return StagedRelease(encode(ordered, Footer(hash_rows(ordered), statement.to_json())))
 
 
-def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
-    """Return a staged file with the statement in its footer; its rows are checked against their hash."""
+def read_staged(data: bytes) -> StagedRelease:
+    """Return a staged file, its rows checked against their hash in its footer."""
     inner, footer = decode(data)
     if hash_rows(dated_rows(inner, footer.stated)) != footer.rows_hash:
         raise PublicationError(
             "the rows of a staged release differ from the hash in its footer; stage it again"
         )
-    return StagedRelease(data, footer.rows_hash), footer.stated
-
-
-def statement_in(data: bytes) -> ReleaseStatement:
-    """Return the statement in a staged file's footer; no row is read."""
-    return decode(data, ())[1].stated
+    return StagedRelease(data)
 
 
 def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame:

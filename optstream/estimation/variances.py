@@ -1,9 +1,7 @@
 """How much of the measurements' noise reaches the estimate: known before anything is drawn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import wraps
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,35 +18,8 @@ from optstream.estimation.system import SAME, known_enough, noise_through
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 
 Floats = NDArray[np.float64]
-Found = TypeVar("Found")
-Weights = TypeVar("Weights", bound=str | None)
-MOST_KEPT = 2**17  # values of a period whose results are kept: those of many nodes would fill the memory
 
 
-def of_design(
-    work: Callable[[Measured, AggregationTree, Sequence[Feature], Weights], Found],
-) -> Callable[[Measured, AggregationTree, Sequence[Feature], Weights], Found]:
-    """Return a function of what was measured how well, with its last result kept for the next day alike."""
-    kept = dict[tuple[object, ...], Found]()
-
-    @wraps(work)
-    def once(
-        measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: Weights
-    ) -> Found:
-        if measured.interpolation is not None or len(tree.nodes) * measured.n_steps > MOST_KEPT:
-            return work(measured, tree, features, weights)
-        how = measured.positions, measured.n_steps, measured.resolution
-        design = (*how, known_variances(measured).tobytes(), tree, tuple(features), weights)
-        if (known := kept.get(design)) is None:
-            known = work(measured, tree, features, weights)
-            kept.clear()
-            kept[design] = known
-        return known
-
-    return once
-
-
-@of_design
 def noise_variances(
     measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: str
 ) -> Floats:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.problem import interpolation_matrix, least_squares
-from optstream.estimation.variances import known_variances, of_design, target_maps
+from optstream.estimation.variances import known_variances, target_maps
 from optstream.history.blocks import Blocks
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree, Feature, Measured
@@ -72,7 +72,6 @@ def missed_variances(
     return found
 
 
-@of_design
 def _groups(
     measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: str | None
 ) -> list[_Alike]:

@@ -1,14 +1,15 @@
 """A release from its reservation on: each step checks the state that it leaves and who takes it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 from math import inf
+from types import MappingProxyType
 
 from sqlalchemy import Connection, select, update
 
-from optstream.errors import BudgetError, LedgerError, ParameterError
+from optstream.errors import BudgetError, HeldError, LedgerError, ParameterError
 from optstream.ledger.accounting import (
     charged_to_release,
     cost_touching,
@@ -39,18 +40,70 @@ from optstream.ledger.schema import (
     append,
     check_contains,
     find_row,
-    giving_up,
     id_of,
     insert_row,
-    lease_error,
     lock,
-    locked_release,
-    move,
-    require,
     terms_of,
 )
 from optstream.privacy import JointSpend, OrderSpend, PeriodSpend, Spend
 from optstream.privacy.spends import check_currency
+
+# Rows of releases: locked, checked against a reservation and a state, and changed with an event.
+
+
+def giving_up(period: str) -> str:
+    """Return the command that gives a release up, as messages name it."""
+    return f"give it up with `optstream withdraw --date {period} --reason WHY`"
+
+
+def lease_error(release: ReleaseRow, key: Key) -> HeldError:
+    """Return the error for a release that another run holds until its lease ends."""
+    return HeldError(
+        f"another run ({release.owner}) holds {key} until {release.lease_until}: wait for it, "
+        "or run again after that; if that run is gone and the time is far ahead, free it with `optstream "
+        "ledger release-lease`",
+        datetime.fromisoformat(release.lease_until),
+    )
+
+
+def locked_release(
+    connection: Connection, key: Key, reservation: Reservation | None
+) -> tuple[ReleaseRow, GrantRow]:
+    """Return a release's row and its budget's, locked; refuse a reservation that is not the newest."""
+    check_key(key)
+    _, grant = lock(connection, key.stream)
+    release = find_row(connection, key)
+    if release is None:
+        raise LedgerError(f"{key} is not in the ledger: reserve it first")
+    if reservation is not None and reservation.key != key:
+        raise LedgerError(f"{key}: the reservation is for {reservation.key}")
+    if reservation is not None and reservation.fencing_token != release.fence:
+        raise LedgerError(
+            f"{key} was taken over by another run ({release.owner}) while this one was away: "
+            "stop here; what this run drew must be destroyed"
+        )
+    return release, grant
+
+
+def require(key: Key, release: ReleaseRow, state: ReleaseState, action: str) -> None:
+    """Raise LedgerError unless the release is in this state."""
+    if release.state != state:
+        raise LedgerError(f"{key} cannot be {action}: it is {release.state}, not {state}")
+
+
+def move(
+    connection: Connection,
+    release: ReleaseRow,
+    kind: str,
+    now: datetime,
+    more: Mapping[str, object] = MappingProxyType({}),
+    /,
+    **columns: object,
+) -> None:
+    """Change columns of a release's row and append the event that records them, with `more` in its body."""
+    connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(**columns))
+    append(connection, release.stream_id, kind, now, {**more, **columns}, (release.period, release.revision))
+
 
 # Reserving: the only place where a release is charged, and where a dead run's release changes hands.
 

@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, cast
 
 from sqlalchemy import (
@@ -28,16 +27,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute, Mapped, mapped_column
 
-from optstream.errors import HeldError, LedgerError
-from optstream.ledger.records import (
-    Key,
-    ReleaseState,
-    Reservation,
-    StreamTerms,
-    check_key,
-    stamp,
-    trees_from,
-)  # fmt: skip
+from optstream.errors import LedgerError
+from optstream.ledger.records import Key, StreamTerms, stamp, trees_from
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.model import Unit, Windows
@@ -303,7 +294,7 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     return StreamTerms(stream.name, grant, model_of(stated), trees=trees, **own)
 
 
-# Rows of releases: found, locked, and checked against a reservation and a state.
+# Rows of releases.
 
 _RELEASE = select(ReleaseRow).where(
     ReleaseRow.stream_id == id_of(bindparam("stream")),
@@ -312,49 +303,9 @@ _RELEASE = select(ReleaseRow).where(
 )
 
 
-def giving_up(period: str) -> str:
-    """Return the command that gives a release up, as messages name it."""
-    return f"give it up with `optstream withdraw --date {period} --reason WHY`"
-
-
 def find_row(connection: Connection, key: Key) -> ReleaseRow | None:
     """Return a release's row, or None."""
     return one_row(connection, _RELEASE, **key._asdict())
-
-
-def lease_error(release: ReleaseRow, key: Key) -> HeldError:
-    """Return the error for a release that another run holds until its lease ends."""
-    return HeldError(
-        f"another run ({release.owner}) holds {key} until {release.lease_until}: wait for it, "
-        "or run again after that; if that run is gone and the time is far ahead, free it with `optstream "
-        "ledger release-lease`",
-        datetime.fromisoformat(release.lease_until),
-    )
-
-
-def locked_release(
-    connection: Connection, key: Key, reservation: Reservation | None
-) -> tuple[ReleaseRow, GrantRow]:
-    """Return a release's row and its budget's, locked; refuse a reservation that is not the newest."""
-    check_key(key)
-    _, grant = lock(connection, key.stream)
-    release = find_row(connection, key)
-    if release is None:
-        raise LedgerError(f"{key} is not in the ledger: reserve it first")
-    if reservation is not None and reservation.key != key:
-        raise LedgerError(f"{key}: the reservation is for {reservation.key}")
-    if reservation is not None and reservation.fencing_token != release.fence:
-        raise LedgerError(
-            f"{key} was taken over by another run ({release.owner}) while this one was away: "
-            "stop here; what this run drew must be destroyed"
-        )
-    return release, grant
-
-
-def require(key: Key, release: ReleaseRow, state: ReleaseState, action: str) -> None:
-    """Raise LedgerError unless the release is in this state."""
-    if release.state != state:
-        raise LedgerError(f"{key} cannot be {action}: it is {release.state}, not {state}")
 
 
 # The events of a stream: each carries the hash of the one before, so no edit, gap or swap goes unseen.
@@ -404,20 +355,6 @@ def append(
     connection.execute(_APPEND, {"stream_id": stream_id, "hash": head, **columns})
     moved = {"stream": stream_id, "new_head": head, "new_count": stream.n_events + 1}
     connection.execute(_ADVANCE, moved)
-
-
-def move(
-    connection: Connection,
-    release: ReleaseRow,
-    kind: str,
-    now: datetime,
-    more: Mapping[str, object] = MappingProxyType({}),
-    /,
-    **columns: object,
-) -> None:
-    """Change columns of a release's row and append the event that records them, with `more` in its body."""
-    connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(**columns))
-    append(connection, release.stream_id, kind, now, {**more, **columns}, (release.period, release.revision))
 
 
 def check_contains(connection: Connection, heads: Iterable[str]) -> None:

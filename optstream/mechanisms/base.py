@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from numbers import Number, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 from optstream.stream.changes import TreeMap
 from optstream.stream.tree import some_of
 
-__all__ = ["Mechanism", "OnlineMechanism", "OnlineState", "SeriesMechanism"]
+__all__ = ["Mechanism", "SeriesMechanism"]
 
 
 class Mechanism(ABC):
@@ -39,7 +39,8 @@ class Mechanism(ABC):
 
     Attributes:
         model: The privacy guarantee.
-        adaptive: Whether a period's draw or estimate needs the state after the period before.
+        adaptive: Whether a period's draw or estimate needs the state after the period before; its plan may
+            depend on other periods' spends, so `recall` comes first.
         noise_is_known: Whether each value's noise variance is known before the draw.
         one_leaf_a_period: Whether, for unit "customer", its price holds for readings of a period in at most
             `leaves_per_period` leaves, 1 where it has none.
@@ -71,11 +72,6 @@ class Mechanism(ABC):
     noise_outlasts_trees: ClassVar[bool] = False
     has_self_check: ClassVar[bool] = False
     days_independent: ClassVar[bool] = True
-
-    @property
-    def reads_spends(self) -> bool:
-        """Whether a plan depends on other periods' spends, by default if adaptive: `recall` comes first."""
-        return self.adaptive
 
     @property
     @abstractmethod
@@ -295,7 +291,7 @@ def checked_scale(scale: Fraction) -> Fraction:
 class SeriesMechanism(Mechanism):
     """A mechanism over series; one customer changes `model.leaves_per_step` of them at a step. Its series are
     the nodes of one level. By default the steps of its only spend are measured, and their values held until
-    the next."""
+    the next. But for `Fourier`, a period may be a single step."""
 
     tree_class: ClassVar[str | None] = "Hierarchical"
     takes_margin: ClassVar[bool] = True
@@ -333,47 +329,6 @@ class SeriesMechanism(Mechanism):
         """Return the spend of noise by `_scale`: a step of weight 1 loses at most `epsilon`."""
         model, scale = self.model, self._scale(epsilon)
         return StepSpend(0, stage, first_step, weights, scale, model.alpha_units, model.leaves_per_step)
-
-
-class OnlineState(NamedTuple):
-    """The state of a stream that is released step by step: the next step and the state after the last one."""
-
-    next_step: int
-    memory: State | None
-
-
-class OnlineMechanism(SeriesMechanism):
-    """A mechanism that needs no batch: each step can be released when it arrives."""
-
-    def start(self, first_step: int = 0) -> OnlineState:
-        """Return the state for the first call of `step`, at the stream's first running index."""
-        return OnlineState(first_step, None)
-
-    def step(
-        self, state: OnlineState, value: ArrayLike, *, noise: NoiseSource | None = None
-    ) -> tuple[OnlineState, Release]:
-        """Release one step; costs `plan(1, …)`.
-
-        Args:
-            state: Of `start` or the step before. Use it once: a second use would draw the step twice.
-            value: Of each series, (n_series,), or a number, in the unit of the readings; on a tree also a
-                pandas Series or a frame of one step, by label.
-            noise: As for `measure`.
-
-        Returns:
-            The next state, and a release of one step.
-
-        Raises:
-            ParameterError: As `measure`.
-            NoiseError: As `measure`.
-        """
-        column: Any = value
-        if (kind := _frame_kind(value)) is None:
-            column = np.atleast_1d(np.asarray(value))[:, None]
-        elif kind == "pandas.Series":
-            column = column.to_frame()
-        release = self.release(column, noise=noise, first_step=state.next_step, state=state.memory)
-        return OnlineState(state.next_step + 1, release.state), release
 
 
 # From a caller's values to a private period. Labels, types and shapes may be refused, never a reading.

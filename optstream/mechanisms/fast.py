@@ -14,7 +14,7 @@ from optstream.errors import ParameterError
 from optstream.estimation.estimate import UNKNOWN, Estimate
 from optstream.measurement.sums import SAMPLES, measure_in_turn
 from optstream.mechanisms.base import (
-    OnlineMechanism,
+    SeriesMechanism,
     check_positive,
     measured_steps,
     memory_of,
@@ -31,16 +31,17 @@ Floats = NDArray[np.float64]
 NAME = "Fast"
 ERRORS_LOOKED_AT = 5
 SHARE_SAMPLED = Fraction(15, 100)
+LARGEST_EXPONENT = 100.0  # far beyond that of the shortest interval, and far from overflow
 ROUNDING = 1e-9  # by how much gains that were meant to add up to 1 may miss it
 
 
 @dataclass(frozen=True)
-class Fast(OnlineMechanism):
+class Fast(SeriesMechanism):
     """FAST: at most M steps of any window are measured, sooner when the prediction failed, and filtered.
 
     A measured step has Laplace noise of scale M * alpha / epsilon (Lemma 10). Between two of them the
     filter's prediction is published, at one the corrected value. The size of the correction sets the interval
-    to the next (`AdaptiveInterval`), once for all series. A step that is due waits until no
+    to the next (`next_interval`), once for all series. A step that is due waits until no
     window holds more than M samples.
 
     Source: Fan and Xiong, FAST (technical report 2011; 2012, 2014); defaults of a re-implementation. Raises
@@ -175,22 +176,45 @@ class Fast(OnlineMechanism):
         remembered = memory.get("n_series")
         if remembered not in (None, n_series):
             raise ParameterError(f"state of {NAME} is of {remembered} series; the period has {n_series}")
-        unit, alpha = float(self.model.resolution), float(self.model.alpha)
         noise_variance = 2.0 * float(self.plan(1)[0].scale) ** 2
-        predictor: Predictor = StraightLine(noise_variance, memory)
-        if self.predictor == "kalman":
-            deviation = 100_000**0.5 * alpha if self.process_deviation is None else self.process_deviation
-            predictor = ConstantState((deviation / unit) ** 2, noise_variance, memory)
-        window, most = self.model.window_length, self.samples_in_window
-        law: IntervalLaw = -(-window // most)
-        if self.sampling == "adaptive":
-            law = AdaptiveInterval(
-                self.proportional, self.integral, self.derivative,
-                self.integration_time or min(ERRORS_LOOKED_AT, most),
-                self.interval_step, self.set_point, self.min_interval, window,
-            )  # fmt: skip
-        floor = alpha if self.error_floor is None else self.error_floor
-        return SamplingController(predictor, law, floor / unit, memory)
+        if self.predictor == "linear":
+            return SamplingController(self, StraightLine(noise_variance, memory), memory)
+        unit, usual = float(self.model.resolution), 100_000**0.5 * float(self.model.alpha)
+        deviation = usual if self.process_deviation is None else self.process_deviation
+        return SamplingController(
+            self, ConstantState((deviation / unit) ** 2, noise_variance, memory), memory
+        )
+
+    @property
+    def samples_of_integral(self) -> int:
+        return self.integration_time or min(ERRORS_LOOKED_AT, self.samples_in_window)
+
+    def feedback(self, errors: Sequence[tuple[int, float]]) -> float:
+        """Return the feedback of past samples' (step, relative error), rising: with errors E at steps k
+
+        proportional E[n] + integral / T (E[n] + … + E[n-T+1]) + derivative (E[n] - E[n-1]) / (k[n] - k[n-1]).
+        """
+        at, error = errors[-1]
+        recent = [past for _, past in errors[-self.samples_of_integral :]]
+        slope = (error - errors[-2][1]) / (at - errors[-2][0]) if len(errors) > 1 else 0.0
+        mean = sum(recent) / self.samples_of_integral
+        return self.proportional * error + self.integral * mean + self.derivative * slope
+
+    def next_interval(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
+        """Return the interval that follows one, max(interval + step (1 - e^((D - set_point) / set_point)),
+        shortest), D the feedback; the shortest before `integration_time` errors.
+
+        A small feedback lengthens it. The technical report prints the exponent with a minus, with which a
+        large error would lengthen it; the cut exponent and the longest interval, a window, are ours.
+        """
+        window, shortest = self.model.window_length, float(self.min_interval)
+        if self.sampling == "fixed":
+            return float(-(-window // self.samples_in_window))
+        if len(errors) < self.samples_of_integral:
+            return shortest
+        exponent = (self.feedback(errors) - self.set_point) / self.set_point
+        change = self.interval_step * (1 - math.exp(min(exponent, LARGEST_EXPONENT)))
+        return min(max(interval + change, shortest), float(window))
 
 
 # The time of the next measurement, by earlier ones: a predictor, its errors, and an interval law.
@@ -285,70 +309,15 @@ class StraightLine:
         return {"measured": [[step, values.tolist()] for step, values in self._measured]}
 
 
-LARGEST_EXPONENT = 100.0
-"""Of the law: far beyond the exponent of the shortest interval, and far from overflow."""
-
-
-@dataclass(frozen=True)
-class AdaptiveInterval:
-    """A small feedback lengthens the interval, one above the set point shortens it.
-
-    Feedback of the relative errors E at the last measured steps k:
-
-        D = proportional E[n] + integral / T (E[n] + … + E[n-T+1])
-            + derivative (E[n] - E[n-1]) / (k[n] - k[n-1])
-
-    and the interval that follows I is max(I + step (1 - e^((D - set_point) / set_point)), shortest). The
-    technical report prints the exponent with a minus, with which a large error would lengthen the interval.
-
-    The gains add up to 1; T is `integration_time`, a number of samples, before which the interval is the
-    shortest. Source: Fan and Xiong, FAST, section on adaptive sampling; the cut exponent and `longest` are
-    ours.
-    """
-
-    proportional: float
-    integral: float
-    derivative: float
-    integration_time: int
-    step: float
-    set_point: float
-    shortest: int
-    longest: int
-
-    @property
-    def n_errors(self) -> int:
-        return max(self.integration_time, 2)
-
-    def feedback(self, errors: Sequence[tuple[int, float]]) -> float:
-        """Return D of the (step, relative error) of past samples, rising, at least one."""
-        at, error = errors[-1]
-        recent = [past for _, past in errors[-self.integration_time :]]
-        slope = (error - errors[-2][1]) / (at - errors[-2][0]) if len(errors) > 1 else 0.0
-        mean = sum(recent) / self.integration_time
-        return self.proportional * error + self.integral * mean + self.derivative * slope
-
-    def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
-        """Return the interval that follows `interval`."""
-        if len(errors) < self.integration_time:
-            return float(self.shortest)
-        exponent = (self.feedback(errors) - self.set_point) / self.set_point
-        change = self.step * (1 - math.exp(min(exponent, LARGEST_EXPONENT)))
-        return min(max(interval + change, float(self.shortest)), float(self.longest))
-
-
-Predictor = ConstantState | StraightLine
-IntervalLaw = AdaptiveInterval | int  # or the steps after every sample
-
-
 class SamplingController:
     """Decides from noisy values which steps are due: the first, and after a measured step k with interval I
     the step k + I, rounded down, until it is measured. One error steers all series: the mean of |posterior -
     prior| / max(|posterior|, error_floor)."""
 
     def __init__(
-        self, predictor: Predictor, law: IntervalLaw, error_floor: float, memory: Mapping[str, Any]
+        self, mechanism: Fast, predictor: ConstantState | StraightLine, memory: Mapping[str, Any]
     ) -> None:
-        self.predictor, self._law, self._error_floor = predictor, law, error_floor
+        self.predictor, self._mechanism = predictor, mechanism
         self._interval = float(memory.get("interval", 1.0))
         self._next_step: int | None = memory.get("next_step")
         self._last_sample: int | None = memory.get("last_sample")
@@ -363,14 +332,13 @@ class SamplingController:
         """Take in the noisy values of a measured step, (n_series,), and return its posterior."""
         prior = self.predictor.prior(step)
         posterior = self.predictor.correct(step, noisy.astype(np.float64))
-        if isinstance(self._law, int):
-            self._interval = float(self._law)
-        else:
-            if prior is not None:
-                size = np.maximum(np.abs(posterior.mean), self._error_floor)
-                error = float(np.mean(np.abs(posterior.mean - prior.mean) / size))
-                self._errors = [*self._errors, (step, error)][-self._law.n_errors :]
-            self._interval = self._law.after(self._interval, self._errors)
+        model, floor = self._mechanism.model, self._mechanism.error_floor
+        if prior is not None and self._mechanism.sampling == "adaptive":
+            least = float(model.alpha if floor is None else floor) / float(model.resolution)
+            size = np.maximum(np.abs(posterior.mean), least)
+            error = float(np.mean(np.abs(posterior.mean - prior.mean) / size))
+            self._errors = [*self._errors, (step, error)][-max(self._mechanism.samples_of_integral, 2) :]
+        self._interval = self._mechanism.next_interval(self._interval, self._errors)
         self._last_sample, self._next_step = step, step + int(self._interval)
         self._n_series = len(noisy)
         return posterior

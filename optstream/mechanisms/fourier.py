@@ -22,7 +22,7 @@ LONGEST_WINDOW = 2**14  # steps of a window: the time to find the noise grows wi
 class Fourier(SeriesMechanism):
     """A period's first frequencies with Laplace noise, the others left out, transformed back.
 
-    For whole periods of smooth series: not online, biased by the frequencies left out. The 2 k - 1 real
+    For whole periods of smooth series: not step by step, biased by the frequencies left out. The 2 k - 1 real
     coordinates are computed in integers and rounded to the resolution, which should be far below alpha. A
     period is charged by how many of its steps n lie in the window, about as sqrt(n) (Lemma 8).
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from optstream.errors import ParameterError
 from optstream.measurement.sums import SAMPLES
-from optstream.mechanisms.base import OnlineMechanism, checked_scale
+from optstream.mechanisms.base import SeriesMechanism, checked_scale
 from optstream.noise.gaussian import LEAST_SIGMA
 from optstream.privacy import GaussianSpend, PrivacyModel
 from optstream.privacy.exact import root_above
@@ -15,7 +15,7 @@ from optstream.stream import Measured, State
 
 
 @dataclass(frozen=True)
-class Gaussian(OnlineMechanism):
+class Gaussian(SeriesMechanism):
     """Every step is measured, with independent discrete Gaussian noise, and published as it is.
 
     A window of w steps is charged w (m alpha)^2 / (2 sigma^2) in rho (Lemma 20), so sigma = m alpha sqrt(w /

@@ -15,7 +15,6 @@ from optstream.estimation.problem import LeastSquares, least_squares
 from optstream.estimation.variances import reconciled_variances
 from optstream.measurement.sums import combined, level_period
 from optstream.mechanisms.base import (
-    OnlineMechanism,
     SeriesMechanism,
     checked_level_shares,
     memory_of,
@@ -32,7 +31,7 @@ NAME = "Hierarchical"
 
 
 @dataclass(frozen=True, init=False)
-class Hierarchical(OnlineMechanism):
+class Hierarchical(SeriesMechanism):
     """A mechanism at every level of a tree, and one consistent, bounded series for every node.
 
     Each level has a mechanism like the given one: its nodes are the series, its share the model's budget.
@@ -100,10 +99,6 @@ class Hierarchical(OnlineMechanism):
     @property
     def days_independent(self) -> bool:  # type: ignore[override]  # mypy: a property over a read-only one
         return self.mechanism.days_independent
-
-    @property
-    def reads_spends(self) -> bool:
-        return any(own.reads_spends for _, own in self.levels)
 
     @property
     def epsilon(self) -> Fraction:

@@ -11,7 +11,7 @@ from optstream.errors import ParameterError
 from optstream.measurement.blocks import DriftingBlocks
 from optstream.measurement.ordered import Ordered, OrderTerms, draw_ordered, next_spend
 from optstream.measurement.sums import query_weights
-from optstream.mechanisms.base import OnlineMechanism, checked_scale, memory_of
+from optstream.mechanisms.base import SeriesMechanism, checked_scale, memory_of
 from optstream.noise import NoiseSource
 from optstream.privacy import OrderSpend, PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import round_up_to_float, whole
@@ -99,7 +99,7 @@ def order_spend(
     )  # fmt: skip
 
 
-class JointMechanism(OnlineMechanism):
+class JointMechanism(SeriesMechanism):
     """A mechanism of blocks by a public rule with Laplace noise, or joint noise where that errs less."""
 
     noise: Noise | None

@@ -289,7 +289,7 @@ class OptStream(Mechanism):
         return least_squares(seen, self.tree, self.features, self.weights), rule
 
     def _as_weighed(self, measured: Measured) -> Measured:
-        return with_unmeasured_leaves(measured, self.tree) if self.reads_spends else measured
+        return with_unmeasured_leaves(measured, self.tree) if self.adaptive else measured
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """Return the measured steps of other periods; their spends and the orders to go on with if joint."""

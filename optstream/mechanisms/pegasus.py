@@ -13,7 +13,7 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.smoothing import SMOOTHERS, smooth
 from optstream.measurement.grouping import GROUPER, PERTURBER, measure_groups
-from optstream.mechanisms.base import OnlineMechanism, SeriesMechanism, measured_steps, memory_of, own_state
+from optstream.mechanisms.base import SeriesMechanism, measured_steps, memory_of, own_state
 from optstream.mechanisms.hierarchical import Hierarchical
 from optstream.mechanisms.laplace import Laplace
 from optstream.noise import NoiseSource
@@ -29,7 +29,7 @@ USUAL_THRESHOLD = 5
 
 
 @dataclass(frozen=True)
-class PeGaSus(OnlineMechanism):
+class PeGaSus(SeriesMechanism):
     """Every step is measured; steps whose values hardly deviate form groups, and each group is smoothed.
 
     Each step has epsilon / w. The perturber has `perturber_share` of it: Laplace noise of scale alpha / its

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms.base import (
-    OnlineMechanism,
+    SeriesMechanism,
     last_values,
     measured_steps,
     memory_of,
@@ -24,7 +24,7 @@ NAME = "Sample"
 
 
 @dataclass(frozen=True)
-class Sample(OnlineMechanism):
+class Sample(SeriesMechanism):
     """One step of any window is measured, with all of epsilon, and its value held until the next.
 
     A step is measured as soon as no window would hold two: a public rule over the steps that were measured

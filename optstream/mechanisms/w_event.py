@@ -13,7 +13,7 @@ from optstream.estimation.estimate import UNKNOWN
 from optstream.measurement.distance import measure_by_distance
 from optstream.mechanisms.base import (
     LARGEST_SCALE,
-    OnlineMechanism,
+    SeriesMechanism,
     last_values,
     memory_of,
     own_state,
@@ -46,7 +46,7 @@ def checked_share(share: Exact, name: str) -> Fraction:
 
 
 @dataclass(frozen=True)
-class PublishByDistance(OnlineMechanism):
+class PublishByDistance(SeriesMechanism):
     """A part of epsilon measures at each step the distance from the last release; the rest publishes. Decided
     once for all series. Subclasses divide the publications' part among steps."""
 

@@ -10,7 +10,6 @@ not have. So who swaps a folder for a link can make a call fail, and cannot make
 import errno
 import fcntl
 import os
-import pwd
 import stat
 import time
 from collections.abc import Iterator
@@ -184,7 +183,6 @@ def names_below(root: int, folder: str) -> Iterator[str]:
 # so the file belongs to its owner alone (0600), and only one user publishes in a folder.
 
 LONGEST_WAIT = 120.0  # seconds. A turn writes files that are ready; a month of them takes seconds
-LOCKS = Path("/proc/locks")
 PAUSE = 0.02
 _GIVEN_UP: dict[tuple[int, int], float] = {}
 """Locks that this process failed to get, by device and inode: until when it does not wait for them again."""
@@ -192,8 +190,8 @@ _GIVEN_UP: dict[tuple[int, int], float] = {}
 
 @contextmanager
 def publishers_lock(root: int, name: str, place: Path) -> Iterator[None]:
-    """Hold the lock `name` of the folder `root`; OSError after `LONGEST_WAIT` calls it `place` and names who
-    holds it, if known. A process that dies releases it."""
+    """Hold the lock `name` of the folder `root`, in messages `place`; OSError after `LONGEST_WAIT`. A process
+    that dies releases it."""
     until = time.monotonic() + LONGEST_WAIT
     while True:
         descriptor = _opened(root, name, place)
@@ -236,8 +234,10 @@ def _wait(descriptor: int, place: Path, until: float) -> None:
             now = time.monotonic()
             if now >= until or now < _GIVEN_UP.get(lock, now):
                 _GIVEN_UP[lock] = now + LONGEST_WAIT
-                who = _holder(descriptor)
-                words = f"its lock {place} was held for {LONGEST_WAIT:.0f} s by {who}: end that"
+                words = (
+                    f"its lock {place} was held for {LONGEST_WAIT:.0f} s by another process, perhaps on "
+                    "another machine: end that (`lslocks` names it)"
+                )
                 raise BlockingIOError(errno.EAGAIN, words, str(place)) from None
         time.sleep(PAUSE)
 
@@ -247,26 +247,3 @@ def _is_still(descriptor: int, root: int, name: str) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(name, dir_fd=root, follow_symlinks=False))
     except FileNotFoundError:
         return False
-
-
-def _holder(descriptor: int) -> str:
-    """Return in words the process that holds a lock on the open file."""
-    found = os.fstat(descriptor)
-    wanted = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
-    with suppress(OSError, ValueError, IndexError):
-        for line in LOCKS.read_text().splitlines():
-            # "1: FLOCK  ADVISORY  WRITE 4711 08:01:123456 0 EOF"; who waits has "->" before FLOCK
-            parts = line.split()
-            if parts[1] == "FLOCK" and parts[5] == wanted and int(parts[4]) > 0:
-                return f"process {int(parts[4])}{_owner(int(parts[4]))}"
-    return "another process, perhaps on another machine"
-
-
-def _owner(process: int) -> str:
-    try:
-        user = Path(f"/proc/{process}").stat().st_uid
-        return f" of user {pwd.getpwuid(user).pw_name}"
-    except OSError:
-        return ""
-    except KeyError:
-        return f" of user {user}"

@@ -1,6 +1,7 @@
 """Types of the configuration's keys: numbers, names, clock times, crons, and places."""
 
 import re
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
@@ -15,7 +16,7 @@ from pydantic.fields import FieldInfo
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.privacy.exact import SIZES, NumberSizeError, exact
 from optstream.storage.store import Location, locate
-from tasks.config.pattern import RULE, path_pattern
+from tasks.config.pattern import RULE, RuleError, path_pattern
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -50,10 +51,6 @@ class Section(BaseModel):
             field.description = field.description or _range_in_words(field)
 
 
-class RuleError(ValueError):
-    """A value breaks a rule that its key's description does not say; the message does."""
-
-
 LARGEST_BOUND = 10**15
 LONGEST_COLUMN = 200
 LONGEST_INTEGER = 256
@@ -84,12 +81,14 @@ def _day(value: object) -> date:
     return date.fromisoformat(value)
 
 
-def _path(text: str) -> str:
-    try:
-        path_pattern(text)
-    except ValueError as error:
-        raise RuleError(str(error)) from None
-    return text
+def _read_by(read: Callable[[str], object]) -> AfterValidator:
+    """Keep a text that a function reads; it raises ValueError for one that it cannot."""
+
+    def keep(text: str) -> str:
+        read(text)
+        return text
+
+    return AfterValidator(keep)
 
 
 _ZONE = re.compile(r"(?:(Etc/)?(?:UTC|GMT|Z))?(?:([+-])([0-9]{1,2})(?::?([0-5][0-9]))?)?")
@@ -132,16 +131,6 @@ def stamp_expression(written: str) -> str:
     unnamed = dict.fromkeys(name for name, _ in STAMP_PARTS.values() if name not in named)
     absent = "".join(f"(?<{name}>$.)?" for name in unnamed)
     return f"^{re.escape(texts[0])}{used}{absent}$"
-
-
-def _stamps_format(text: str) -> str:
-    stamp_expression(text)
-    return text
-
-
-def _zone(text: str) -> str:
-    offset_minutes(text)
-    return text
 
 
 def _is_file_name(text: str) -> bool:
@@ -208,18 +197,18 @@ ZONE = (
     '"UTC", or a fixed distance from it such as "UTC+01:00"; left out for stamps by the clock of '
     "stream.time_zone, and of sums where stamps have an offset of their own"
 )
-FixedZone = Annotated[str, AfterValidator(_zone), Field(description=ZONE)]
+FixedZone = Annotated[str, _read_by(offset_minutes), Field(description=ZONE)]
 WRITTEN = (
     'a format such as "%d/%m/%Y %H:%M", of %Y, %m or %b, %d and perhaps %H or %I with %p, %M, %S, %f, %z, '
     "each once"
 )
-StampsFormat = Annotated[str, AfterValidator(_stamps_format), Field(max_length=60, description=WRITTEN)]
+StampsFormat = Annotated[str, _read_by(stamp_expression), Field(max_length=60, description=WRITTEN)]
 Text = Annotated[str, Field(min_length=1)]
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
 Folder = Annotated[Text, Field(description=FOLDER)]
 STORE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
 FolderOrUrl = Annotated[Text, Field(description=STORE)]
-PathText = Annotated[str, AfterValidator(_path), Field(description=RULE)]
+PathText = Annotated[str, _read_by(path_pattern), Field(description=RULE)]
 CLOCK = 'a clock time such as "12:00", of the day after a day, or so long after an hour'
 ClockTime = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z", description=CLOCK)]
 Block = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*\z")]

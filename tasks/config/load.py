@@ -21,7 +21,6 @@ from optstream.storage.parquet import Limits, claims_of
 from optstream.storage.store import Location, StoreUrl, open_store
 from tasks.config import schema
 from tasks.config.fields import (
-    RuleError,
     Section,
     is_node_name,
     ledger_database,
@@ -29,6 +28,7 @@ from tasks.config.fields import (
     located,
     resolve_ledger_url,
 )
+from tasks.config.pattern import RuleError
 from tasks.config.settings import SECTIONS, Settings
 
 # Problems of a table, as errors state them: key, legal range, and the value found.
@@ -118,7 +118,9 @@ def problems_of(name: str, section: Any, error: ValidationError, given: Any) -> 
                 place, path = "features.", [key]
                 known = {key: 'a list of clock times such as ["07:00", "12:00"]'}
             case ("features" | "covariates" | "constraints",):
-                path, table, known = [name], {name: given}, {name: describe_tables(name)}
+                path, table = [name], {name: given}
+                field = Settings.model_fields["features_" if name == "features" else name]
+                known = {name: field.description or ""}
             case (_, *path):
                 place, known = f"{name}.", keys(section)
         key = str(path[0]) if path else ""
@@ -144,11 +146,6 @@ def _problem(named: str, key: str, known: Mapping[str, str], entry: Mapping[str,
     broken = entry["ctx"]["error"] if entry["type"] == "value_error" else None
     rule = f", {broken}" if isinstance(broken, RuleError) else ""
     return f"{plain(key)} must be {known.get(key)}{rule}{got}"
-
-
-def describe_tables(name: str) -> str:
-    """What a list of tables, or the tables by name, must be."""
-    return str(Settings.model_fields["features_" if name == "features" else name].description)
 
 
 def keys(section: type[Section]) -> dict[str, str]:

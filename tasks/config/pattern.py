@@ -25,6 +25,10 @@ RULE = (
 )
 
 
+class RuleError(ValueError):
+    """A value breaks a rule that its key's description does not say; the message does."""
+
+
 @dataclass(frozen=True)
 class PathPattern:
     """Segments as expressions, with what their groups mean. in_utc: dates of names are UTC's days."""
@@ -111,11 +115,11 @@ class PathPattern:
 
 @lru_cache(maxsize=64)
 def path_pattern(text: str) -> PathPattern:
-    """Return the pattern of a text; raises ValueError with the rule that it breaks."""
+    """Return the pattern of a text; raises RuleError."""
     segments, groups, kinds = [], [], set[str]()
     for segment in text.split("/"):
         if segment in ("", ".", "..") or "\\" in segment or not segment.isprintable():
-            raise ValueError("and it must name folders and a file below input.folder")
+            raise RuleError("and it must name folders and a file below input.folder")
         own: list[str] = []
         loose = "".join(_expressions(segment, own, kinds))
         # two digits first: a region's name may end in a number
@@ -124,7 +128,7 @@ def path_pattern(text: str) -> PathPattern:
     found = PathPattern(text, tuple(segments), tuple(groups), "utc" in kinds)
     keys = found.directives
     if {"date", "utc"} <= kinds or (keys and not keys & {"Y", "y"}) or ("d" in keys and "m" not in keys):
-        raise ValueError("and a date in it must have its year, and its month where it has the day")
+        raise RuleError("and a date in it must have its year, and its month where it has the day")
     return found
 
 
@@ -135,7 +139,7 @@ def _expressions(segment: str, groups: list[str], kinds: set[str]) -> Iterator[s
         yield re.escape(normalize("NFC", segment[place : part.start()]))
         place = part.end()
         if part[0] in "{}":
-            raise ValueError("and it has a brace that is none of these")
+            raise RuleError("and it has a brace that is none of these")
         if part[1]:
             groups.append(part[1])
             yield "(.+?)" if part[1] == "region" else "([01][0-9]B?|2[0-3]B?)"
@@ -144,7 +148,7 @@ def _expressions(segment: str, groups: list[str], kinds: set[str]) -> Iterator[s
             start = 0
             for directive in _DIRECTIVE.finditer(part[3]):
                 if directive[1] not in DIRECTIVES:
-                    raise ValueError(f"and %{directive[1]} is none of its parts of a date")
+                    raise RuleError(f"and %{directive[1]} is none of its parts of a date")
                 yield re.escape(part[3][start : directive.start()])
                 groups.append(directive[1])
                 before = part[3][start : directive.start()] or (segment[: part.start()] if not start else "%")

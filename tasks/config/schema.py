@@ -47,7 +47,6 @@ from tasks.config.fields import (
     PathText,
     Positive,
     PositiveShare,
-    RuleError,
     Section,
     Share,
     StampColumns,
@@ -56,7 +55,7 @@ from tasks.config.fields import (
     Text,
     step_minutes,
 )
-from tasks.config.pattern import path_pattern
+from tasks.config.pattern import RuleError, path_pattern
 
 Trees = tuple[AggregationTree, ...]
 """The tree of every day, by day; none where the hierarchy is not usable itself."""

@@ -506,24 +506,19 @@ def _check_settled(files: Mapping[str, Found]) -> None:
 
 def _check(files: Mapping[str, Found], root: Location, *, within: bool) -> None:
     """Raise DumpError for the first of some files, by what messages call them, that cannot be read."""
-    in_a_store = isinstance(root, StoreUrl)
-    for is_right, rule in (
-        (lambda found: found.is_file, "must be a file"),
-        (
-            lambda found: found.location.name.isprintable(),
-            "must have a name of printable characters; rename it",
-        ),
-        (
-            lambda found: not in_a_store or UNREADABLE_IN_A_STORE.isdisjoint(found.location.name),
-            "must have a name without ?#%*[]\\; rename it",
-        ),
-        (
-            lambda found: not found.leads_out_of(root, within=within),
-            "leads outside the input folder; deliver the file itself, or make input.folder the link",
-        ),
-    ):
-        if odd := [name for name, found in files.items() if not is_right(found)]:
-            raise DumpError(f"{odd[0]} {rule}")
+    for name, found in files.items():
+        own = found.location.name
+        if not found.is_file:
+            rule = "must be a file"
+        elif not own.isprintable():
+            rule = "must have a name of printable characters; rename it"
+        elif isinstance(root, StoreUrl) and not UNREADABLE_IN_A_STORE.isdisjoint(own):
+            rule = "must have a name without ?#%*[]\\; rename it"
+        elif found.leads_out_of(root, within=within):
+            rule = "leads outside the input folder; deliver the file itself, or make input.folder the link"
+        else:
+            continue
+        raise DumpError(f"{name} {rule}")
 
 
 # Files whose paths a pattern describes: folders are walked as far as the names fit wanted days.

@@ -60,29 +60,23 @@ def with_skipped(by_step: pl.DataFrame, days: Sequence[date], settings: Settings
     """Add a 0 for each slot of an aggregated leaf that the wall clock skips and that has no row, or for each
     step without one where a supplier writes no rows of 0.
     """
-    if settings.input.missing_rows == "zero":
-        every = pl.concat(
-            pl.select(
-                day=pl.lit(number, pl.UInt32),
-                leaf=pl.int_ranges(len(settings.tree_of(day).leaves), dtype=pl.UInt32),
-                step=pl.int_ranges(settings.calendar.n_steps(day), dtype=pl.Int32),
-            )
-            .explode("leaf")
-            .explode("step")
-            for number, day in enumerate(days)
-        )
-        zeros = every.join(by_step, on=["day", "leaf", "step"], how="anti")
-        zeros = zeros.with_columns(rows=pl.lit(1, pl.Int64))
-        return pl.concat([by_step, zeros], how="diagonal").with_columns(pl.col(pl.Int64).fill_null(0))
-    if settings.metered or settings.calendar.day != "fixed":
+    calendar, is_sparse = settings.calendar, settings.input.missing_rows == "zero"
+    if not is_sparse and (settings.metered or calendar.day != "fixed"):
         return by_step
-    skipped = [
-        (number, slot) for number, day in enumerate(days) for slot in shifted_slots(settings.calendar, day)[0]
-    ]
-    slots = pl.DataFrame(skipped, schema={"day": pl.UInt32, "step": pl.Int32}, orient="row")
-    of_leaf = by_step.group_by("day", "leaf").agg(pl.col("file").max(), rows=pl.lit(1, pl.Int64))
-    absent = of_leaf.join(slots, on="day").join(by_step, on=["day", "leaf", "step"], how="anti")
-    return pl.concat([by_step, absent], how="diagonal").with_columns(pl.col(pl.Int64).fill_null(0))
+    own, cell = ["day", "leaf"], ["day", "leaf", "step"]
+    absent = [by_step.select(cell).clear()]
+    for number, day in enumerate(days):
+        steps = range(calendar.n_steps(day)) if is_sparse else shifted_slots(calendar, day)[0]
+        leaves = pl.select(
+            day=pl.lit(number, pl.UInt32),
+            leaf=pl.int_ranges(len(settings.tree_of(day).leaves), dtype=pl.UInt32),
+        )
+        slots = pl.DataFrame({"step": steps}, schema={"step": pl.Int32})
+        absent.append(leaves.explode("leaf").join(slots, how="cross"))
+    zeros = pl.concat(absent).join(by_step, on=cell, how="anti").with_columns(rows=pl.lit(1, pl.Int64))
+    if not is_sparse:  # of a leaf without a file every row is absent
+        zeros = zeros.join(by_step, on=own, how="semi")
+    return pl.concat([by_step, zeros], how="diagonal").with_columns(pl.col(pl.Int64).fill_null(0))
 
 
 def sound(files: Sequence[SourceFile]) -> list[SourceFile]:

@@ -2,9 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import date, datetime
-from pathlib import Path
+from datetime import datetime
+from functools import partial
 
 import polars as pl
 
@@ -21,21 +20,12 @@ from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, judge_by_users, keep
 Fault = tuple[str, str, str, int | None, tuple[str, ...]]
 
 
-@dataclass(frozen=True)
-class Judged:
-    """One day's verdict: its period or why not. `alarms` depend on readings: for the trusted zone."""
-
-    day: date
-    period: PrivatePeriod | None
-    error: ContractError | None
-    alarms: tuple[str, ...] = field(repr=False)
-    results: Path
-
-
-def validate(settings: Settings, days: Sequence[IngestedDay], *, now: datetime) -> list[Judged]:
-    """Judge a chunk of days; an error names file, column, step and rule, never a reading."""
-    if not days:
-        return []
+def validate(
+    settings: Settings, days: Sequence[IngestedDay], *, now: datetime
+) -> list[PrivatePeriod | ContractError]:
+    """Judge a chunk of days, at least one: each one's period, or an error, which names file, column, step and
+    rule, never a reading.
+    """
     metrics = pl.concat(
         [day.metrics.select(pl.lit(day.day.isoformat()).alias("day"), pl.all()) for day in days]
     )
@@ -43,35 +33,21 @@ def validate(settings: Settings, days: Sequence[IngestedDay], *, now: datetime) 
     periods = private_period_metrics(
         [(day.day, day.period) for day in days], settings.tree_of, settings.calendar, settings.model
     )
-    private, unfit = judge(PRIVATE_PERIOD_CONTRACT, periods)
-    stopped, alarms = _messages(settings, days, broken, unfit)
+    private, misfits = judge(PRIVATE_PERIOD_CONTRACT, periods)
+    stopped, alarms = _messages(settings, days, broken, misfits)
     for frame, judged in ((RAW, metrics), (PRIVATE_PERIOD, periods)):
         for name, lines in judge_by_users(settings, frame, judged, now).items():
             alarms[name] += lines
-    dates = [day.day for day in days]
-    results = keep(
-        settings,
-        raw,
-        RAW,
-        dates,
-        now,
-        stopped=stopped,
-        alarms=alarms,
-        metrics=metrics,
-        unfit_clock=[day.day.isoformat() for day in days if not day.fits_clock],
-    )
-    keep(settings, private, PRIVATE_PERIOD, dates, now, stopped=stopped, metrics=periods)
-    errors = {day: ContractError(message) for day, message in stopped.items()}
-    return [
-        Judged(
-            day.day,
-            None if (name := day.day.isoformat()) in errors else day.period,
-            errors.get(name),
-            tuple(alarms[name]),
-            results,
-        )
-        for day in days
-    ]
+    dates, unfit = [day.day for day in days], [str(day.day) for day in days if not day.fits_clock]
+    kept = partial(keep, settings, days=dates, now=now, stopped=stopped)
+    kept(raw, RAW, alarms=alarms, metrics=metrics, unfit_clock=unfit)
+    kept(private, PRIVATE_PERIOD, metrics=periods)
+    found = list[PrivatePeriod | ContractError]()
+    for day in days:
+        words = stopped.get(day.day.isoformat())
+        assert words or day.period  # the raw contract stops a day that could not be read
+        found.append(ContractError(words) if words or not day.period else day.period)
+    return found
 
 
 def _messages(

@@ -175,12 +175,6 @@ def _all_terms(ledger: Ledger) -> list[StreamTerms]:
     return [terms for terms in map(ledger.terms, ledger.streams()) if terms is not None]
 
 
-def guarantee_changed(settings: Settings, ledger: Ledger) -> list[str]:
-    """Return where the configuration's privacy guarantee differs from the ledger's."""
-    known = ledger.terms(settings.stream.name)
-    return [] if known is None else known.differing(terms_of(settings))
-
-
 def refused_changes(settings: Settings, ledger: Ledger) -> list[str]:
     """Return what of the configuration's privacy guarantee a run is refused for."""
     stream, wanted = settings.stream.name, terms_of(settings)

@@ -1,8 +1,7 @@
 """Notifications: each channel gets an alarm once when it begins, and once when it is over."""
 
 import json
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +13,7 @@ from optstream.ledger import Ledger, ReleaseEvent
 from tasks.config import Settings
 from tasks.ledger import ledger_if_any
 from tasks.monitor.alarms import Alarm, Key, Severity, join_alike
-from tasks.trusted.files import make_private_folder, private_opener, write_private
+from tasks.trusted.files import append_lines, write_private
 
 FORMAT = "optstream.told/1"
 FILE = "told.json"
@@ -202,15 +201,3 @@ def _events_since(ledger: Ledger | None, stream: str, known: Path) -> tuple[tupl
         logged = n_events
     found = ledger.events_of(stream, first=logged)
     return found, found[-1].number + 1 if found else n_events
-
-
-def append_lines(file: Path, lines: Sequence[str]) -> None:
-    """Append lines in one write, after the end of a line that a crash cut off. Raises OSError."""
-    if lines:
-        make_private_folder(file.parent)
-        with open(file, "a+b", opener=private_opener) as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - 1))
-            begun = log.read(1) not in (b"", b"\n")
-            log.write(b"\n" * begun + "".join(f"{line}\n" for line in lines).encode())
-            log.flush()
-            os.fsync(log.fileno())

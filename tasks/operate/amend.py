@@ -6,7 +6,7 @@ from itertools import accumulate, islice, repeat
 from optstream.ledger import Ledger
 from optstream.stream import Hour
 from tasks.config import Settings
-from tasks.ledger.show import guarantee_changed, in_words
+from tasks.ledger.show import in_words
 from tasks.plan.backfill import priced
 from tasks.release.run import terms_of
 from tasks.release.witness import bear_witness, refuse_older
@@ -23,7 +23,8 @@ def rehearse(settings: Settings, ledger: Ledger) -> list[str]:
     """Return in lines which days would wait under the new guarantee, as `reserve` would judge them."""
     stream, calendar, amended = settings.stream.name, settings.calendar, terms_of(settings).budget_model
     ledger.refuse_amendment(terms_of(settings))
-    terms, changed = ledger.terms(stream), ", ".join(guarantee_changed(settings, ledger))
+    terms = ledger.terms(stream)
+    changed = ", ".join(terms.differing(terms_of(settings)) if terms else ())
     lines, first = [f"{stream}: {changed} would change; nothing was declared"], None
     last = ledger.last_release(stream)
     if terms is None or last is None:

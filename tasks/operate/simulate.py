@@ -134,18 +134,9 @@ PART = "part-0.parquet"
 LAYOUT = Input(schema="aggregated", value="load_mw")
 
 
-def dump_folder(folder: Path, region: str, day: date) -> Path:
-    """Return the folder of one region's dump of a day, or of EVERY; ParameterError for a bad name."""
-    if region.startswith(".") or any(sign in region for sign in "/\\=\0"):
-        raise ParameterError(
-            f"a region's name becomes a folder's: it must not begin with a dot or hold / \\ =; got {region!r}"
-        )
-    return folder / place_of(region, day)
-
-
 def write_dump(folder: Path, region: str, day: date, rows: pl.DataFrame, layout: Input = LAYOUT) -> bool:
     """Write one dump, whole with its marker; False if the same was there, DumpError if another was."""
-    target, announcement = dump_folder(folder, region, day), layout.announcement
+    target, announcement = folder / place_of(region, day), layout.announcement
     text = f"{PART}\n" if layout.file_list else ""
     if target.exists():
         if not _holds(target, rows):
@@ -206,8 +197,6 @@ def simulate(
             "dumps are made up in the usual layout, as Parquet files: leave the keys of [input] out that "
             f"describe another one, {', '.join(OF_FILES)}"
         )
-    for leaf in leaves:
-        dump_folder(folder, leaf, days[0])  # a bad name is refused before anything is written
     done: list[bool] = []
     for day in days:
         layout, periods = layout_of(day), calendar.periods(day, day)

@@ -1,6 +1,5 @@
-"""The data users' page, the deployment card, a day in Markdown, from published files; both pages written."""
+"""The data users' page and the deployment card, from published files; both pages written."""
 
-import base64
 import io
 import json
 from collections import Counter
@@ -9,17 +8,15 @@ from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
-from optstream.catalogue import Catalogue, check_days, digest_of, error_columns, metadata, read_catalogue
+from optstream.catalogue import Catalogue, check_days, digest_of, metadata, read_catalogue
 from optstream.catalogue.about import About, called, put_about, put_hierarchy
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import day_entries
-from optstream.catalogue.layout import CARD, CARD_PAGE, PAGE
+from optstream.catalogue.layout import CARD, CARD_PAGE
 from optstream.catalogue.publication import delete_answers
-from optstream.catalogue.read import read_columns, read_statement
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Ledger
 from optstream.storage.store import Location
@@ -34,76 +31,10 @@ from tasks.pages.stream import static_page
 from tasks.trusted.files import write_private
 
 
-def day_in_markdown(folder: Location, day: date) -> str:
-    """The root's curve, the lineage and the facts of a published day. Raises PublicationError."""
-    place = open_storage(folder)
-    catalogue = read_catalogue(place)
-    entry = catalogue.entry(day)
-    if entry is None or entry.withdrawn:
-        raise PublicationError(f"{day} is not published; nothing is drawn of it")
-    value = catalogue.value_column
-    error = error_columns(value)[1]
-    rows = read_columns(place, entry, {"step", "node", "parent", value, error}, {error})
-    statement = read_statement(place, entry)
-    root = rows.filter(pl.col("parent").is_null()).sort("step")
-    half = render.Z * pl.col(error).cast(pl.Float64)
-    low = pl.col(value) - half
-    curve = root.select(
-        hour=pl.col("step") * statement.step_minutes / 60,
-        value=pl.col(value).cast(pl.Float64),
-        low=low if statement.bands is None else low.clip(0),
-        high=pl.col(value) + half,
-    )
-    unit, subject = render.unit_of(value), f"{render.quantity_of(value)} of {root['node'][0]}"
-    subject = subject[:1].upper() + subject[1:]
-    title = f"{subject}, {render.day_in_words(day)}{f' ({unit})' if unit else ''}"
-    least, most = (render.shown(one) for one in (curve["value"].min(), curve["value"].max()))  # type: ignore[arg-type]
-    words = f"{subject}: from {least} to {most} {unit}, last {render.shown(curve['value'][-1])} {unit}"
-    has_band = curve["low"].null_count() < curve.height
-    return render.markdown(
-        "day",
-        words=words.replace(" ,", ",").strip(),
-        picture=_picture(curve, title, has_band),
-        has_band=has_band,
-        entry=entry,
-        statement=statement,
-        document=statement.to_json(),
-    )
-
-
-def _picture(curve: pl.DataFrame, title: str, has_band: bool) -> str:
-    """The curve as PNG inside an address, so that nothing is fetched for it; by Vega-Lite, on white."""
-    from vl_convert import vegalite_to_png  # here, for only the orchestrator's pages need it
-
-    x = {"field": "hour", "type": "quantitative", "title": "hour of the day", "axis": {"tickMinStep": 3}}
-    y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}}
-    band = {
-        "mark": {"type": "area", "color": "#c3dbf3"},
-        "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}},
-    }
-    drawn = {"mark": {"type": "line", "color": "#0b5cad"}, "encoding": {"x": x, "y": y}}
-    spec = {
-        "title": {"text": title, "anchor": "start"},
-        "width": 640,
-        "height": 200,
-        "background": "white",
-        "data": {"values": curve.to_dicts()},
-        "layer": [band, drawn] if has_band else [drawn],
-    }
-    return "data:image/png;base64," + base64.b64encode(vegalite_to_png(spec, scale=1.5)).decode("ascii")
-
-
-class Written(NamedTuple):
-    """What `write_pages` wrote: the public page or None, the problem, and days that it cannot show."""
-
-    trusted: Path
-    public: str | None
-    problem: str | None
-    lost: tuple[date, ...] = ()
-
-
-def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
-    """Write both pages; a published folder that cannot be read or written stops no night."""
+def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> PublicFacts | None:
+    """Write both pages; return the facts of the public one, None where nothing is published. Raises
+    PublicationError, once the operators' page is there, where the data users have no new one.
+    """
     facts, problem = None, None
     try:
         facts = _write_public(settings, ledger, now)
@@ -121,16 +52,9 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
         snapshot_of(settings, ledger, now), horizons=read_horizons(settings, ledger), unwritten=problem
     )
     write_private(settings.report_file, static_page(found))
-    if facts is None:
-        return Written(settings.report_file, None, problem)
-    return Written(settings.report_file, str(settings.published_folder / PAGE), problem, tuple(facts.lost))
-
-
-def require_pages(settings: Settings, ledger: Ledger, now: datetime) -> None:
-    """Write both pages, as `write_pages`. Raises PublicationError where the data users have no new page."""
-    problem = write_pages(settings, ledger, now).problem
     if problem is not None:
         raise PublicationError(f"the page of the data users was not written: {problem}")
+    return facts
 
 
 def _write_public(settings: Settings, ledger: Ledger, now: datetime) -> PublicFacts | None:

@@ -25,7 +25,6 @@ MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 LONGEST_FRACTION = 12
 LEAST_AMOUNT = 1e-9
 _FRACTION = re.compile(r"-?[0-9]{1,300}(/[0-9]{1,300})?")
-_MARKS = re.compile(r"[\\`*_{}\[\]()<>#+!|~]")
 
 
 def unit_of(column: str) -> str:
@@ -207,10 +206,6 @@ def page(template: str, *, is_static: bool = False, has_script: bool = True, **v
     return _environment().get_template(f"{template}.html.jinja").render(**values).encode()
 
 
-def markdown(template: str, **values: Any) -> str:
-    return _environment().get_template(f"{template}.md.jinja").render(**values)
-
-
 def asset(name: str) -> tuple[str, bytes]:
     """Return media type and bytes of a file that live pages load. Raises KeyError for any other."""
     media_type, parts = ASSETS[name]
@@ -227,7 +222,7 @@ def _text(names: tuple[str, ...]) -> str:
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("tasks.pages", "templates"),
-        autoescape=lambda name: name is not None and name.endswith(".html.jinja"),
+        autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -244,7 +239,6 @@ def _environment() -> Environment:
         "json": as_json,
         "moment": lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M UTC}",
         "percent": lambda share: f"{100 * share:.0f} %",
-        "plain": lambda text: _MARKS.sub(r"\\\g<0>", text.strip()),
         "quoted": lambda text: json.dumps(text, ensure_ascii=False),
         "second": lambda at: f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S UTC}",
         "share": share_in_percent,

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from enum import IntEnum
 from math import isfinite
 from pathlib import Path
@@ -18,7 +18,7 @@ from optstream.ledger import ReleaseOutline
 from optstream.privacy import PrivacyModel
 from optstream.stream import day_of
 from tasks.config import Settings
-from tasks.config.schema import clock_of
+from tasks.config.schema import next_fire
 from tasks.ledger.show import BudgetSummary
 from tasks.monitor.alarms import DEPENDS, AlarmGroup, alarm_groups
 from tasks.monitor.days import by_day
@@ -90,7 +90,7 @@ def _row(snapshot: Snapshot, now: datetime) -> StreamRow:
     strip = marks_of_days(by_day(view.days)[-RECENT_DAYS:], settings.called)
     known = [group.since for group in groups if group.since is not None]
     took = [length for _, length in _nights(snapshot)]
-    budget = view.facts.budget
+    budget, zone = view.facts.budget, ZoneInfo(settings.stream.time_zone)
     share = float(budget.spent / budget.grant) if isfinite(budget.spent) and budget.grant else 1.0
     root = _listed_figures(snapshot).filter(pl.col("node") == settings.tree_of(snapshot.at.date()).nodes[0])
     return StreamRow(
@@ -102,7 +102,7 @@ def _row(snapshot: Snapshot, now: datetime) -> StreamRow:
         max((day.day for day in view.days if day.listed is not None), default=None),
         strip,
         counted_states(strip),
-        _next_run(settings, now),
+        f"{next_fire([settings.scheduling.cron], now.astimezone(zone)):%Y-%m-%d %H:%M %Z}",
         groups,
         span_in_words(now - min(known)) if known else "",
         (f"{amount(budget.spent)} of {amount(budget.grant)}", min(max(share, 0.0), 1.0)),
@@ -121,18 +121,6 @@ def _nights(snapshot: Snapshot) -> list[tuple[date, timedelta]]:
         for day, one in sorted(snapshot.nights.items())
         if day_of(day) >= first and one.took is not None
     ]
-
-
-def _next_run(settings: Settings, now: datetime) -> str:
-    """Return the schedule's next night; its cron where it has no single clock time."""
-    cron = settings.scheduling.cron
-    minute = clock_of(cron)
-    if minute is None or not cron.endswith("* * *"):
-        return cron
-    zone = ZoneInfo(settings.stream.time_zone)
-    today, clock = now.astimezone(zone).date(), time(*divmod(minute, 60))
-    begins = (datetime.combine(today + timedelta(days=number), clock, zone) for number in range(2))
-    return f"{next(one for one in begins if one > now):%Y-%m-%d %H:%M %Z}"
 
 
 def _listed_figures(snapshot: Snapshot) -> pl.DataFrame:

@@ -133,13 +133,15 @@ def model_level_shares(settings: Settings) -> tuple[Fraction, ...]:
     return shares
 
 
-def _with_key(choice: Choice, key: str, value: Any) -> Choice | None:
-    """Return the choice with a key of its mechanism; None where that is given, or the mechanism has none."""
-    mechanism = choice.settings.mechanism
-    if getattr(mechanism, key, value) is not None:
-        return None
-    keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), key: value}}
-    return replace(choice, keys=keys, settings=changed(choice.settings, mechanism={key: value}))
+def _with_keys(choice: Choice, **own: Any) -> Choice:
+    """Return the choice with keys of its mechanism."""
+    keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), **own}}
+    return replace(choice, keys=keys, settings=changed(choice.settings, mechanism=own))
+
+
+def _lacks(choice: Choice, key: str) -> bool:
+    """Whether the mechanism has this key, and it is not given."""
+    return getattr(choice.settings.mechanism, key, "none") is None
 
 
 # Plans of one stream, judged by their expected errors, from public facts and one prior for all.
@@ -220,7 +222,9 @@ class Judge:
         plain: Any = mechanism_for(choice.settings, self.day)
         mechanism = plain.with_learned(self.known, keeps_blocks=as_it_runs)
         if mechanism is not plain and mechanism.common_blocks != plain.common_blocks:
-            choice = with_blocks(choice, mechanism.common_blocks)
+            blocks = "{n_blocks} x {block_length} blocks".format(**mechanism.common_blocks)
+            choice = _with_keys(choice, **mechanism.common_blocks)
+            choice = replace(choice, label=f"{choice.label}; {blocks}")
         settings = choice.settings
         n_steps, first_step = settings.calendar.n_steps(self.day), settings.calendar.first_step(self.day)
         figures = mechanism.expected_by_level()
@@ -283,29 +287,22 @@ def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
     return Comparison(judge=judge, levels=levels, plans=rising, configured=configured)
 
 
-def with_blocks(choice: Choice, blocks: Mapping[str, int]) -> Choice:
-    keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), **blocks}}
-    label = "{}; {n_blocks} x {block_length} blocks".format(choice.label, **blocks)
-    return Choice(label, keys, changed(choice.settings, mechanism=dict(blocks)))
-
-
 def _as_it_runs(judge: Judge) -> Choice:
     """Return the configured plan, with the public size for its errors alone: its blocks stay as they are."""
     choice = Choice("as configured", {}, judge.settings)
-    scaled = _with_key(choice, "scale", judge.scale)
-    if scaled is None:
+    if not _lacks(choice, "scale"):
         return choice
     blocks = mechanism_for(judge.settings, judge.day).pattern.blocks  # type: ignore[union-attr]
-    own = {"n_blocks": blocks.n_blocks, "block_length": blocks.length}
-    return replace(choice, settings=changed(scaled.settings, mechanism=own))
+    own = {"scale": judge.scale, "n_blocks": blocks.n_blocks, "block_length": blocks.length}
+    return replace(choice, settings=changed(judge.settings, mechanism=own))
 
 
 def _with_noises(choices: Iterable[Choice], scale: float) -> Iterator[Choice]:
     for choice in choices:
-        known = _with_key(choice, "scale", scale) or choice
+        known = _with_keys(choice, scale=scale) if _lacks(choice, "scale") else choice
         yield known
-        if (laplace := _with_key(known, "noise", "laplace")) is not None:
-            yield replace(laplace, label=f"{known.label}, Laplace noise")
+        if _lacks(known, "noise"):
+            yield replace(_with_keys(known, noise="laplace"), label=f"{known.label}, Laplace noise")
 
 
 def drawn_series(

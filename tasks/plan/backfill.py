@@ -153,7 +153,7 @@ def priced(
         recent = [spend for spend in recent if spend.first_step + spend.n_steps > first_step - window]
         mechanism: Mechanism = mechanism_for(settings, day)
         state = None
-        if mechanism.reads_spends:
+        if mechanism.adaptive:
             key, steps = Key(settings.stream.name, day.isoformat()), range(first_step, first_step + n_steps)
             near = ledger.charged_near(key, steps, amended)
             state = mechanism.recall([*near, *(one for one in recent if one.stage != CUSTOMERS)])

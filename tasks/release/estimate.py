@@ -43,7 +43,7 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
         with suppress(LedgerError):
             # another version of the code would encode other bytes: the staged bytes are published
             kept = read_kept(run, day, revision, record.staged_hash, lambda: estimated().release)
-            return Staged(day, revision, drawn.lease, *kept)
+            return Staged(day, revision, drawn.lease, kept)
         catalogue = find_catalogue(run.settings.published_folder)
         entry = catalogue.entry(day) if catalogue else None
         if entry is not None and entry.file_hash == record.staged_hash:
@@ -99,7 +99,7 @@ def keep_staged(run: Run, day: Estimated) -> Staged:
     """Keep the bytes to be published, and record their hash in the ledger."""
     staged, key = keep_bytes(run, day), run.key(day.day, day.revision)
     run.ledger.record_staged(key, staged.file_hash, staged.name, run.clock(), day.reservation)
-    return Staged(day.day, day.revision, day.lease, staged, day.statement)
+    return Staged(day.day, day.revision, day.lease, staged)
 
 
 def keep_bytes(run: Run, day: Estimated) -> StagedRelease:

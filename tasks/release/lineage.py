@@ -4,7 +4,6 @@ since a plain hash of readings can be guessed), the record of its draw, and an O
 import hashlib
 import hmac
 import json
-import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 import attr
 import orjson
-from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, RunEvent, RunState
 from openlineage.client.event_v2 import Run as LineageRun
 from openlineage.client.facet_v2 import (
@@ -28,13 +26,12 @@ from openlineage.client.facet_v2 import (
     documentation_dataset,
     schema_dataset,
 )
-from openlineage.client.transport.file import FileConfig, FileTransport
+from openlineage.client.serde import Serde
 
 from optstream.catalogue import ReleaseStatement, band_columns, error_columns, estimate_column
 from optstream.catalogue.rows import CUSTOMERS_ERROR
 from optstream.errors import DumpError, LedgerError, PublicationError
 from optstream.privacy.spends import CUSTOMERS
-from optstream.storage.folders import sync_folder
 from optstream.storage.store import Location, StoreUrl, name_below
 from tasks.config import Settings
 from tasks.config.fields import located, step_minutes
@@ -42,7 +39,7 @@ from tasks.ingest import Dump
 from tasks.ingest.arrivals import parts_of, place_of
 from tasks.ingest.formats import identity_of, opened
 from tasks.release.run import PublishedError, Run, Staged
-from tasks.trusted.files import exclusive_in, make_private_folder, token_in, write_private
+from tasks.trusted.files import append_lines, exclusive_in, token_in, write_private
 
 KEY_BYTES = 32
 CHUNK = 2**20
@@ -50,6 +47,7 @@ THREADS = 4
 UNKNOWN = "unknown"  # in place of a hash that nobody could take
 
 Inputs = Mapping[str, str]  # the keyed hash of each input file, by its name below the input folder
+Hash = Callable[[Dump, bool], Inputs]  # of a dump, whose files are left alone where it is not sound
 INPUTS, STATED = "inputs", "stated"  # keys of the record of a draw; older records have the inputs alone
 FOLDER = "input_folder"  # a stated key: the folder of the inputs
 
@@ -58,16 +56,9 @@ def input_key(settings: Settings) -> bytes:
     """The key, made once at random and kept. Raises LedgerError if the file is there and is no key."""
     path = settings.input_key_file
     if not path.exists():
-        # whole or absent, and never over another: of two first runs the second takes the first one's
-        make_private_folder(path.parent)
-        aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
-        write_private(aside, secrets.token_bytes(KEY_BYTES))
-        try:
-            with suppress(FileExistsError):
-                os.link(aside, path)
-        finally:
-            aside.unlink()
-        sync_folder(path.parent)
+        with exclusive_in(path.parent):
+            if not path.exists():  # of two first runs the second takes the first one's
+                write_private(path, secrets.token_bytes(KEY_BYTES))
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
         raise LedgerError(
@@ -77,12 +68,14 @@ def input_key(settings: Settings) -> bytes:
     return key
 
 
-def hashing(settings: Settings, dumps: Sequence[Dump]) -> Callable[..., Inputs | DumpError]:
-    """Look at the files before they are read; return a hash function for unchanged dumps."""
+def hashing(settings: Settings, dumps: Sequence[Dump]) -> Hash:
+    """Look at the files before they are read; return a hash function, which raises DumpError for a dump that
+    changed.
+    """
     key, folder = input_key(settings), settings.input_folder
     before = {path: identity_of(path) for dump in dumps for files in dump.files for path in files}
 
-    def inputs_of(dump: Dump, is_sound: bool = True) -> Inputs | DumpError:
+    def inputs_of(dump: Dump, is_sound: bool) -> Inputs:
         own = {name_below(path, folder): path for files in dump.files for path in files}
         until = time.monotonic() + 60.0 * step_minutes(settings.input.time_limit)
         inputs: Inputs = {}
@@ -92,12 +85,12 @@ def hashing(settings: Settings, dumps: Sequence[Dump]) -> Callable[..., Inputs |
                 inputs = {name: tag for name, tag in zip(own, tags, strict=True) if tag is not None}
         changed = [name for name, path in own.items() if identity_of(path) != before[path]]
         if changed:
-            return DumpError(
+            raise DumpError(
                 f"{changed[0]} changed while it was read; write dumps under another name, move them into "
                 "place when they are whole, then run again"
             )
         if is_sound and len(inputs) < len(own):
-            return DumpError(
+            raise DumpError(
                 f"hashing the dump took longer than input.time_limit, {settings.input.time_limit}; "
                 "deliver it again in fewer bytes, or set a longer limit"
             )
@@ -226,36 +219,19 @@ def emit_lineage(run: Run, published: Staged, file: str) -> None:
     folder = run.settings.lineage_folder
     event = lineage_event(run, published, file)
     try:
-        _append(folder, event)
-    except (OSError, RuntimeError) as error:  # the client makes the one of the other
-        reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+        with exclusive_in(folder):  # `optstream purge` replaces this file by a shorter one
+            append_lines(folder / EVENTS, [Serde.to_json(event)])
+    except OSError as error:
         raise PublishedError(
             f"it is published and recorded, and its lineage event could not be written to {folder} "
-            f"({reason}): repair that folder or its disk",
+            f"({error.strerror}): repair that folder or its disk",
             file,
         ) from error
 
 
-def _append(folder: Path, event: RunEvent) -> None:
-    path = folder / EVENTS
-    # `optstream purge` replaces this file by a shorter one
-    with exclusive_in(folder):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            size = os.fstat(descriptor).st_size
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                os.write(descriptor, b"\n")  # a full disk or a power cut tore the event before
-            transport = FileTransport(FileConfig(log_file_path=str(path), append=True))
-            OpenLineageClient(transport=transport).emit(event)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        sync_folder(folder)
-
-
 def lineage_event(run: Run, published: Staged, file: str) -> RunEvent:
     """The event of a release, without row counts and plain hashes of dumps, which are about raw data."""
-    settings, day, statement = run.settings, published.day, published.statement
+    settings, day, statement = run.settings, published.day, published.staged.statement
     record = run.ledger.find(run.key(day, published.revision))
     draw = record_of_draw(settings, day, published.revision, record.measurements_hash if record else None)
     drawn_in = located(str((draw.stated() or {}).get(FOLDER, settings.input_folder)), settings.folder)

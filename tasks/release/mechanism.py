@@ -125,11 +125,11 @@ class Memory:
 
 def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, revision: int) -> Memory:
     """The memory for the release of a day; a restatement has no raw state, which serves one draw."""
-    if revision and not mechanism.reads_spends:
+    if revision and not mechanism.adaptive:
         return Memory()
     stream, first_step = settings.stream.name, settings.calendar.first_step(day)
     spends: tuple[Spend, ...] = ()
-    if mechanism.reads_spends:
+    if mechanism.adaptive:
         steps = range(first_step, first_step + settings.calendar.n_steps(day))
         key = Key(stream, day.isoformat(), revision)
         near = partial(ledger.charged_near, key, steps, apart=settings.budget.revisions is not None)

@@ -3,15 +3,16 @@
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from optstream.catalogue import Publication
-from optstream.errors import DumpError, LedgerError
+from optstream.errors import ContractError, DumpError, LedgerError
 from optstream.ledger import ReleaseState
-from tasks.ingest import Dump, LateDumpError, discover, ingest
+from optstream.stream import PrivatePeriod
+from tasks.ingest import Dump, IngestedDay, LateDumpError, discover, ingest
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
-from tasks.release.lineage import emit_lineage, hashing
+from tasks.release.lineage import Hash, emit_lineage, hashing
 from tasks.release.revise import Due, Revised, StagedVintage
 from tasks.release.run import (
     Ahead,
@@ -34,9 +35,6 @@ from tasks.release.run import (
 )
 from tasks.release.witness import refuse_older
 from tasks.trusted.files import forbid_core_dumps
-
-if TYPE_CHECKING:
-    from tasks.ingest.validate import Judged as Verdict
 
 MOST_ROWS = 2**19  # of days that wait to be judged together, in memory
 Day = TypeVar("Day", bound=Stage)
@@ -72,34 +70,28 @@ def ingest_dumps(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahe
     """Read and sum the raw readings of all days in one pass; nothing of them is printed or stored."""
     forbid_core_dumps()
 
-    def read(found: Sequence[Found]) -> list[Ingested | DumpError]:
+    def read(found: Sequence[Found]) -> list[tuple[IngestedDay, Hash]]:
         dumps = [day.dump for day in found]
         inputs_of = hashing(run.settings, dumps)
-        done = list[Ingested | DumpError]()
-        for day, ingested in zip(found, (run.read or ingest)(run.settings, dumps), strict=True):
-            inputs = inputs_of(day.dump, ingested.period is not None)
-            if not isinstance(inputs, DumpError):
-                done.append(Ingested(day.day, day.revision, ingested, inputs))
-            else:
-                done.append(inputs)
-        return done
+        return [(one, inputs_of) for one in (run.read or ingest)(run.settings, dumps)]
 
-    return together(days, Found, read, lambda _, ingested: ingested)
+    def then(day: Found, done: tuple[IngestedDay, Hash]) -> Ingested:
+        ingested, inputs_of = done
+        return Ingested(day.day, day.revision, ingested, inputs_of(day.dump, ingested.period is not None))
+
+    return together(days, Found, read, then)
 
 
 def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
     """Judge the contracts, before any budget is touched; verdicts are kept in the trusted zone."""
 
-    def judge(ingested: Sequence[Ingested]) -> "list[Verdict]":
+    def judge(ingested: Sequence[Ingested]) -> list[PrivatePeriod | ContractError]:
         from tasks.ingest.validate import validate  # seconds of imports: only where a day is judged
 
         return validate(run.settings, [day.read for day in ingested], now=run.clock())
 
-    def then(day: Ingested, verdict: "Verdict") -> Judged:
-        if verdict.error:
-            raise verdict.error
-        assert verdict.period is not None  # as `Verdict` says
-        return Judged(day.day, day.revision, verdict.period, day.inputs)
+    def then(day: Ingested, period: PrivatePeriod) -> Judged:
+        return Judged(day.day, day.revision, period, day.inputs)
 
     return together(days, Ingested, judge, then)
 

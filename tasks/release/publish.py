@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import date, timedelta
 from hashlib import sha256
 
-from optstream.catalogue import Publication, ReleaseStatement, StagedRelease, find_catalogue, stage
+from optstream.catalogue import Publication, StagedRelease, find_catalogue, stage
 from optstream.catalogue import publish as publish_releases
 from optstream.catalogue.backends import OtherBytes, Transaction, open_storage
 from optstream.catalogue.layout import DATA, MANIFESTS, data_file, folder_of, manifest_file, release_name
@@ -36,7 +36,7 @@ def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
         return run.ledger.head(run.stream, known)
 
     bear_witness(run.settings, run.ledger)
-    staged = [(day.staged, day.statement) for day in days]
+    staged = [day.staged for day in days]
     signer = signer_of(run.settings, run.ledger)
     try:
         return list(publish_releases(run.settings.published_folder, staged, head, signer))
@@ -98,8 +98,6 @@ def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
 
 # Restore a published file that was lost or damaged: the same bytes, by the hash that the ledger has.
 
-StagedStatement = tuple[StagedRelease, ReleaseStatement]
-
 
 def publish_again(run: Run, asked: Requested, days: Collection[date] = ()) -> Ended:
     """Write the release that the ledger has as published into the folder, where it is not whole."""
@@ -109,7 +107,7 @@ def publish_again(run: Run, asked: Requested, days: Collection[date] = ()) -> En
     file = publication.entry.file
     if not publication.changed:
         return asked.ended(Status.UNCHANGED, "it is there, whole; nothing changed", file)
-    said = f"published again, the same bytes: {staged[0].file_hash[:12]}"
+    said = f"published again, the same bytes: {staged.file_hash[:12]}"
     return asked.ended(Status.PUBLISHED, said, file)
 
 
@@ -143,7 +141,7 @@ def _recorded(run: Run, day: date) -> tuple[ReleaseRecord, int, str]:
     return record, *(had[-1] if had else (0, record.staged_hash or ""))
 
 
-def _staged(run: Run, record: ReleaseRecord, number: int, digest: str) -> StagedStatement:
+def _staged(run: Run, record: ReleaseRecord, number: int, digest: str) -> StagedRelease:
     """The bytes with this hash, staged or computed again. Raises LedgerError if there are none."""
     settings, day = run.settings, period_from(record.period)
 
@@ -168,21 +166,21 @@ def _staged(run: Run, record: ReleaseRecord, number: int, digest: str) -> Staged
     with suppress(PublicationError):
         staged = stage(rows, statement)
         if staged.file_hash == digest:
-            return with_files(run, staged, statement, lambda: estimate.release), statement
+            return with_files(run, staged, lambda: estimate.release)
     raise LedgerError(
         f"{gone}: computed again from the stored measurements it has other bytes than were published; "
         "this version or this configuration is another than at that time"
     )
 
 
-def _published(run: Run, day: date, staged: StagedStatement, days: Collection[date]) -> Publication:
+def _published(run: Run, day: date, staged: StagedRelease, days: Collection[date]) -> Publication:
     """Publish the bytes, after removing damaged files: the release, its manifest, its attachments."""
     folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger, mending=days)
 
     def head(known: str | None) -> str:
         """Under the publishers' lock: the day may have been withdrawn or restated since."""
         record, _, digest = _recorded(run, day)
-        if digest != staged[0].file_hash:
+        if digest != staged.file_hash:
             raise LedgerError(
                 f"revision {record.revision} of {day} was published meanwhile: publish it again"
             )
@@ -196,18 +194,18 @@ def _published(run: Run, day: date, staged: StagedStatement, days: Collection[da
         try:
             return attempt()
         except OtherBytes:
-            if not open_storage(folder).change(lambda turn: _damage_removed(turn, day, *staged)):
+            if not open_storage(folder).change(lambda turn: _damage_removed(turn, day, staged)):
                 raise
     return attempt()
 
 
-def _damage_removed(turn: Transaction, day: date, staged: StagedRelease, statement: ReleaseStatement) -> bool:
+def _damage_removed(turn: Transaction, day: date, staged: StagedRelease) -> bool:
     """Remove damaged files of the listed release; False where the catalogue does not list it."""
     catalogue = find_catalogue(turn)
     entry = catalogue.entry(day) if catalogue else None
     if entry is None or entry.withdrawn or entry.file_hash != staged.file_hash:
         return False
-    for file, digest in statement.attachments:
+    for file, digest in staged.statement.attachments:
         if _is_damaged(turn, file, digest):
             place, _, last = file.rpartition("/")
             turn.remove(place, [last])

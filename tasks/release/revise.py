@@ -200,7 +200,7 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
         with suppress(LedgerError):
             # staged, and its run died: readers may have it already
             again = read_kept(run, day, revision, known[-1].staged_hash, lambda: estimated(number).release)
-            return StagedVintage(day, revision, lease, *again, due, number)
+            return StagedVintage(day, revision, lease, again, due, number)
     # a function of the stored measurements and the configuration alone
     described_again = described(run.settings, estimated(number + 1))
     return Revised(day, revision, lease, *described_again, due, number + 1)
@@ -221,7 +221,7 @@ def keep_vintage(run: Run, day: Revised) -> StagedVintage:
     staged = keep_bytes(run, day)
     vintage = Vintage(day.number, day.due.basis, staged.file_hash, staged.name, published=False)
     run.ledger.record_vintage(day.reservation, vintage, run.clock())
-    return StagedVintage(day.day, day.revision, day.lease, staged, day.statement, day.due, day.number)
+    return StagedVintage(day.day, day.revision, day.lease, staged, day.due, day.number)
 
 
 def _new_estimate(

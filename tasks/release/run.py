@@ -168,7 +168,6 @@ class Staged(Held):
     """A day's release as the bytes to be published, durable, whose hash the ledger has."""
 
     staged: StagedRelease = field(repr=False)
-    statement: ReleaseStatement = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from optstream.catalogue.measurements import encode_measurements
 from optstream.catalogue.read import read_attachment, read_statement
 from optstream.catalogue.rows import CUSTOMERS_ERROR
 from optstream.catalogue.standard_errors import Replicates, encode_replicates, replicate_columns
-from optstream.catalogue.statement import TREE, Consistency, Constraints, Known, noise_scales, statement_in
+from optstream.catalogue.statement import TREE, Consistency, Constraints, Known, noise_scales
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.replicates import n_replicates
@@ -192,17 +192,14 @@ def _files(settings: Settings, estimate: Estimate) -> tuple[dict[str, Any], dict
 
 def read_kept(
     run: Run, day: date, revision: int, digest: str | None, again: Callable[[], Release]
-) -> tuple[StagedRelease, ReleaseStatement]:
-    """The staged release of this hash, with its files. Raises LedgerError if it is lost."""
-    staged, statement = read_staged(read_verified(run.settings.staging_of(day, revision), digest))
-    return with_files(run, staged, statement, again), statement
-
-
-def with_files(
-    run: Run, staged: StagedRelease, statement: ReleaseStatement, again: Callable[[], Release]
 ) -> StagedRelease:
+    """The staged release of this hash, with its files. Raises LedgerError if it is lost."""
+    return with_files(run, read_staged(read_verified(run.settings.staging_of(day, revision), digest)), again)
+
+
+def with_files(run: Run, staged: StagedRelease, again: Callable[[], Release]) -> StagedRelease:
     """A release with its files: staged, published or made again. Raises LedgerError if they are lost."""
-    found: dict[str, bytes] = {}
+    found, statement = dict[str, bytes](), staged.statement
     settings, day, revision = run.settings, statement.period, statement.revision
     for name, digest in statement.attachments:
         with suppress(LedgerError, OSError):
@@ -362,7 +359,7 @@ def _as_drawn(settings: Settings, record: ReleaseRecord, now: ReleaseStatement) 
         first = None
         with suppress(LedgerError, PublicationError):
             kept = read_verified(settings.staging_of(now.period, now.revision), record.staged_hash)
-            first = statement_in(kept)
+            first = StagedRelease(kept).statement
         recorded = (first or _listed(settings, now)).to_json()
     known: dict[str, Any] = {"supplier_rounding": "0", **dict.fromkeys(INPUT)} | {
         key: recorded[key] for key in OF_THE_DRAW if key in recorded

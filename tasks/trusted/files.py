@@ -93,6 +93,19 @@ def write_new_private(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
+def append_lines(file: Path, lines: Sequence[str]) -> None:
+    """Append lines in one write, durable, after the end of a line that a crash cut off."""
+    if lines:
+        make_private_folder(file.parent)
+        with open(file, "a+b", opener=private_opener) as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - 1))
+            begun = log.read(1) not in (b"", b"\n")
+            log.write(b"\n" * begun + "".join(f"{line}\n" for line in lines).encode())
+            log.flush()
+            os.fsync(log.fileno())
+        sync_folder(file.parent)
+
+
 @contextmanager
 def exclusive_in(folder: Path) -> Iterator[None]:
     """Hold the inter-process lock of a folder; BlockingIOError after `LONGEST_WAIT` seconds."""

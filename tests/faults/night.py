@@ -3,14 +3,14 @@
 import json
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from optstream.errors import OptStreamError
+from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
 from tasks.operate.withdraw import withdraw
@@ -138,7 +138,8 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
     for day in _ordered(night, run):
         said.outcomes[day.day.isoformat()] = day.status.value
         said.messages[day.day.isoformat()] = day.message
-    write_pages(settings, ledger, clock())
+    with suppress(PublicationError):  # a night reports it, and goes on
+        write_pages(settings, ledger, clock())
     ledger.close()
 
 

@@ -1,6 +1,7 @@
 """The command line, called in the tests' own process."""
 
 import json
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any
 
@@ -8,7 +9,16 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from flows.cli.main import app
+from tasks.config import Settings
+from tasks.ingest import discover, ingest
+from tasks.ingest.validate import Judged, validate
 from tasks.schemas import schema_of
+
+
+def judge(settings: Settings, day: date) -> Judged:
+    """A day's dump, read and held against its contract: after that every release is the same."""
+    (judged,) = validate(settings, ingest(settings, [discover(settings, [day])[day]]), now=datetime.now(UTC))
+    return judged
 
 
 @cache

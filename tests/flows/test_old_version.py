@@ -1,4 +1,8 @@
-"""This version reads and verifies what version 0.2 released, and releases more (tests/fixtures/make.py)."""
+"""This version reads and verifies what version 0.2 released, and releases more.
+
+Commit e9dfb518 has the script that made version-0.2.tar.xz (tests/fixtures/make.py): two streams with one
+ledger released 20 days each, one of them restated and one withdrawn; dumps of five later days wait.
+"""
 
 import hashlib
 import re
@@ -11,9 +15,10 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream.catalogue import read_published
-from tests.fixtures.make import FIRST, NEXT
 from tests.flows.command import invoke
 
+FIRST, NEXT = "2016-03-14", "2016-04-07"
+"""The first day that was released, and the last dump."""
 KEPT = Path(__file__).parents[1] / "fixtures" / "version-0.2.tar.xz"
 ROWS = {
     "load": "1b94af8e8d306d20b05b7c146469ecde6f222e501f5bb3641b0059602aa1865b",

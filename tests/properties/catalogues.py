@@ -32,7 +32,7 @@ def whole() -> Folder:
         for number, period in enumerate(PERIODS):
             statement = _statement(period)
             head = f"head-{number}"
-            publish(folder, [(stage(_rows(period), statement), statement)], lambda _known, head=head: head)
+            publish(folder, [stage(_rows(period), statement)], lambda _known, head=head: head)
         found = [path for path in Path(folder).rglob("*") if path.is_file() and path.name != ".lock"]
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 

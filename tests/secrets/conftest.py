@@ -228,12 +228,12 @@ def rewriting(change: Change) -> Fault:
     return rewrite
 
 
-def with_first(column: str, value: object) -> Change:
-    """One cell of the first row is another."""
+def with_value(column: str, value: object, row: int = 0) -> Change:
+    """One cell is another."""
 
     def change(rows: pl.DataFrame) -> pl.DataFrame:
-        first = pl.int_range(pl.len()) == 0
-        changed = rows.with_columns(pl.when(first).then(pl.lit(value)).otherwise(column).alias(column))
+        one = pl.int_range(pl.len()) == row
+        changed = rows.with_columns(pl.when(one).then(pl.lit(value)).otherwise(column).alias(column))
         return changed.select(rows.columns).cast(dict(rows.schema))
 
     return change
@@ -258,7 +258,7 @@ def another_region(name: str) -> Fault:
 TIME = pl.col("timestamp")
 BROKEN: dict[str, object] = {
     "missing step": rewriting(lambda rows: rows.head(-1)),
-    "null": rewriting(with_first("load_mw", None)),
+    "null": rewriting(with_value("load_mw", None)),
     "unknown region": another_region("region=FR-AURA"),
     "a name that climbs": another_region("region=..%2Fx"),
     "truncated file": cut(-200),
@@ -267,7 +267,7 @@ BROKEN: dict[str, object] = {
         lambda rows: pl.concat([rows, rows.tail(2).with_columns(TIME + timedelta(hours=1))])
     ),
     "duplicate": rewriting(lambda rows: pl.concat([rows, rows.head(1)])),
-    "NaN": rewriting(with_first("load_mw", float("nan"))),
+    "NaN": rewriting(with_value("load_mw", float("nan"))),
     "dump of another day": rewriting(lambda rows: rows.with_columns(TIME + timedelta(days=1))),
     "text in a number column": rewriting(
         lambda rows: rows.with_columns(load_mw=pl.format("about {}", "load_mw"))
@@ -276,14 +276,19 @@ BROKEN: dict[str, object] = {
     "no region": lambda installation, day: shutil.rmtree(place_of(installation, day)),
     "no marker": lambda installation, day: (place_of(installation, day) / "_SUCCESS").unlink(),
 }
-METERED = {
-    "null": with_first("energy_kwh", None),
-    "NaN": with_first("energy_kwh", float("nan")),
-    "infinite": with_first("energy_kwh", float("inf")),
-    "huge": with_first("energy_kwh", 1e300),
-    "below the bounds": with_first("energy_kwh", -71234.5),
-    "customer in two leaves": with_first("customer_id", "c"),
-    "step seen twice": lambda rows: pl.concat([rows, rows.head(1)]),
+
+
+def odd_readings(rows: pl.DataFrame) -> pl.DataFrame:
+    """Readings that are absent, clamped or out of bounds."""
+    for row, value in enumerate((None, float("nan"), float("inf"), 1e300, -71234.5)):
+        rows = with_value("energy_kwh", value, row)(rows)
+    return rows
+
+
+METERED: dict[str, Change] = {
+    "odd readings": odd_readings,
+    "a customer in two leaves": with_value("customer_id", "c"),
+    "a step seen twice": lambda rows: pl.concat([rows, rows.head(1)]),
 }
 RAISING = dict.fromkeys(["ingest raises", "draw raises", "estimate raises"])
 

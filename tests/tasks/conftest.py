@@ -1,5 +1,6 @@
 """Small streams for the tests of the tasks: one with dumps, and one of two regions that is released."""
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import product
@@ -9,11 +10,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from optstream.errors import ContractError
 from optstream.measurement.sums import open_private_period
+from optstream.stream import PrivatePeriod
 from tasks.config import Settings, load_settings
 from tasks.ingest import discover, ingest
 from tasks.ingest.arrivals import place_of
 from tasks.ingest.validate import validate
+from tasks.trusted.verdicts import RAW, result_files
 from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F401
 from tests.tasks.release.vintage_nights import DAYS
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
@@ -73,6 +77,17 @@ PLAIN = {
 }
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """What the contracts said of a day."""
+
+    day: date
+    period: PrivatePeriod | None
+    error: ContractError | None
+    alarms: tuple[str, ...]
+    results: Path
+
+
 @dataclass
 class SmallStream:
     """Leaves 84 and 11 below FR; values in [0, 100]."""
@@ -112,8 +127,24 @@ class SmallStream:
                 raise entry
         return ingest(self.settings, list(found.values()))
 
-    def judge(self, *days: date):
-        return validate(self.settings, self.ingest(*days), now=NOW)
+    def judge(self, *days: date, now: datetime = NOW):
+        """What each day came to, with its alarms and where the results are kept."""
+        ingested = self.ingest(*days)
+        found = validate(self.settings, ingested, now=now)
+        span = (min(day.day for day in ingested), max(day.day for day in ingested))
+        files = result_files(self.settings, ".json")
+        results = next(one.path for one in files if (one.suite, one.first, one.last) == (RAW, *span))
+        alarms = json.loads(results.read_text())["meta"]["alarms"]
+        return [
+            Verdict(
+                day.day,
+                None if isinstance(one, ContractError) else one,
+                one if isinstance(one, ContractError) else None,
+                tuple(alarms.get(str(day.day), ())),
+                results,
+            )
+            for day, one in zip(ingested, found, strict=True)
+        ]
 
     def units(self, day: date = DAY) -> np.ndarray:
         """The private integers of a day, for comparison."""

@@ -17,6 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from optstream.catalogue import check_files, read_catalogue, read_published
+from optstream.errors import PublicationError
 from optstream.ledger import Key, open_ledger
 from optstream.mechanisms import mechanism_named
 from optstream.noise import secure_noise
@@ -224,9 +225,13 @@ class Installation:
         self.once(Installation.release, *days)
 
     def write_pages(self):
-        """What a night does at its end; the ledger is closed again."""
+        """What a night does at its end, the ledger closed again: the days that are lost, or why not."""
         with closing(self.ledger) as ledger:
-            return write_pages(self.settings, ledger, self.now)
+            try:
+                facts = write_pages(self.settings, ledger, self.now)
+            except PublicationError as error:
+                return str(error)
+        return () if facts is None else tuple(facts.lost)
 
     def later(self, **time):
         self.now += timedelta(**time)

@@ -133,7 +133,7 @@ ANY_DATABASE = (
 )
 FIRST_FOLDER = {
     "sqlite": "after mkdir in _make_private < _sqlite, 1",
-    "postgresql": "after mkdir in make_private_folder < input_key, 1",
+    "postgresql": "after mkdir in make_private_folder < exclusive_in, 1",
 }
 """Where the trusted folder is made: with the ledger, or with the first key."""
 HISTORIES = {database: (*ANY_DATABASE, _killed_in(point)) for database, point in FIRST_FOLDER.items()}

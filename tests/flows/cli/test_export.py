@@ -33,7 +33,7 @@ ABOUT = About(
 def published(folder, rows, signer=None):
     """A folder with one day."""
     statement = make_statement(DAY)
-    publish(folder, [(stage(rows, statement), statement)], lambda _: "h1", signer)
+    publish(folder, [stage(rows, statement)], lambda _: "h1", signer)
     return folder
 
 

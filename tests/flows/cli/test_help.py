@@ -6,8 +6,9 @@ import re
 import shlex
 import subprocess
 import sys
-from datetime import date, timedelta
+from datetime import date
 from functools import cache
+from importlib.util import find_spec
 
 import pytest
 from typer.core import TyperGroup
@@ -89,7 +90,6 @@ QUICK = [
     ["doctor"],
     ["run", "--date", str(DAY)],
 ]
-JUDGES = [["run", "--date", str(DAY + timedelta(1))]]
 
 
 @pytest.mark.slow
@@ -99,10 +99,8 @@ def test_no_command_waits_for_what_it_does_not_use(tmp_path):
     installation = Installation(tmp_path)
     installation.simulate(DAY)
     installation.release(DAY)
-    installation.simulate(DAY + timedelta(1))
-    for file in (tmp_path / "dumps").rglob(f"date={DAY + timedelta(1)}/*.parquet"):
-        file.write_bytes(b"")  # judged and refused
-    commands = json.dumps([*LISTS, *HELPS, *QUICK, *JUDGES])
+    assert all(map(find_spec, HEAVY)), "control: these are names of packages"
+    commands = json.dumps([*LISTS, *HELPS, *QUICK])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, commands, *HEAVY],
         capture_output=True,
@@ -112,13 +110,9 @@ def test_no_command_waits_for_what_it_does_not_use(tmp_path):
         env={name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")},
     )
     assert done.returncode == 0, done.stderr
-    *quick, judged = map(set, json.loads(done.stdout.splitlines()[-1]))
+    quick = [*map(set, json.loads(done.stdout.splitlines()[-1]))]
     lists, helps = quick[: len(LISTS)], quick[len(LISTS) : len(LISTS + HELPS)]
     assert lists == [set()] * len(LISTS)
     assert ["polars" in one for one in helps] == [True], "control: its own modules are imported"
     assert not helps[0] & {"prefect", "great_expectations", "scipy"}
     assert not any("great_expectations" in one for one in quick)
-    assert "great_expectations" in judged, "control: what judges imports it"
-    memory = tmp_path / "trusted" / "prefect"
-    assert memory.is_dir()
-    assert list(memory.rglob("*")) == [], "no run has a server of its own, whose database would only grow"

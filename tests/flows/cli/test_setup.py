@@ -12,7 +12,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from optstream import read_published
 from optstream.errors import ConfigurationError, DumpError, ParameterError
 from tasks.config import load_settings
-from tests.flows.command import invoke
+from tests.flows.command import invoke, judge
 from tests.tasks.config.test_refusals import KINDS, Kind
 from tests.tasks.ingest.test_yearly_files import FIRST, lines_of, write
 from tests.tasks.two_regions import CONFIGURATION
@@ -20,19 +20,19 @@ from tests.tasks.two_regions import CONFIGURATION
 pytestmark = pytest.mark.slow
 
 
-def test_yearly_texts_of_regions_are_released_where_they_lie(empty):
+def test_yearly_texts_of_regions_are_read_where_they_lie(empty):
     """Latin-1 with tabs, quarters without readings and a legal line, as RTE hands them out."""
     write(empty / "rte", "Bretagne", lines_of("Bretagne", [FIRST], lambda *_: "3000"), "xls")
     write(empty / "rte", "PACA", lines_of("PACA", [FIRST], lambda *at: "3000" if at[2] < 47 else "ND"), "xls")
     given = [word for one in ("zone=Europe/Paris", "size=5000") for word in ("--answer", one)]
     assert invoke("init", "rte", "--yes", *given).exit_code == 0
-    with temporary_settings({PREFECT_API_URL: None}):
-        refused = " ".join(invoke("run", "--date", str(FIRST)).output.split())
-        assert "RTE_PACA_Annuel-Definitif_2016.xls" in refused
-        assert "step 47 (23:30) of 48: must not be null or NaN" in refused
-        write(empty / "rte", "PACA", lines_of("PACA", [FIRST]), "xls")
-        assert invoke("run", "--date", str(FIRST)).exit_code == 0
-    assert {*read_published("published")["node"]} == {"all", "Bretagne", "PACA"}
+    settings = load_settings(empty / "optstream.toml")
+    refused = str(judge(settings, FIRST).error)
+    assert "RTE_PACA_Annuel-Definitif_2016.xls" in refused
+    assert "step 47 (23:30) of 48: must not be null or NaN" in refused
+    write(empty / "rte", "PACA", lines_of("PACA", [FIRST]), "xls")
+    assert judge(settings, FIRST).error is None
+    assert {*settings.tree_of(FIRST).nodes} == {"all", "Bretagne", "PACA"}
 
 
 @pytest.mark.parametrize("name", ["c.xlsx", "c", "deeper/c.xls", "eCO2mix_RTE_Annuel-Definitif_2016.xls"])
@@ -74,7 +74,7 @@ def named(kind):
     return "_".join([*words, *["hourly"] * kind.hourly])
 
 
-BY_DAY = {Kind("HistoryInformed", counts=True), Kind("HistoryInformed", hourly=True)}
+BY_DAY = {Kind("HistoryInformed", counts=True)}
 
 
 @pytest.mark.parametrize(
@@ -104,22 +104,21 @@ def test_every_example_runs_by_the_command_line(empty, kind):
     assert ("visits_low" in rows.columns) == (kind.counts and kind.mechanism == "HistoryInformed")
 
 
-def test_hours_around_a_day_without_whole_hours_are_released_and_watched(empty):
+def test_hours_around_a_day_without_whole_hours_are_released(empty):
     invoke("init", "--mechanism", "PeGaSus", "--hourly")
     file = Path("optstream.toml")
     file.write_text(file.read_text().replace("Europe/Paris", "America/Caracas"))
     invoke("simulate", "--from", "2007-12-08", "--to", "2007-12-10")
     with temporary_settings({PREFECT_API_URL: None}):
-        assert invoke("run", "--date", "2007-12-08T23").exit_code == 0
+        for hour in ("2007-12-08T23", "2007-12-10T00"):
+            assert invoke("run", "--date", hour).exit_code == 0
         refused = invoke("run", "--date", "2007-12-09T03")
-        assert refused.exit_code == 2
-        assert "2007-12-09 in America/Caracas is not a whole number of clock hours" in refused.output
-        done = invoke("backfill", "--from", "2007-12-08", "--to", "2007-12-10")
-        assert done.exit_code == 0
-        assert "47 published" in " ".join(done.output.split())
-        found = json.loads(invoke("status", "--json").output)
-        assert len(found["days"]) == 48
-        assert [alarm["kind"] for alarm in found["alarms"]] == []
+    assert refused.exit_code == 2
+    assert "2007-12-09 in America/Caracas is not a whole number of clock hours" in refused.output
+    span = ("--from", "2007-12-08", "--to", "2007-12-10")
+    assert "46 hours to release" in " ".join(invoke("backfill", *span, "--dry-run").output.split())
+    found = json.loads(invoke("status", "--json").output)
+    assert {hour["date"][:10] for hour in found["days"]} == {"2007-12-08", "2007-12-10"}
 
 
 HOURLY = CONFIGURATION.replace('step = "30min"', 'step = "1h"').replace("window = 48", "window = 24")

@@ -1,8 +1,6 @@
-"""Prefect's own pages of a run in a real browser; `OPTSTREAM_PICTURES=FOLDER` keeps what it showed."""
+"""What Prefect has of a run: parameters, tasks and artifacts."""
 
-import os
 from datetime import date
-from pathlib import Path
 
 import pytest
 from prefect.client.orchestration import get_client
@@ -13,14 +11,10 @@ from prefect.settings import get_current_settings
 from flows.cli.output import Terminal
 from flows.orchestration.release import run_days
 from tasks.config import load_settings
-from tasks.pages.public import day_in_markdown
-from tests.browser import visit
 from tests.faults.world import configured, deliver
-from tests.flows.conftest import API_URL
 
 pytestmark = pytest.mark.nightly
 
-SITE = API_URL.removesuffix("/api")
 DAY = date(2016, 5, 30)
 STEPS = "look up", "discover dumps", "ingest", "validate", "reserve", "draw", "estimate", "stage", "publish"
 
@@ -53,27 +47,11 @@ def test_of_a_night_paths_and_days_are_stored_and_no_result(shown):
     assert not (get_current_settings().home / "storage").exists()
 
 
-def test_the_pictures_of_a_release(chromium, shown):
-    *_, artifacts = shown
-    path = f"/artifacts/artifact/{artifacts['optstream-release'].id}"
-    with visit(chromium, allowed=(f"{SITE}/", "data:")) as seen:
-        seen.page.goto(f"{SITE}{path}")
-        seen.page.get_by_text("SHA-256 of the rows").first.wait_for(timeout=30_000)
-        seen.page.wait_for_load_state("networkidle")
-        text = seen.page.inner_text("body")
-        (width,) = [image.evaluate("e => e.naturalWidth") for image in seen.page.locator("img").all()]
-        assert width, "the curve is broken"
-        if kept := os.environ.get("OPTSTREAM_PICTURES"):
-            seen.page.screenshot(path=Path(kept) / "prefect-release.png")
-    assert seen.refused == []
-    assert all(url.startswith((f"{SITE}/", "data:")) for url in seen.requests)
-    file = f"data/date={DAY}/release-"
-    for words in ("Load of FR: from", "Lineage: Dumps", "epsilon of this release", file):
-        assert words in text, words
-
-
-def test_artifacts_hold_published_values_only(shown):
-    """Every figure of the picture is of the published file: made again from that folder, it is the same."""
+def test_artifacts_are_tables_of_days_and_budget(shown):
+    """No picture and no figure of a node: the operators' pages have them."""
     settings, _, _, artifacts = shown
-    assert artifacts["optstream-release"].data == day_in_markdown(settings.published_folder, DAY)
-    assert set(artifacts) == {f"optstream-{key}" for key in ("days", "budget", "release")}
+    assert set(artifacts) == {"optstream-days", "optstream-budget"}
+    assert f"data/date={DAY}/release-" in artifacts["optstream-days"].data
+    assert artifacts["optstream-budget"].description.startswith(
+        f"Privacy budget of {settings.privacy.population}"
+    )

@@ -88,7 +88,7 @@ def put_days(
     stated = [make_statement(period, revision, vintage, **changes) for period in periods]
     staged = [stage(make_rows(one.period, revision, vintage, shift), one) for one in stated]
     head_after = head if callable(head) else lambda _: head
-    return publish(folder, list(zip(staged, stated, strict=True)), head_after, signer)
+    return publish(folder, staged, head_after, signer)
 
 
 @pytest.fixture

@@ -212,7 +212,7 @@ def put(folder, mechanism, day, measured, *, later=(), change=None):
         errors=StatedErrors(file_hash=of_errors, of=of, replicates=N_REPLICATES),
     )
     staged = replace(stage(rows_of(day, release, vintage), statement), attachments=attachments)
-    publish(folder, [(staged, statement)], lambda _: "h1")
+    publish(folder, [staged], lambda _: "h1")
 
 
 @pytest.fixture(scope="module", params=[MECHANISM, LAPLACE], ids=["HistoryInformed", "Laplace"])

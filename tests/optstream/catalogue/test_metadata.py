@@ -61,7 +61,7 @@ def folder(tmp_path):
         digest = hashlib.sha256(data).hexdigest()
         statement = make_statement(day, errors=StatedErrors(file_hash=digest, of="whole", replicates=2))
         staged = replace(stage(make_rows(day), statement), attachments={digest: data})
-        publish(published, [(staged, statement)], lambda _: "h1")
+        publish(published, [staged], lambda _: "h1")
     parents = tuple((node, parent) for node, (parent, _) in NODES.items())
     change = TreeChange(NEXT + timedelta(days=1), {"84": "85"})
     put_hierarchy(published, DatedHierarchy(parents, (change,)), lambda _: None)

@@ -227,7 +227,7 @@ def with_bands(rows):
 def test_a_staged_release_has_the_columns_that_it_states(rows):
     stated = make_statement(DAY, bands=CountBands(known="some"))
     staged = stage(with_bands(rows(DAY)), stated)
-    assert read_staged(staged.data) == (staged, stated)
+    assert read_staged(staged.data) == staged
     for table, other in ((rows(DAY), stated), (with_bands(rows(DAY)), make_statement(DAY))):
         with pytest.raises(PublicationError, match="have the columns"):
             stage(table, other)
@@ -240,7 +240,7 @@ def test_counts_have_a_column_to_add_up_and_older_ones_lack_it(tmp_path, rows):
         stated = make_statement(day, bands=CountBands(known="some", **estimate))
         table = with_bands(rows(day))
         table = table.with_columns(load_mw_estimate=pl.col("load_mw") - 0.5) if estimate else table
-        publish(tmp_path, [(stage(table, stated), stated)], lambda _: "head-0")
+        publish(tmp_path, [stage(table, stated)], lambda _: "head-0")
 
     put(DAY, estimate=True)
     one = read_sum(tmp_path, ["FR"], DAY, DAY)

@@ -7,15 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.mechanisms.fast import (
-    AdaptiveInterval,
-    ConstantState,
-    SamplingController,
-    StraightLine,
-)
+from optstream.mechanisms.fast import ConstantState, Fast, SamplingController, StraightLine
+from optstream.privacy import PrivacyModel
 
 DIFFUSE = 1e9
-LAW = AdaptiveInterval(0.7, 0.2, 0.1, integration_time=2, step=5.0, set_point=0.1, shortest=1, longest=100)
+MODEL = PrivacyModel("1", 100, "2", resolution=1)
+ADAPTIVE = Fast(MODEL, proportional=0.7, integral=0.2, derivative=0.1, integration_time=2)
 
 
 def conditional(steps, noisy, at, process_variance, noise_variance):
@@ -69,16 +66,18 @@ def test_a_line_through_the_last_two_and_its_noise():
 def test_feedback_by_hand():
     errors = [(0, 0.9), (10, 0.4), (14, 0.2)]
     expected = 0.7 * 0.2 + 0.2 * (0.4 + 0.2) / 2 + 0.1 * (0.2 - 0.4) / 4
-    assert LAW.feedback(errors) == pytest.approx(expected)
-    assert LAW.after(12.0, errors) == pytest.approx(12.0 + 5 * (1 - math.exp((expected - 0.1) / 0.1)))
+    assert ADAPTIVE.feedback(errors) == pytest.approx(expected)
+    assert ADAPTIVE.next_interval(12.0, errors) == pytest.approx(
+        12.0 + 5 * (1 - math.exp((expected - 0.1) / 0.1))
+    )
 
 
-def controller(law):
-    return SamplingController(ConstantState(1.0, 3.0, {}), law, 2.0, {})
+def controller(mechanism):
+    return SamplingController(mechanism, ConstantState(1.0, 3.0, {}), {})
 
 
 def test_the_next_sample_is_k_plus_the_interval_not_a_multiple_of_it():
-    steered = controller(5)
+    steered = controller(Fast(MODEL, n_samples=20, sampling="fixed"))
     assert steered.due(7)
     for measured, expected in ((7, 12), (13, 18)):
         steered.saw(measured, np.array([4]))
@@ -87,7 +86,7 @@ def test_the_next_sample_is_k_plus_the_interval_not_a_multiple_of_it():
 
 def test_the_error_is_the_mean_over_series_of_the_relative_correction():
     """Signed errors would cancel here: one series is corrected up, the other down by as much."""
-    steered = controller(LAW)
+    steered = controller(ADAPTIVE)
     steered.saw(0, np.array([100, 100]))
     steered.saw(1, np.array([170, 30]))
     moved = 4 / 7 * 70

@@ -277,10 +277,10 @@ class Histories(RuleBasedStateMachine):
             # customers change leaf, the scale is too small for a group, or a period has one block
             assert mechanism in JOINT
             made = on_tree(Laplace(own), named)
-        self.counts["joint noise"] += mechanism == "JointLaplace" and made.reads_spends
+        self.counts["joint noise"] += mechanism == "JointLaplace" and made.adaptive
         self.counts["joint blocks"] += isinstance(made, HistoryInformedTree)
         state = None
-        if made.reads_spends:
+        if made.adaptive:
             state = made.recall(self.ledger.charged_near(key, range(first_step, first_step + n_steps)))
         plan = tuple(made.plan(n_steps, first_step, state))
         asked = Charged(plan, len(self.guarantees) - 1)

@@ -10,7 +10,7 @@ import pytest
 from optstream import mechanisms
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import MECHANISMS, Hierarchical, OptStream, PeGaSus, PeGaSusTree
-from optstream.mechanisms.base import OnlineMechanism, SeriesMechanism
+from optstream.mechanisms.base import SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
 
@@ -114,13 +114,9 @@ ALL: Mapping[str, Make] = {
 }
 MODEL = PrivacyModel("1", 6, 1)
 MADE = {name: make(MODEL, 6) for name, make in ALL.items()}
-ONLINE = [
-    name
-    for name in PLAIN
-    if isinstance(MADE[name], OnlineMechanism) and not MADE[name].revises and name != "Laplace joint"
-]
-"""Not those that revise: a day at once tells them more of its steps than the steps before; nor joint noise,
-whose random numbers of a step are not apart from those of others (`test_joint.py`).
+ONLINE = [name for name in PLAIN if not MADE[name].revises and name not in ("Fourier", "Laplace joint")]
+"""That run by single steps. Not those that revise: a day at once tells them more of its steps than the steps
+before; nor joint noise, whose random numbers of a step are not apart from those of others (`test_joint.py`).
 """
 
 

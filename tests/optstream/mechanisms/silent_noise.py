@@ -47,15 +47,3 @@ class Hiding:
 
     def discrete_laplace(self, scale, size):
         return self._source.discrete_laplace(scale, size) - self._moved.pop(0)
-
-
-class Scaled:
-    """Noise of another scale than was asked for."""
-
-    simulated = True
-
-    def __init__(self, noise, factor):
-        self.noise, self.factor = noise, factor
-
-    def discrete_laplace(self, scale, size):
-        return self.noise.discrete_laplace(scale * self.factor, size)

@@ -1,20 +1,14 @@
-"""FAST: its cost over any periods, its decisions, its filter, and that mistakes of it would be found."""
+"""FAST: its cost over any periods, its decisions and its filter."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.measurement.sums import measure_in_turn
 from optstream.mechanisms.fast import Fast
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend, worst_window
-from studies.audit.attack import audit
-from studies.audit.cases import SINGLE
-from studies.audit.histories import MechanismSubject
-from studies.audit.neighbours import worst_cases
 from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -91,40 +85,6 @@ def test_a_step_that_was_measured_twice_counts_twice():
                 state, at = release.state, at + length
             assert measured[0] == 48 + first
             state = mechanism.recall(spends)
-
-
-class Uncapped(Fast):
-    """Broken on purpose: what decides is obeyed without looking at the window."""
-
-    def _draw(self, period, noise, state):
-        (plan,) = self.plan(period.n_steps, period.first_step, state)
-        steered = self._controller(state, period.first_step, period.n_leaves)
-        window, uncapped = self.model.window_length, replace(plan, cap=10**6)
-        return measure_in_turn(period, uncapped, window, steered.due, steered.saw, noise)
-
-
-SMALL = PrivacyModel("1", 6, 50, "1")
-AUDITED = {"integration_time": 1, "interval_step": 2.0, "set_point": 0.5, "process_deviation": 300.0}
-EAGER = {"n_samples": 1, "set_point": 1e-6, "n_runs": 1600}
-
-
-def audited(kind, lengths=(6,), n_samples=3, n_runs=600, **changes):
-    """The largest lower bound over pairs of worst neighbours. False alarm: 1e-9 an audit."""
-    mechanisms = [kind(SMALL, n_samples=n_samples, **(AUDITED | changes))] * len(lengths)
-    pairs = worst_cases(SMALL, SINGLE, lengths, base=100.0)
-    marks = ("all steps", "alternating", "across")
-    chosen = [
-        next((pair for pair in pairs if mark in pair.name), pairs[0]) for mark in marks[: 1 + len(lengths)]
-    ]
-    subjects = [MechanismSubject("Fast", mechanisms, pair) for pair in chosen]
-    return max(audit(subject, n_runs=n_runs, noise=simulated_noise(7)).lower_bound for subject in subjects)
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_samples_beyond_the_cap_are_found():
-    """Six of them in a window, each with the noise of one."""
-    assert audited(Uncapped, **EAGER) > 1
 
 
 def test_a_state_of_other_series_is_refused_before_anything_is_drawn():

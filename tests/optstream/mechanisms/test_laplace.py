@@ -19,6 +19,7 @@ from optstream.noise import simulated_noise
 from optstream.privacy import OrderSpend, PrivacyModel, StepSpend, worst_window
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
+from tests.optstream.mechanisms.planned_days import spends_of
 
 MODEL, HALF_HOURS = PrivacyModel("1", 48, 1), (46, 48, 50)
 
@@ -56,7 +57,7 @@ def test_a_tree_that_may_have_no_joint_noise_draws_the_bytes_that_the_code_befor
     for model, shares in ((MODEL, ["0", "1/2", "1/2"]), (roaming, ["0", "1/2", "1/2"])):
         mechanism = Hierarchical(Laplace(model, period_lengths=HALF_HOURS), forest, shares)
         release = mechanism.release(values, noise=simulated_noise(11), first_step=48)
-        assert not mechanism.reads_spends
+        assert not mechanism.adaptive
         digests.append(hashlib.sha256(release.measured.to_bytes()).hexdigest())
     assert digests == [BEFORE_CUSTOMER, BEFORE_ROAMING]
 
@@ -132,28 +133,21 @@ def test_a_tree_has_it_at_the_root_and_where_the_operator_says_that_customers_st
     }
     assert joint == {(None, 0), (1, 0), (1, 1)}
     mechanism = make(None, 1)
-    assert mechanism.reads_spends
     assert mechanism.adaptive
     release = mechanism.release(np.full((2, 48), 1e5), noise=simulated_noise(2))
     assert release.epsilon_alone <= release.epsilon <= 1
     assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
 
 
-def drawn(mechanism, n_days=0, first_step=0, spends=(), days=()):
-    """Days in a row, each knowing all spends before it; negative ones pass."""
-    found, known, state = [], list(spends), None
-    for n_steps in days or [48] * n_days:
-        if n_steps > 0:
-            state = mechanism.recall(known, state)
-            noise, values = simulated_noise(first_step), np.full((2, n_steps), 1e5)
-            found.append(mechanism.measure(values, noise=noise, first_step=first_step, state=state))
-            state, known = found[-1].state, [*known, *found[-1].spends]
-        first_step += abs(n_steps)
+def days_after(spends, mechanism, n_days, first_step=0):
+    """Days in a row, each knowing all spends before it."""
+    found, state = [], None
+    for at in range(first_step, first_step + 48 * n_days, 48):
+        state = mechanism.recall([*spends, *spends_of(found)], state)
+        noise, values = simulated_noise(at), np.full((2, 48), 1e5)
+        found.append(mechanism.measure(values, noise=noise, first_step=at, state=state))
+        state = found[-1].state
     return found
-
-
-def spends_of(measured):
-    return [spend for one in measured for spend in one.spends]
 
 
 BEFORE = {
@@ -178,8 +172,8 @@ def test_after_another_plan_no_window_loses_more(make, before, declared):
     """Blocks are left out, and the days go on: within three all that is planned is measured again."""
     mechanism = make(None, declared)
     for n_before in (1, 2):
-        first = spends_of(drawn(BEFORE[before](), n_before))
-        second = drawn(mechanism, 4, 48 * n_before, first)
+        first = spends_of(days_after([], BEFORE[before](), n_before))
+        second = days_after(first, mechanism, 4, 48 * n_before)
         assert worst_window([*first, *spends_of(second)], 48).epsilon <= 1
         planned = mechanism.plan(48, 48 * (n_before + 3))
         assert [one.weights for one in second[3].spends] == [one.weights for one in planned]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.problem import interpolation_matrix
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import OptStream
@@ -64,23 +63,6 @@ def series_of(kind, n_samples, rng, n_series, first_step):
             return np.tile(distance, (n_series, 1))
 
 
-@pytest.mark.parametrize("kind", ["walk", "zigzag", "away from the points"])
-def test_no_series_is_missed_by_more(kind):
-    rng = np.random.default_rng(1)
-    closest = 0.0
-    for n_samples in range(2, WINDOW + 1):
-        for first_step in range(WINDOW):
-            series = series_of(kind, n_samples, rng, 20, first_step)
-            points = EquallySpaced(n_samples).positions(WINDOW, first_step, WINDOW)
-            matrix = interpolation_matrix(points, WINDOW)
-            error = np.abs(series[:, points] @ matrix - series).mean(axis=-1).max()
-            bound = error_bound(WINDOW, n_samples, 1e12, 1e-12, 1.0)
-            assert error <= bound + 1e-9
-            closest = max(closest, error / bound if bound > 1e-6 else 0.0)
-    if kind == "away from the points":
-        assert closest > 0.7  # so a bound that is a third smaller would be caught
-
-
 @pytest.mark.parametrize(("lipschitz", "epsilon"), [(0.0, "1"), (1.0, "1"), (30.0, "2")])
 def test_the_measured_error_of_the_mechanism_is_below_the_bound(lipschitz, epsilon):
     """1,000 leaves a k, each its own noise and series; 4 standard errors of the mean are left for luck."""
@@ -132,19 +114,6 @@ def build_l1(n_steps=48, shortest=None, model=None, **changes):
         "shortest_period": shortest,
     }
     return OptStream(model or PrivacyModel("1", 48, 1), TREE, **(arguments | changes))
-
-
-def test_without_the_window_rule_a_straddling_window_costs_1_63():
-    """By hand: the sampler whole in both days, 9 points at the end of one and 10 at the start of the next."""
-    third = Fraction(1, 3)
-    points = [[0, *range(39, 48)], range(10)]
-    spends = []
-    for day, chosen in enumerate(points):
-        weights = tuple(int(step in chosen) for step in range(48))
-        spends.append(PeriodSpend(0, "sampling", 48 * day, (Fraction(0), *[third] * 48)))
-        spends.append(StepSpend(0, "samples", 48 * day, weights, Fraction(30), 1))
-        spends.append(StepSpend(0, "feature day", 48 * day, (1,) * 48, Fraction(144), 1))
-    assert float(worst_window(spends, 48).epsilon) == pytest.approx(1.6333, abs=1e-4)
 
 
 @pytest.mark.parametrize("sampling", [EquallySpaced(48), EquallySpaced(10), L1Sampling(10, "50")])
@@ -246,7 +215,6 @@ def joint(model=MODEL, n_steps=48, **changes):
 
 def test_points_have_joint_noise_and_sums_have_not():
     mechanism = joint()
-    assert mechanism.reads_spends
     assert mechanism.adaptive
     assert [(spend.level, spend.stage, type(spend)) for spend in mechanism.plan(48)] == [
         (0, SAMPLES, OrderSpend), (0, "feature parts", StepSpend),

@@ -15,10 +15,8 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
-from studies.audit.attack import audit
-from studies.audit.histories import Outputs
 from tests.optstream.mechanisms.planned_days import released
-from tests.optstream.mechanisms.silent_noise import Scaled, SilentNoise
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 MODEL = PrivacyModel("1", 4, 1, "1")
 ALMOST = 1 - Fraction(1, 2**40)
@@ -144,38 +142,6 @@ def test_on_a_tree_each_level_has_groups_of_its_own_that_run_on():
         keep=lambda state: with_raw(mechanism.recall([], public_part(state)), raw_bytes(state)),
     )
     assert np.array_equal(stored[1].values, parts[1].values)
-
-
-class Grouped:
-    """PeGaSus as an adversary sees it: noisy values and groups, two periods of two steps."""
-
-    name, neighbours, claimed = "PeGaSus", "two steps", 1.0
-
-    def __init__(self, mechanism, factor=1.0):
-        self.mechanism, self.factor = mechanism, factor
-
-    def sample(self, side, n_runs, noise):
-        values = np.tile([[0, 0, 0, 0], [0, 100, 100, 0]][side], (n_runs, 1))
-        first, second = released_with(self.mechanism, values, Scaled(noise, self.factor))
-        numbers = np.concatenate([first.points, second.points], axis=1)
-        answers = np.concatenate([first.choices["groups"], second.choices["groups"]], axis=1)
-        return Outputs(numbers.astype(np.float64), answers.astype(np.int64))
-
-
-def released_with(mechanism, values, noise):
-    first = mechanism.measure(values[:, :2], noise=noise)
-    return first, mechanism.measure(values[:, 2:], noise=noise, first_step=2, state=first.state)
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_an_audit_across_a_period_border_finds_no_more_than_epsilon_and_catches_a_third_of_the_noise():
-    """False alarm: 1e-9 an audit. Runs are series: each has groups and noise of its own."""
-    mechanism = PeGaSus(PrivacyModel("1", 2, 100, "1"), "1/2")
-    honest = audit(Grouped(mechanism), n_runs=20_000, noise=simulated_noise(11))
-    assert 0.2 < honest.lower_bound <= 1.0
-    broken = audit(Grouped(mechanism, 1 / 3), n_runs=20_000, noise=simulated_noise(12))
-    assert broken.lower_bound > 1.0
 
 
 def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
@@ -324,11 +290,8 @@ def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother, tre
         for level in range(tree.n_levels):
             assert np.array_equal(tree_groups(parts, level), tree_groups([whole], level))
         assert np.allclose(np.concatenate([p.values for p in parts], axis=1), whole.values)
-    noise, state, online = ByScale(1), mechanism.start(), []
-    for column in values.T:
-        state, release = mechanism.step(state, column, noise=noise)
-        online.append(release.values)
-    assert np.allclose(np.concatenate(online, axis=1), whole.values)
+    online = released(mechanism, values, range(1, values.shape[1]), noise=ByScale(1))
+    assert np.allclose(np.concatenate([part.values for part in online], axis=1), whole.values)
 
 
 def test_a_level_with_leaves_keeps_its_grouper_and_a_derived_one_hands_on():

@@ -101,8 +101,8 @@ def test_plain_series_have_no_names_to_match():
 def test_a_step_goes_by_label_too():
     online = Hierarchical(Laplace(MODEL), TREE, ["1/2", "1/2"])
     values = {leaf: READINGS[leaf][0] for leaf in ORDER}
-    for value in (pd.Series(values), pl.DataFrame([values]), ARRAY[:, 0]):
-        _, release = online.step(online.start(), value, noise=SilentNoise())
+    for value in (pd.Series(values), pl.DataFrame([values]), ARRAY[:, :1]):
+        release = online.release(value, noise=SilentNoise())
         assert release.values[:, 0].tolist() == [111, 1, 10, 100]
 
 

@@ -25,17 +25,6 @@ def quarters(*counts):
     return tuple(Fraction(count, 4) for count in counts)
 
 
-def test_by_hand_shares_are_absorbed_and_repaid():
-    stream = [0, 0, 50, 50, 90, 90, 90, 90, 90, 90, 90, 130, 999, 999, 999, 999]
-    release = BY_HAND.release([stream], noise=SilentNoise())
-    distance, publications = release.spends
-    # step 2 takes 3 shares and silences 3 and 4; step 5 has one; step 11 has a window's and silences 12 to 14
-    assert publications.weights == quarters(0, 0, 3, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1)
-    assert distance.weights == (1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1)
-    held = [0, 0, 50, 50, 50, 90, 90, 90, 90, 90, 90, 130, 130, 130, 130, 999]
-    assert release.values.tolist() == [held]
-
-
 def test_a_debt_that_no_window_sees_any_more_is_remembered():
     """Four shares at step 3 pay for 4 to 6; at step 8 a window of 4 sees none of it, and two are there."""
     first = BY_HAND.release([[0, 0, 0, 50, 50, 50, 50, 50]], noise=SilentNoise())
@@ -204,16 +193,23 @@ def log_tail(value, scale):
     return math.log1p(-(q ** (1 - value)) / (1 + q))
 
 
+def step(mechanism, state, column, noise):
+    """Release one step; state: its running index, and the state after the step before."""
+    first, before = state
+    release = mechanism.release(np.reshape(column, (-1, 1)), noise=noise, first_step=first, state=before)
+    return (first + 1, release.state), release
+
+
 def least_noise_that_publishes(mechanism, state, column):
     """By bisection, for more noise never speaks for holding; None where nothing is asked."""
     probe = GivenNoise(-FAR)
-    mechanism.step(state, column, noise=probe)
+    step(mechanism, state, column, probe)
     if not probe.scales:
         return None, None
     low, high = -FAR, FAR
     while high - low > 1:
         middle = (low + high) // 2
-        _, release = mechanism.step(state, column, noise=GivenNoise(middle))
+        _, release = step(mechanism, state, column, GivenNoise(middle))
         low, high = (low, middle) if release.measured.positions else (middle, high)
     return high, probe.scales[0]
 
@@ -224,7 +220,7 @@ def outcomes(mechanism, values, grid):
     Each draw of noise is given, its probability computed. grid: the published values that are looked at;
     their probabilities are exact, however many others there are.
     """
-    found, open_ones = {}, [((), mechanism.start(), 0.0)]
+    found, open_ones = {}, [((), (0, None), 0.0)]
     while open_ones:
         past, state, so_far = open_ones.pop()
         if len(past) == values.shape[1]:
@@ -232,14 +228,14 @@ def outcomes(mechanism, values, grid):
             continue
         column = values[:, len(past)]
         least, scale = least_noise_that_publishes(mechanism, state, column)
-        after, _ = mechanism.step(state, column, noise=GivenNoise(-FAR))
+        after, _ = step(mechanism, state, column, GivenNoise(-FAR))
         holds = 0.0 if least is None else log_tail(1 - least, scale)
         open_ones.append(((*past, None), after, so_far + holds))
         if least is None:
             continue
         for published in product(grid, repeat=len(column)):
             noise = GivenNoise(FAR, [p - c for p, c in zip(published, column, strict=True)])
-            after, release = mechanism.step(state, column, noise=noise)
+            after, release = step(mechanism, state, column, noise)
             assert tuple(release.measured.points[:, 0]) == published
             mass = sum(log_mass(drawn, noise.scales[1]) for drawn in noise.given[1])
             open_ones.append(((*past, published), after, so_far + log_tail(least, scale) + mass))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from optstream.measurement.sums import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import discover, ingest, text
+from tasks.ingest.arrivals import place_of
 from tasks.operate.first_configuration import write_configuration
-from tasks.operate.simulate import dump_folder
 from tasks.operate.survey import survey
 
 COLUMNS = ["Périmètre", "Nature", "Date", "Heures", "Consommation", "Thermique", ""]
@@ -94,7 +94,7 @@ def test_the_files_where_they_lie_hold_what_daily_dumps_would(tmp_path):
         at = [datetime(day.year, day.month, day.day) + timedelta(minutes=30) * slot for slot in range(48)]
         for region, loads in zip(REGIONS, own, strict=True):
             rows = pl.DataFrame({"timestamp": at, "load": [float(one) for one in loads]})
-            folder = dump_folder(tmp_path / "dumps", region, day)
+            folder = tmp_path / "dumps" / place_of(region, day)
             folder.mkdir(parents=True)
             rows.write_parquet(folder / "part-0.parquet")
             (folder / "_SUCCESS").touch()

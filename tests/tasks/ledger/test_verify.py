@@ -154,14 +154,14 @@ def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(rel
     assert released.problems() == []
     # a newer revision of the first day, which the ledger does not know
     kept = (released.settings.staging_of(DAYS[0], 0) / record.staged_hash[:32]).read_bytes()
-    _, statement = read_staged(kept)
+    statement = read_staged(kept).statement
     newer = statement.changed(revision=1, errors=None)
     rows = (
         read_published(folder)
         .filter(pl.col("date") == DAYS[0])
         .with_columns(pl.lit(1, pl.Int32).alias("revision"))
     )
-    publish(folder, [(stage(rows, newer), newer)], lambda _known: head)
+    publish(folder, [stage(rows, newer)], lambda _known: head)
     (line,) = released.problems()
     assert "2016-06-01 revision 1 is listed in catalogue.json and not in the ledger" in line
 

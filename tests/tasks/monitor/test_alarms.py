@@ -19,7 +19,6 @@ from optstream.stream import AggregationTree
 from optstream.stream.lattice import Margin
 from tasks.config import load_settings
 from tasks.ingest.arrivals import EVERY
-from tasks.ingest.validate import validate
 from tasks.monitor.alarms import Severity, likeness, renamed
 from tasks.monitor.days import lacking, touched
 from tasks.monitor.facts import LEAST_DAYS, Suspect, compare, loudest, read_verdicts
@@ -113,18 +112,13 @@ def shares(stream, day):
     return read_verdicts(stream.settings, {day}).suspect.get(day, {})
 
 
-def judged(stream, now=NOW):
-    (verdict,) = validate(stream.settings, stream.ingest(), now=now)
-    return verdict
-
-
 @pytest.mark.slow
 def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
     stream = small()
     assert shares(stream, DAY) == {}
     for later, load in ((1, 1e9), (2, 40.0)):
         stream.fill(load)
-        judged(stream, NOW + timedelta(minutes=later))
+        stream.judge(now=NOW + timedelta(minutes=later))
     assert shares(stream, DAY) == dict.fromkeys(("84", "11"), Suspect(0.0, 0.0, 0.0))
     assert shares(stream, DAY + timedelta(days=1)) == {}
 
@@ -142,7 +136,7 @@ def test_a_run_says_loudly_what_is_most_of_a_region(small, share, revision, reme
     stream.settings = stream.settings.model_copy(update={"budget": changed})
     stream.write("84", stream.rows(100_000.0))
     stream.write("11", stream.rows(1.0))
-    assert judged(stream).error is None
+    assert stream.judge()[0].error is None
     (line,) = loudest(stream.settings, {DAY: revision})
     assert line.startswith(f"{DAY}: readings were clamped in 84 (100%), so that readers have the bounds in ")
     assert f"If it is wrong, {remedy}" in line
@@ -161,7 +155,7 @@ def test_of_many_leaves_without_rows_a_run_verdict_and_watch_say_few_lines(small
     stream.settings = load_settings(stream.settings.file)
     row = stream.metered("one", 1.0).with_columns(zone=pl.lit("L0"))
     stream.write(EVERY, row[:1])
-    verdict = judged(stream)
+    (verdict,) = stream.judge()
     assert verdict.error is None
     (alarm,) = verdict.alarms
     assert "'L1'" in alarm

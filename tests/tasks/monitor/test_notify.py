@@ -12,7 +12,6 @@ from tasks.monitor.facts import last_audit
 from tasks.monitor.notify import (
     FILE,
     LOGGED,
-    append_lines,
     heard,
     line_of,
     log_transitions,
@@ -21,6 +20,7 @@ from tasks.monitor.notify import (
     seen,
     write_memory,
 )
+from tasks.trusted.files import append_lines
 from tests.tasks.monitor.conftest import FIRST
 from tests.tasks.pages.snapshots import AT
 from tests.tasks.pages.snapshots import alarm as an_alarm

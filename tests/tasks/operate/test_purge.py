@@ -149,8 +149,8 @@ def test_an_event_that_is_reported_meanwhile_is_not_lost(released, monkeypatch):
     path = released.folder / "trusted/lineage/events.jsonl"
     monkeypatch.setattr("tasks.release.lineage.lineage_event", lambda *_: "made up")
     emitted = []
-    client = SimpleNamespace(emit=lambda event: emitted.append(path.read_bytes()))
-    monkeypatch.setattr("tasks.release.lineage.OpenLineageClient", lambda **_: client)
+    monkeypatch.setattr("tasks.release.lineage.Serde.to_json", lambda _: "made up")
+    monkeypatch.setattr("tasks.release.lineage.append_lines", lambda *_: emitted.append(path.read_bytes()))
     published = SimpleNamespace(day=DAYS[0], revision=0, statement=None)
     with exclusive_in(path.parent):
         thread = threading.Thread(target=emit_lineage, args=(released.run(), published, "file"))

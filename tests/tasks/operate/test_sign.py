@@ -118,7 +118,7 @@ def forged(installation, day):
     catalogue = read_catalogue(folder)
     others = [one for one in catalogue.entries if one.period != day]
     put(installation, "catalogue.json", catalogue.changed(periods=tuple(others), sequence=None).to_bytes())
-    publish(folder, [(staged, statement)], lambda known: known)
+    publish(folder, [staged], lambda known: known)
 
 
 def test_a_forged_day_is_refused_by_readers_and_not_signed_by_the_next_night(signed):

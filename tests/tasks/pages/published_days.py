@@ -31,7 +31,7 @@ def lay_out_published(folder: Path, first: date, n_days: int, *, with_noise_colu
     for day in (first + timedelta(days=number) for number in range(n_days)):
         statement, rows = _statement(day, with_noise_column), _rows(day)
         rows = rows if with_noise_column else rows.drop(error_columns("load_mw"))
-        releases.append((stage(rows, statement), statement))
+        releases.append(stage(rows, statement))
     publish(folder, releases, lambda _: "simulated")
 
 

@@ -222,7 +222,7 @@ def report_of(installation):
 def written(installation):
     """Two released days and their pages."""
     installation.released(ONE, TWO)
-    assert installation.write_pages().problem is None
+    assert installation.write_pages() == ()
     return installation
 
 
@@ -299,7 +299,7 @@ def test_a_catalogue_that_is_wrong_stops_the_public_page_and_not_the_operators(
 ):
     file, before = written.folder / "published/catalogue.json", page_of(written)
     file.write_text("{" if old is None else file.read_text().replace(old, new))
-    assert re.search(problem, written.write_pages().problem)
+    assert re.search(problem, written.write_pages())
     assert page_of(written) == before
     assert alarm in report_of(written)
     if new != FORGED:

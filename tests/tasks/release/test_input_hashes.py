@@ -53,7 +53,7 @@ def test_the_key_is_made_once_for_its_owner_alone(installation):
     assert input_key(installation.settings) == key
     file = installation.folder / "trusted/input.key"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert [path.name for path in file.parent.iterdir()] == ["input.key"]
+    assert sorted(path.name for path in file.parent.iterdir()) == [".lock", "input.key"]
     file.write_bytes(b"short")
     with pytest.raises(LedgerError, match="must hold 32 bytes"):
         input_key(installation.settings)

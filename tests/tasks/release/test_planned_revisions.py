@@ -2,10 +2,7 @@
 
 from datetime import date
 from fractions import Fraction
-from itertools import product
-from math import exp, log
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -149,22 +146,3 @@ def test_a_restatement_that_died_goes_on_from_its_own_delivery(planned):
 def test_without_the_key_a_folder_of_a_revision_stops_the_day(installation):
     deliver(installation, 1, DAY)
     assert "revision=1" in installation.outcome(DAY).message
-
-
-def test_a_correction_costs_more_variance_than_the_delivery_itself():
-    """Lemma 23: a customer moves x' + mu·x by (1 + |mu|)·alpha, and one who does is found by enumeration; at
-    the same loss no weight mu of the first delivery's noisy figure errs less than none.
-    """
-    alpha, scale, numbers = 2, 3.0, range(-60, 61)
-    weights = np.array([exp(-abs(k) / scale) for k in numbers])
-    for mu in (-1, 0, 1, 2):
-        moves = {a + mu * b for a, b in product(range(-alpha, alpha + 1), repeat=2)}
-        worst = max(
-            abs(log(weights[k + move + 60] / weights[k + 60])) for move in moves for k in range(-30, 31)
-        )
-        assert worst == pytest.approx((1 + abs(mu)) * alpha / scale)
-    for first in (0.0, 0.1, 10.0):
-        errors = {mu: 2 * (1 + abs(mu)) ** 2 + mu**2 * first for mu in np.linspace(-1, 1, 21)}
-        assert min(errors, key=errors.get) == pytest.approx(0)
-        # the plain difference to the first delivery, of which readers have a noisy figure
-        assert errors[-1.0] >= 4 * min(errors.values())

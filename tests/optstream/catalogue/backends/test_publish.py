@@ -13,10 +13,8 @@ import optstream
 from optstream.catalogue import (
     check_files,
     find_catalogue,
-    publish,
     read_catalogue,
     read_published,
-    stage,
     withdraw,
 )
 from optstream.catalogue.layout import CATALOGUE, LARGEST, LOCK
@@ -144,13 +142,6 @@ def test_what_is_refused_is_not_published(published, put_all, days, changes, rul
     with pytest.raises((LedgerError, ParameterError, PublicationError), match=rule):
         put_all(published.name, *days, **changes)
     assert published.files() == before
-
-
-def test_a_true_statement_cannot_carry_simulated_bytes(published, rows, statement):
-    simulated = stage(rows(DAY), statement(DAY, simulated=True))
-    with pytest.raises(PublicationError, match="differs"):
-        publish(published.name, [(simulated, statement(DAY))], lambda _: "h1")
-    assert published.files() == {}
 
 
 @EVERYWHERE

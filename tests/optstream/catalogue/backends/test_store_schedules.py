@@ -86,10 +86,9 @@ class Book:
 
 
 STAGED = {
-    (period, revision): (stage(make_rows(period, revision), stated), stated)
+    (period, revision): stage(make_rows(period, revision), make_statement(period, revision))
     for period in (DAY, NEXT)
     for revision in (1, 2, 3)
-    if (stated := make_statement(period, revision))
 }
 
 

@@ -2,15 +2,12 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 
 import pytest
 
-from optstream.catalogue import check_files, digest_of, read_published, replace_page
+from optstream.catalogue import check_files, digest_of, replace_page
 from optstream.catalogue.metadata import MARKER
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT, take_back
@@ -114,43 +111,6 @@ def test_a_folder_swapped_before_any_call_leads_nowhere(
             break
     assert n > 20, "the hook saw the calls"
     assert not done
-
-
-SWAP = """
-import os, sys
-folder, away, victim = sys.argv[1:]
-print("begun", flush=True)
-while True:
-    for name in (".incoming", "data"):
-        try:
-            os.rename(f"{folder}/{name}", away)
-            os.symlink(victim, f"{folder}/{name}")
-            os.unlink(f"{folder}/{name}")
-            os.rename(away, f"{folder}/{name}")
-        except OSError:
-            pass
-"""
-
-
-@pytest.mark.slow
-def test_a_process_that_swaps_all_the_time_reaches_nothing(begun, victim, put, tmp_path):
-    before = seen(victim)
-    away = tmp_path / "away"
-    command = [sys.executable, "-c", SWAP, str(begun), str(away), str(victim)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
-    try:
-        assert process.stdout.readline() == b"begun\n"
-        published = 0
-        for number in range(30):
-            with suppress(PublicationError):
-                put(begun, NEXT + timedelta(days=number))
-                published += 1
-            with suppress(PublicationError):
-                read_published(begun, verify=True)
-    finally:
-        process.kill()
-        process.communicate()
-    assert seen(victim) == before
 
 
 @pytest.mark.parametrize("name", [".lock", ".incoming", "data", "manifests", "catalogue.json"])

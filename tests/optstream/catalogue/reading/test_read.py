@@ -38,7 +38,7 @@ def test_releases_of_before_there_were_standard_errors_are_read_beside_others(tm
     old = rows(DAY).drop("load_mw_noise_se", "load_mw_se")
     stated = statement(DAY, standard_errors=None)
     assert "standard_errors" not in stated.to_json()
-    publish(tmp_path, [(stage(old, stated), stated)], lambda known: "head-0")
+    publish(tmp_path, [stage(old, stated)], lambda known: "head-0")
     put(tmp_path, NEXT)
     frame = read_published(tmp_path, verify=True)
     assert dict(frame.schema) == schema("load_mw")

@@ -1,18 +1,11 @@
 """HistoryInformed: learning reads noise only, a state can be lost, later days sharpen earlier ones."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from optstream.measurement import EquallySpaced
-from optstream.mechanisms import HistoryInformed, HistoryInformedTree, OptStream
+from optstream.mechanisms import HistoryInformedTree, OptStream
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel
-from optstream.stream.public_days import PublicDays
-from studies.audit.attack import audit
-from studies.audit.histories import MechanismSubject
-from studies.audit.neighbours import make_neighbours
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
     MODEL,
     SLOTS,
@@ -53,34 +46,6 @@ def test_standard_errors_cover_what_they_should():
     bands = 1.96 * np.concatenate([release.standard_errors for release in released], axis=1)
     assert 0.85 < (errors < bands).mean() < 0.999
     assert (errors < bands / 4).mean() < 0.6
-
-
-class FittedOnRawValues(HistoryInformed):
-    """The control: the prior's first parameter is taken from the raw values, and published with the state."""
-
-    def _draw(self, period, noise, state):
-        from optstream.stream.private_period import open_private_period
-
-        drawn = super()._draw(period, noise, state)
-        raw = int(open_private_period(period).sum())
-        return replace(drawn, choices={**drawn.choices, "prior": [raw]})
-
-
-@pytest.mark.slow
-def test_a_parameter_fitted_on_raw_values_is_found_by_the_audit():
-    """400 runs a side, error 1e-9: over two days, a window across the border between them."""
-    model = PrivacyModel("1", 2, 1)
-    pair = make_neighbours("across a border", model, n_leaves=1, lengths=[1, 2, 1], steps=[0, 1])
-    honest, control = (
-        [kind(model, n_blocks=1, block_length=2, days=PublicDays(1), relearn_days=1) for _ in range(3)]
-        for kind in (HistoryInformed, FittedOnRawValues)
-    )
-    found = [
-        audit(MechanismSubject("x", made, pair), n_runs=400, noise=simulated_noise(5))
-        for made in (honest, control)
-    ]
-    assert found[0].lower_bound <= 1
-    assert found[1].lower_bound > 1
 
 
 def test_what_is_prepared_before_a_draw_changes_nothing_of_it():
