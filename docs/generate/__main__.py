@@ -11,7 +11,6 @@ from pathlib import Path
 from docs.generate.command_pages import command_page
 from docs.generate.configuration_page import configuration_page
 from docs.generate.data_page import data_page
-from docs.generate.decision_page import decision_page
 from docs.generate.papers_page import papers_page
 from docs.generate.python_page import python_pages
 
@@ -32,6 +31,12 @@ NAMED = re.compile(r"(?<![\w/`\[])(?<!\]\()(?:docs/([a-z/-]+)\.md|SECURITY\.md)(
 """A page that another names in its words: "docs/privacy.md, section 1". Code and links are left alone."""
 
 
+DECISIONS = """\
+# Decisions
+
+What was chosen, and what was measured before. Each page is as it was when the choice was made.
+
+"""
 TABLE = re.compile(r"^\[[^\]\n]+\]\((tables/[\w-]+\.csv)\)$", re.MULTILINE)
 """A line that links to a table of figures, which the site shows in its place."""
 
@@ -45,18 +50,23 @@ def stage(into: Path) -> None:
             _write(into / file.relative_to(source), file)
     for name, staged in FROM_THE_TOP.items():
         _write(into / staged, CHECKOUT / name)
-    reference = into / "reference"
+    reference, decisions = into / "reference", sorted((source / "decisions").glob("[0-9]*.md"))
     pages = {
         reference / "commands.md": command_page(),
         reference / "configuration.md": configuration_page(),
         reference / "data.md": data_page(),
-        into / "decisions/index.md": decision_page(source / "decisions"),
+        into / "decisions/index.md": DECISIONS + "".join(map(_listed, decisions)),
         into / "research/papers.md": papers_page(),
         **{reference / name: page for name, page in python_pages().items()},
     }
     for path, text in pages.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def _listed(page: Path) -> str:
+    heading = page.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+    return f"- [{heading}]({page.name})\n"
 
 
 def _write(path: Path, file: Path) -> None:

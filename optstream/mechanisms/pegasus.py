@@ -70,9 +70,7 @@ class PeGaSus(SeriesMechanism):
             if threshold < 0:
                 raise ParameterError(f"threshold of PeGaSus must be at least 0; got {threshold}")
             object.__setattr__(self, "threshold", threshold)
-        if not isinstance(self.smoother, str) or self.smoother not in SMOOTHERS:
-            legal = ", ".join(SMOOTHERS)
-            raise ParameterError(f"smoother of PeGaSus must be one of {legal}; got {self.smoother!r}")
+        one_of(self.smoother, "smoother of PeGaSus", tuple(SMOOTHERS))
         one_of(self.groups, "groups of PeGaSus", ("own", "children"))
         self.plan(1)  # refuses noise that would outgrow the integers
 

@@ -9,13 +9,15 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from flows.cli.main import app
+from optstream.errors import ContractError
+from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest import discover, ingest
-from tasks.ingest.validate import Judged, validate
+from tasks.ingest.validate import validate
 from tasks.schemas import schema_of
 
 
-def judge(settings: Settings, day: date) -> Judged:
+def judge(settings: Settings, day: date) -> PrivatePeriod | ContractError:
     """A day's dump, read and held against its contract: after that every release is the same."""
     (judged,) = validate(settings, ingest(settings, [discover(settings, [day])[day]]), now=datetime.now(UTC))
     return judged

@@ -21,8 +21,6 @@ from tasks.config.templates import EXAMPLE
 from tasks.ingest import discover
 from tests.properties import footers, measurements
 from tests.properties.catalogues import whole
-from tests.properties.configurations import quoted
-from tests.properties.damage import NAMES
 from tests.properties.dumps import FIRST_DAY, Delivered, sound
 from tests.properties.hierarchies import parquet_of
 
@@ -213,9 +211,6 @@ def test_what_is_no_measurement_is_refused(content):
         Measured.from_bytes(content)
 
 
-HARMLESS = {"84 ", "FR", "CON", "84\u0301", "date", "é" * 100}
-
-
 @settings(deadline=None, derandomize=True, database=None, max_examples=200)
 @given(st.text(max_size=30))
 @example("..")
@@ -231,24 +226,3 @@ def test_a_node_name_is_one_plain_part_of_a_path(name):
         assert part not in ("", ".", "..")
         assert part.isprintable()
     assert "%" not in name
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in NAMES if name not in HARMLESS and name.isascii()], ids=repr
-)
-def test_a_node_of_a_path_like_name_is_refused_with_the_rule(name, tmp_path):
-    path = tmp_path / "optstream.toml"
-    path.write_text(EXAMPLE.replace('84 = "', f'{quoted(name)} = "'))
-    with pytest.raises(ConfigurationError, match=r"must name nodes.*starting with a letter or digit"):
-        load_settings(path)
-
-
-@pytest.mark.parametrize("name", ["%38%34", "..%2F84", "84%00", "..", ".", " ", "84\n", "\udcff"])
-def test_a_folder_of_another_name_is_not_read_as_a_region(world, name):
-    """An escaped name, as Hive writes it, is an unknown region and stops the day; it is not unescaped."""
-    world.deliver_whole_day()
-    (world.hostile / f"region={name}" / f"date={FIRST_DAY}").mkdir(parents=True)
-    found = world.found()
-    assert type(found) is DumpError
-    assert "is not a leaf of the hierarchy" in str(found)
-    assert str(found).isprintable()

@@ -216,18 +216,6 @@ def test_the_total_leakage_is_attained_and_a_forgetful_bound_is_not_enough():
     assert found > 2 * epsilon
 
 
-def test_examples_2_and_3_of_ten_releases_at_a_tenth():
-    epsilons = np.full(10, 0.1)
-    known = [np.eye(2), ISSUE, None]
-    last = [backward_leakage(epsilons, one)[-1] for one in known]
-    assert last == pytest.approx([1.0, 0.49639, 0.1], abs=1e-5)
-    everything = total_leakage(epsilons, backward=np.eye(2), forward=np.eye(2))
-    assert everything == pytest.approx(np.ones(10))
-    total = total_leakage(epsilons, backward=ISSUE, forward=ISSUE)
-    assert total[4:6] == pytest.approx([0.6368413] * 2, abs=5e-8)
-    assert total.argmax() in (4, 5)
-
-
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.floats(1e-4, 4))
 def test_it_is_where_iteration_ends(data, epsilon):

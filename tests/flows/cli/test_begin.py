@@ -16,6 +16,7 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream.errors import OptStreamError
+from optstream.stream import PrivatePeriod
 from tasks.config import load_settings
 from tasks.ingest import discover
 from tasks.operate.survey import survey
@@ -178,7 +179,7 @@ def test_two_commands_release_the_files_of_a_folder_over_a_spring(empty, name):
     assert settings.mechanism.name == "HistoryInformed"
     assert sum("=" in line for line in text.splitlines() if not line.startswith("#")) <= 12
     if name not in RUN:
-        assert judge(settings, SPRING).error is None
+        assert isinstance(judge(settings, SPRING), PrivatePeriod)
         return
     with temporary_settings({PREFECT_API_URL: None}):
         ended = invoke("run", "--date", str(SPRING))
@@ -303,7 +304,7 @@ def test_a_delta_table_without_dates_in_its_names(empty):
     settings = load_settings(empty / "optstream.toml")
     assert settings.input.path == "*.snappy.parquet"
     day = date(2024, 1, 16)
-    assert judge(settings, day).error is None
+    assert isinstance(judge(settings, day), PrivatePeriod)
     assert [one.name for own in discover(settings, [day])[day].files for one in own] == [commits[1][0]]
 
 

@@ -11,6 +11,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream import read_published
 from optstream.errors import ConfigurationError, DumpError, ParameterError
+from optstream.stream import PrivatePeriod
 from tasks.config import load_settings
 from tests.flows.command import invoke, judge
 from tests.tasks.config.test_refusals import KINDS, Kind
@@ -27,11 +28,11 @@ def test_yearly_texts_of_regions_are_read_where_they_lie(empty):
     given = [word for one in ("zone=Europe/Paris", "size=5000") for word in ("--answer", one)]
     assert invoke("init", "rte", "--yes", *given).exit_code == 0
     settings = load_settings(empty / "optstream.toml")
-    refused = str(judge(settings, FIRST).error)
+    refused = str(judge(settings, FIRST))
     assert "RTE_PACA_Annuel-Definitif_2016.xls" in refused
     assert "step 47 (23:30) of 48: must not be null or NaN" in refused
     write(empty / "rte", "PACA", lines_of("PACA", [FIRST]), "xls")
-    assert judge(settings, FIRST).error is None
+    assert isinstance(judge(settings, FIRST), PrivatePeriod)
     assert {*settings.tree_of(FIRST).nodes} == {"all", "Bretagne", "PACA"}
 
 

@@ -299,37 +299,25 @@ def test_days_that_waited_are_held_on_while_they_are_judged(adaptive, monkeypatc
 
 
 @pytest.mark.slow
-def test_days_that_waited_when_a_later_draw_was_stopped_are_published_by_the_next_run_at_once(
-    adaptive, monkeypatch
+@pytest.mark.parametrize(
+    ("place", "step", "at", "expected"),
+    [
+        # the day of the draw stays with the run that was stopped
+        (steps.draw, "draw", THREE[2], [Status.PUBLISHED, Status.PUBLISHED, Status.BUSY]),
+        (estimate, "judge", None, [Status.PUBLISHED] * 3),
+        # readers have the first day's file and catalogue
+        (steps.publish, "record_published", THREE[1], [Status.UNCHANGED, Status.PUBLISHED, Status.PUBLISHED]),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_run_that_is_stopped_is_finished_by_the_next_one_at_once(
+    adaptive, monkeypatch, place, step, at, expected
 ):
-    genuine = steps.draw.draw
-
-    def stopped(run, day):
-        if day.day == THREE[2]:
-            raise KeyboardInterrupt
-        return genuine(run, day)
-
-    monkeypatch.setattr(steps.draw, "draw", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        outcomes_of(adaptive, *THREE)
-    assert states(adaptive) == [DRAWN, DRAWN, ReleaseState.RESERVED]
-    measured = [adaptive.record(day).measurements_hash for day in THREE]
-    # nothing is drawn: there is no noise; the day of the stopped draw stays with the run that was stopped
-    outcomes = outcomes_of(adaptive, *THREE, owner="next", noise=None)
-    assert statuses(outcomes) == [Status.PUBLISHED, Status.PUBLISHED, Status.BUSY]
-    assert [adaptive.record(day).measurements_hash for day in THREE] == measured
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("step", ["judge", "record_published"])
-def test_a_run_that_is_stopped_after_the_draws_is_finished_by_the_next_one_at_once(
-    adaptive, monkeypatch, step
-):
-    place = estimate if step == "judge" else steps.publish
+    """And nothing is drawn: there is no noise."""
     genuine = getattr(place, step)
 
     def stopped(run, of, *rest):
-        if step == "judge" or of.day == THREE[1]:  # whose files and catalogue readers have
+        if at is None or of.day == at:
             raise KeyboardInterrupt
         return genuine(run, of, *rest)
 
@@ -337,8 +325,7 @@ def test_a_run_that_is_stopped_after_the_draws_is_finished_by_the_next_one_at_on
         patch.setattr(place, step, stopped)
         with pytest.raises(KeyboardInterrupt):
             outcomes_of(adaptive, *THREE)
-    first = Status.PUBLISHED if step == "judge" else Status.UNCHANGED
-    outcomes = outcomes_of(adaptive, *THREE, owner="next", noise=None)
-    assert statuses(outcomes) == [first, Status.PUBLISHED, Status.PUBLISHED]
-    assert states(adaptive) == [PUBLISHED] * 3
+    measured = [adaptive.record(day).measurements_hash for day in THREE]
+    assert statuses(outcomes_of(adaptive, *THREE, owner="next", noise=None)) == expected
+    assert [adaptive.record(day).measurements_hash for day in THREE] == measured
     assert check_files("published") == []

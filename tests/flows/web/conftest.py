@@ -21,6 +21,7 @@ from tasks.monitor.facts import Comparison, Surprises
 from tasks.pages.snapshot import RunLink, RunStep, StreamRun
 from tasks.trusted.verdicts import ResultFile
 from tests.browser import visit
+from tests.by_night import few
 from tests.tasks.pages.snapshots import AT, FIRST, alarm, settings, snapshot
 
 __all__ = ["settings", "snapshot"]
@@ -28,14 +29,9 @@ LOOPBACK = "127.0.0.1"
 SECRET = "optstream:secret"
 AUTHORIZED = {"Authorization": "Basic " + base64.b64encode(SECRET.encode()).decode()}
 LOOKS = (Path(__file__).parents[2] / "tasks/pages/looks.js").read_text(encoding="utf-8")
-SIZES = [
-    (360, "light"),
-    (1440, "dark"),
-    *(
-        pytest.param(*size, marks=pytest.mark.nightly)
-        for size in ((360, "dark"), (768, "light"), (768, "dark"), (1440, "light"))
-    ),
-]
+BY_DAY = ((360, "light"), (1440, "dark"))
+SIZES = few([BY_DAY, ((360, "dark"), (768, "light"), (768, "dark"), (1440, "light"))], 1)
+"""Widths and schemes in which a page is looked at in one visit."""
 SIDEWAYS = """() => [...document.querySelectorAll(".scroll, pre")]
   .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.getAttribute("aria-label"))"""
 """What scrolls sideways."""
@@ -69,6 +65,15 @@ def opened(chromium, looks, path="/", **size):
         seen.page.set_extra_http_headers(AUTHORIZED)
         seen.page.goto(origin + path)
         yield seen
+
+
+def in_each(seen, sizes) -> Iterator[tuple[int, str]]:
+    """Load the page in each width and scheme."""
+    for width, scheme in sizes:
+        seen.page.set_viewport_size({"width": width, "height": 900})
+        seen.page.emulate_media(color_scheme=scheme)
+        seen.page.reload()
+        yield width, scheme
 
 
 def assert_readable(seen, name, *, wide=False):

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from datetime import UTC, date, datetime
+from itertools import product
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -11,8 +12,9 @@ from starlette.testclient import TestClient
 
 from flows.web.app import DATA_DOCS, application
 from flows.web.poll import Looks
+from tests.by_night import few
 from tests.failing import raising
-from tests.flows.web.conftest import AUTHORIZED, SECRET, SIDEWAYS, SIZES, opened
+from tests.flows.web.conftest import AUTHORIZED, SECRET, SIDEWAYS, opened
 from tests.tasks.two_regions import CONFIGURATION, Installation, in_another_unit
 
 pytestmark = pytest.mark.slow
@@ -106,8 +108,9 @@ def test_a_ledger_that_is_gone_is_said_and_hides_nothing_else(client, monkeypatc
     assert client.get("/").status_code == 200
 
 
-@pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_a_curve_is_drawn_read_out_and_zoomed_by_keyboard(looks, chromium, width, scheme):
+@pytest.mark.parametrize("size", few(product((360, 1440), ("light", "dark")), 1))
+def test_a_curve_is_drawn_read_out_and_zoomed_by_keyboard(looks, chromium, size):
+    width, scheme = size
     path = f"{HOME}/nodes/FR"
     with opened(chromium, looks, path, width=width, scheme=scheme) as seen:
         page = seen.page

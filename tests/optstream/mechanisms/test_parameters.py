@@ -98,7 +98,7 @@ WRONG = {
         ({"perturber_share": "1"}, r"perturber_share of PeGaSus must be in \(0, 1\); got 1"),
         ({"perturber_share": 0.8}, "perturber_share of PeGaSus must be exact"),
         ({"threshold": -1}, "threshold of PeGaSus must be at least 0; got -1"),
-        ({"smoother": "mean"}, "smoother of PeGaSus must be one of average, median, james_stein; got 'mean'"),
+        ({"smoother": "mean"}, 'smoother of PeGaSus must be "average" or "median" or "james_stein"; got'),
     ],
     optstream: [
         ({"level_shares": ["1/2", "2/3"]}, "at most 1; got 1/2, 2/3 = 7/6"),

@@ -128,10 +128,10 @@ def test_after_another_plan_levels_share_one_headroom(before, days):
 
 def test_everything_but_the_noisy_sums_is_the_same_for_neighbours():
     """Noise that hides one customer's change exactly, at every level: nothing else tells the two apart."""
-    stream, other, at = trips(9), trips(9), 3 * SLOTS + 5
-    other[4, at] += 1.0
-
     mechanism, states, released = on_tree(), [None, None], [[], []]
+    (_, of_leaves) = mechanism.levels[-1]
+    stream, other, at = trips(9), trips(9), 3 * SLOTS + of_leaves.blocks.parts(3 * SLOTS, SLOTS)[0].start
+    other[4, at] += 1.0
     path = [0, 1 + 4 % N_BOROUGHS, 1 + N_BOROUGHS + 4]
     for day in range(9):
         first = day * SLOTS

@@ -219,10 +219,13 @@ def test_a_link_out_of_the_folder_and_a_shared_file_are_refused(small, tmp_path)
 PARTITIONED = "date={date:%Y-%m-%d}/region={region}/*.parquet"
 
 
+def commit_of(folder, number):
+    return folder / f"_delta_log/{number:020}.json"
+
+
 def commit(folder, number, *actions):
-    (folder / "_delta_log").mkdir(parents=True, exist_ok=True)
-    lines = "\n".join(json.dumps(one) for one in actions)
-    (folder / f"_delta_log/{number:020}.json").write_text(lines)
+    commit_of(folder, number).parent.mkdir(parents=True, exist_ok=True)
+    commit_of(folder, number).write_text("\n".join(json.dumps(one) for one in actions))
 
 
 def table(stream, **protocol):
@@ -307,65 +310,46 @@ def test_a_planned_revision_of_a_delta_table_is_plain_files(small, load_text):
     assert (stream.units() == 2500).all()
 
 
-def away(folder):
-    (folder / "_delta_log" / f"{0:020}.json").unlink()
+def then(*actions):
+    """One more commit of these."""
+    return lambda folder: commit(folder, 2, *actions)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (away, "has not every commit from the first on"),
-        (
-            lambda folder: (folder / "_delta_log" / f"{1:020}.json").write_text("{"),
-            "cannot be read as a commit",
-        ),
-        (
-            lambda folder: commit(folder, 2, {"commitInfo": "x" * 2**24}, {"remove": {"path": "x"}}),
-            "must be at most 16 MiB; deliver its present rows",
-        ),
-        (
-            lambda folder: commit(folder, 2, {"add": {"path": "../x.parquet"}}),
-            "files outside the table's folder",
-        ),
-        (
-            lambda folder: commit(folder, 2, {"add": {"path": "x.parquet"}}),
-            "of the table does not fit input.path",
-        ),
-        (
-            lambda folder: commit(folder, 2, {"add": {"path": "x", "deletionVector": {"storageType": "u"}}}),
-            "has deletion vectors; deliver its present rows as plain Parquet files",
-        ),
-        (
-            lambda folder: commit(
-                folder, 2, {"metaData": {"configuration": {"delta.columnMapping.mode": "name"}}}
-            ),
-            "renamed columns or features",
-        ),
-        (
-            lambda folder: commit(folder, 2, {"protocol": {"readerFeatures": ["new"]}}),
-            "renamed columns",
-        ),
-        (lambda folder: checkpoint(folder, {"sidecar": {"path": "x"}}), "features of its own"),
-        (lambda folder: checkpoint(folder, {"add": {"path": "/x.parquet"}}), "outside the table's folder"),
-        (
-            lambda folder: checkpoint(folder, {"add": {"path": "x", "deletionVector": {"storageType": "u"}}}),
-            "has deletion vectors",
-        ),
-        (lambda folder: checkpoint(folder, {"protocol": {"readerFeatures": ["new"]}}), "renamed columns"),
-        (
-            lambda folder: checkpoint(folder, {"add": {"path": "secret"}}).write_bytes(b"PAR1 secret"),
-            "cannot be read as a commit",
-        ),
-        (
-            lambda folder: checkpoint(folder, {"add": {"path": "x"}}, {"add": {"path": None}}),
-            "cannot be read as a commit",
-        ),
-        (
-            lambda folder: (checkpoint(folder, {"add": {"path": "x"}}), commit(folder, 3)),
-            "has not every commit from the first on, or from a whole checkpoint",
-        ),
-    ],
-)
+def whole(*rows):
+    """A checkpoint of these in place of all commits."""
+    return lambda folder: checkpoint(folder, *rows)
+
+
+DELETED = {"add": {"path": "x", "deletionVector": {"storageType": "u"}}}
+NEWER = {"protocol": {"readerFeatures": ["new"]}}
+RENAMED = {"metaData": {"configuration": {"delta.columnMapping.mode": "name"}}}
+NO_COMMIT = "cannot be read as a commit"
+SPOILT = [
+    (lambda folder: commit_of(folder, 0).unlink(), "has not every commit from the first on"),
+    (lambda folder: commit_of(folder, 1).write_text("{"), NO_COMMIT),
+    (
+        then({"commitInfo": "x" * 2**24}, {"remove": {"path": "x"}}),
+        "must be at most 16 MiB; deliver its pre",
+    ),
+    (then({"add": {"path": "../x.parquet"}}), "files outside the table's folder"),
+    (then({"add": {"path": "x.parquet"}}), "of the table does not fit input.path"),
+    (then(DELETED), "has deletion vectors; deliver its present rows as plain Parquet files"),
+    (then(RENAMED), "renamed columns or features"),
+    (then(NEWER), "renamed columns"),
+    (whole({"sidecar": {"path": "x"}}), "features of its own"),
+    (whole({"add": {"path": "/x.parquet"}}), "outside the table's folder"),
+    (whole(DELETED), "has deletion vectors"),
+    (whole(NEWER), "renamed columns"),
+    (lambda folder: checkpoint(folder, {"add": {"path": "secret"}}).write_bytes(b"PAR1 secret"), NO_COMMIT),
+    (whole({"add": {"path": "x"}}, {"add": {"path": None}}), NO_COMMIT),
+    (
+        lambda folder: (checkpoint(folder, {"add": {"path": "x"}}), commit(folder, 3)),
+        "has not every commit from the first on, or from a whole checkpoint",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spoil", "message"), SPOILT)
 def test_a_table_whose_files_are_not_its_rows_is_refused_by_name(small, spoil, message):
     stream = small(marker=f"path = '{PARTITIONED}'")
     spoil(table(stream))

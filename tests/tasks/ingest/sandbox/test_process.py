@@ -198,7 +198,9 @@ def test_the_process_ends_with_who_asked(metered):
         ("while True: pass", -signal.SIGALRM),
         ("signal.setitimer(signal.ITIMER_REAL, 0)\nwhile True: pass", -signal.SIGXCPU),
         ("bytes(2**32)", "MemoryError"),
-        ("import polars; polars.zeros(2**29, eager=True)", -signal.SIGABRT),
+        pytest.param(
+            "import polars; polars.zeros(2**29, eager=True)", -signal.SIGABRT, marks=pytest.mark.nightly
+        ),
         ("open(sys.argv[1], 'wb', 0).write(b'x')", "File too large"),
         ("import os; os._exit(len(bytes(2**28)) % 2)", 0),
     ],
@@ -233,6 +235,7 @@ def test_a_reader_ends_itself_at_the_limit(small, monkeypatch):
         read(stream.settings, dumps_of(stream, DAY, NEXT)[:1] * 2)
 
 
+@pytest.mark.nightly
 def test_five_million_sound_rows_are_read_within_the_limits(small):
     stream = small(schema="metered")
     many = pl.DataFrame({"customer_id": pl.int_range(105_000, eager=True).cast(pl.String)})
