@@ -113,26 +113,24 @@ class LagTables:
 # Earlier measurements: noisy sums over blocks of steps, with the noise of each.
 
 NOTHING = np.zeros(0, dtype=np.int64)
+JOINT = {"joint", "like_group", "group_sizes"}  # choices of joint noise, of this version and earlier ones
 
 
 @dataclass(frozen=True, eq=False)
 class BlockHistory:
     """Noisy sums of several series over the same blocks, rising in time. starts, lengths: (n,), running
     steps. scales: (n,), of Laplace noise of each block's variance, in units. sums: (n_series, n), in units.
-    groups: (n,), the start of the first block that shares its joint noise; group_sizes: (n,), its blocks, or
-    those of a group like noise of a whole stream. Both are left out where all noise is Laplace noise."""
+    joint: (n,), whether its noise is joint noise; left out where all is Laplace noise."""
 
     starts: Integers
     lengths: Integers
     scales: Floats
     sums: NDArray[Any]
-    groups: Integers = field(default_factory=lambda: NOTHING)
-    group_sizes: Integers = field(default_factory=lambda: NOTHING)
+    joint: NDArray[np.bool_] = field(default_factory=lambda: NOTHING.astype(bool))
 
     def __post_init__(self) -> None:
-        if self.groups.size != self.starts.size:
-            object.__setattr__(self, "groups", self.starts)
-            object.__setattr__(self, "group_sizes", np.ones_like(self.starts))
+        if self.joint.size != self.starts.size:
+            object.__setattr__(self, "joint", np.zeros(self.starts.size, dtype=bool))
 
     @classmethod
     def empty(cls, n_series: int) -> "BlockHistory":
@@ -146,18 +144,13 @@ class BlockHistory:
         if blocks is None or not isinstance(answers, BlockSums) or answers.variances is None:
             raise ParameterError("these measurements are no sums over blocks")
         edges = np.array(blocks, dtype=np.int64).reshape(-1, 2)
-        starts, sizes = edges[:, 0] + measured.first_step, np.array(choices.get("group_sizes", ()), np.int64)
-        groups, group_sizes = np.repeat(starts[np.cumsum(sizes) - sizes], sizes), np.repeat(sizes, sizes)
-        if "like_group" in choices:
-            groups, group_sizes = starts, np.full_like(starts, choices["like_group"])
         return cls(
-            starts,
+            edges[:, 0] + measured.first_step,
             edges[:, 1] - edges[:, 0],
             # one variance for all blocks, or one each with joint noise; all series have the same
             np.array(np.broadcast_to(np.sqrt(answers.variances[0][0] / 2.0), len(edges)), dtype=np.float64),
             _in_few_bits(answers.values[0]).reshape(len(measured.points), len(edges)),
-            groups,
-            group_sizes,
+            np.full(len(edges), bool(JOINT & choices.keys())),
         )
 
     @classmethod
@@ -173,18 +166,17 @@ class BlockHistory:
             np.array(document["lengths"], dtype=np.int64),
             np.array(document["scales"], dtype=np.float64),
             sums,
-            *(np.array(document.get(key, ()), dtype=np.int64) for key in ("groups", "group_sizes")),
+            np.array(document.get("joint") or [n > 1 for n in document.get("group_sizes", ())], dtype=bool),
         )
 
     def to_document(self) -> dict[str, Any]:
         """Return the history as a JSON-ready document: integers, scales as floats, sums as `packed`."""
-        shared = {"groups": self.groups.tolist(), "group_sizes": self.group_sizes.tolist()}
         return {
             "starts": self.starts.tolist(),
             "lengths": self.lengths.tolist(),
             "scales": self.scales.tolist(),
             "sums": packed(self.sums),
-            **(shared if (self.group_sizes > 1).any() else {}),
+            **({"joint": self.joint.tolist()} if self.joint.any() else {}),
         }
 
     def joined(self, other: "BlockHistory") -> "BlockHistory":

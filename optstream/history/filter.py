@@ -14,7 +14,7 @@ from optstream.history.blocks import BlockHistory, Blocks
 from optstream.history.covariates import CovariateEffect, effect_of
 from optstream.history.draws import ErrorDraws
 from optstream.history.learn import learn
-from optstream.history.posterior import NoiseGroups, Seen, TreePosterior
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.history.robust import with_known_noise
 from optstream.history.self_check import LEAST_GAIN, is_unlike, variance_factors
@@ -357,8 +357,8 @@ def seen_tree(
     logs, longest = np.log([history.scales for history in common.values()]), int(first.lengths.max())
     mean = logs.mean(axis=0)
     alike = np.all(np.ptp(logs - mean, axis=1) < SAME)  # all levels weigh blocks alike
-    shape, groups = (len(tree.nodes), first.n_blocks), first.groups
-    values, group_sizes = np.zeros(shape), np.ones(shape, dtype=np.int64)
+    shape = (len(tree.nodes), first.n_blocks)
+    values, joint = np.zeros(shape), np.zeros(shape[0], dtype=bool)
     noise, means, sizes = np.full(shape[0], np.inf), np.zeros(shape[0]), np.zeros(shape[0])
     weight = np.zeros(first.n_blocks)
     for level, history in common.items():
@@ -381,14 +381,12 @@ def seen_tree(
             square = (square * sure + scale**-2.0) / (sure + scale**-4.0)
         sizes[at] = np.sqrt(np.maximum(np.maximum(square, means[at] ** 2), 1.0 / precision))
         noise[at] = np.maximum(variance, LEAST_NOISE * sizes[at] ** 2)
-        if (history.group_sizes > 1).any():
-            groups, group_sizes[at] = history.groups, history.group_sizes
+        joint[at] = history.joint.any()
     clock = days.clock(first.starts)
     numbers = event_numbers(clock, events, days.steps_per_day)
     blocks = Blocks.at(clock, first.lengths, kinds=days.kinds(clock), events=numbers, weight=weight)
     leaves = tree.leaf_indices
     residuals = values - tree.add_up(means[leaves, None]) * (blocks.lengths * blocks.weight)
-    joint = NoiseGroups(groups, group_sizes) if (group_sizes > 1).any() else None
     return Seen(tree, blocks, residuals, noise, sizes[leaves], joint), means[leaves]
 
 

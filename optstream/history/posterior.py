@@ -146,32 +146,23 @@ class SpannedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseGroups:
-    """Groups of blocks that share joint noise: (n,) numbers, (n_nodes, n) sizes, 1 for Laplace noise."""
-
-    numbers: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
 class Seen:
     """Measurements, relative to prior means, of n blocks that are the same at every node. residuals:
     (n_nodes, n). noise: (n_nodes,), variance of each entry of a row; inf where it was not measured. sizes:
-    (n_leaves,), s_i. groups: of the noise; None where all of it is Laplace noise."""
+    (n_leaves,), s_i. joint: (n_nodes,), or one for all, whether any of a row's noise is joint noise."""
 
     tree: AggregationTree
     blocks: Blocks
     residuals: Floats
     noise: Floats
     sizes: Floats
-    groups: NoiseGroups | None = None
+    joint: NDArray[np.bool_] | np.bool_ = np.False_
 
     @cached_property
     def key(self) -> bytes:
         """A digest of all of it but names."""
         digest = sha256(repr((self.tree.parents, getattr(self.tree, "members", None))).encode())
-        groups = () if self.groups is None else (self.groups.numbers, self.groups.sizes)
-        for part in (self.residuals, self.noise, self.sizes, *vars(self.blocks).values(), *groups):
+        for part in (self.residuals, self.noise, self.sizes, *vars(self.blocks).values(), self.joint):
             digest.update(np.ascontiguousarray(part).data)
         return digest.digest()
 

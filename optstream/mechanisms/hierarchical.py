@@ -75,8 +75,11 @@ class Hierarchical(SeriesMechanism):
     @cached_property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
         """The measured levels and their mechanisms, root first."""
+        return self._levels_of(self.mechanism)
+
+    def _levels_of(self, pattern: SeriesMechanism) -> tuple[tuple[int, SeriesMechanism], ...]:
         return tuple(
-            (level, self.mechanism.on_level(self.model.with_budget(self.model.budget * share), len(nodes)))
+            (level, pattern.on_level(self.model.with_budget(self.model.budget * share), len(nodes)))
             for level, (share, nodes) in enumerate(zip(self.level_shares, self.tree.levels, strict=True))
             if share > 0
         )

@@ -403,7 +403,9 @@ class HistoryInformed(InformedMechanism, JointMechanism):
                 f"counts of HistoryInformed need a resolution of 1, for counts are whole numbers; "
                 f"got {self.model.resolution}"
             )
-        _ = self.unit_charge
+        _ = self.joint_terms.allowed(self.model)
+        if self.scale is None or not (self.n_blocks is None or self.block_length is None):
+            _ = self.unit_charge  # else blocks would be chosen, which takes half a second
 
     @cached_property
     def blocks(self) -> DriftingBlocks:
@@ -589,17 +591,14 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         of small counts has blocks of its own. Learned parameters and covariates are the tree's."""
         pattern, small = self.pattern, self.small_level
         figures = tree_figures(pattern, self.tree)
-        count, length = pattern.blocks.n_blocks, pattern.blocks.length
         if figures.relative_noise is not None:
             count, length = choose_plan_blocks(self.tree, figures, self.level_shares)
-        common: dict[str, Any] = {"n_blocks": count, "block_length": length}
-        common |= {"relearn_days": 0, "covariates": ()}
-        levels: dict[int, Any] = dict(super().levels)
-        found = {level: replace(own, **common) for level, own in levels.items() if level != small}
+            pattern = replace(pattern, n_blocks=count, block_length=length)
+        pattern = replace(pattern, relearn_days=0, covariates=())
+        found: dict[int, Any] = dict(self._levels_of(pattern))
         if small is not None:  # a block of a window has no other to share noise with
             length = min(SMALL_LENGTH, pattern.model.window_length)
-            alone = {"n_blocks": SMALL_BLOCKS, "block_length": length, "noise": "laplace"}
-            found[small] = replace(levels[small], **common | alone)
+            found[small] = replace(found[small], n_blocks=SMALL_BLOCKS, block_length=length, noise="laplace")
         return tuple(found.items())
 
     def with_learned(self, known: State | None, *, keeps_blocks: bool) -> "HistoryInformedTree":

@@ -1,7 +1,6 @@
 """Whether there is a ledger yet: looking at one must not make one."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, nullcontext
 
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, open_ledger
@@ -17,15 +16,10 @@ def find_ledger(settings: Settings) -> Ledger | None:
     return open_ledger(settings.ledger_url, database_time=True)
 
 
-@contextmanager
-def ledger_if_any(settings: Settings) -> Iterator[Ledger | None]:
+def ledger_if_any(settings: Settings) -> AbstractContextManager[Ledger | None]:
     """Give what `find_ledger` finds, and close it after the block."""
     ledger = find_ledger(settings)
-    try:
-        yield ledger
-    finally:
-        if ledger is not None:
-            ledger.close()
+    return nullcontext() if ledger is None else closing(ledger)
 
 
 def need_ledger(settings: Settings) -> Ledger:

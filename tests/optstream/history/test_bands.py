@@ -65,7 +65,7 @@ N_LEAVES, N_BLOCKS = 12, 110
 TREE = AggregationTree(("all", *map(str, range(N_LEAVES))), (-1, *([0] * N_LEAVES)))
 
 
-def posterior(wilder=1.0, noise=1e-3, seed=0, prior=None, root=True, groups=None):
+def posterior(wilder=1.0, noise=1e-3, seed=0, prior=None, root=True):
     """Leaves drawn from the prior, `wilder` times as far from their means as it says."""
     rng, prior = np.random.default_rng(seed), prior or TemporalPrior.broad(24)
     starts = np.arange(N_BLOCKS) * 13
@@ -79,7 +79,7 @@ def posterior(wilder=1.0, noise=1e-3, seed=0, prior=None, root=True, groups=None
     if not root:
         variances[0] = np.inf
     values = values + rng.laplace(size=values.shape) * np.sqrt(noise / 2)
-    return TreePosterior(prior, Seen(TREE, blocks, values, variances, np.ones(N_LEAVES), groups))
+    return TreePosterior(prior, Seen(TREE, blocks, values, variances, np.ones(N_LEAVES)))
 
 
 @pytest.mark.parametrize("seed", range(3))

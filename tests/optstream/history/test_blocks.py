@@ -60,14 +60,18 @@ def test_each_block_of_joint_noise_keeps_its_own_variance():
     )
     assert np.allclose(2 * history.scales**2, variances[0])
     assert history.starts.tolist() == [20, 22, 24, 26, 28]
-    assert history.groups.tolist() == [20, 20, 24, 24, 24]
+    assert history.joint.all()
+    document = history.to_document()
+    assert BlockHistory.from_document(document).joint.all()
+    document["group_sizes"] = [2, 2, 3, 3, 3]
+    del document["joint"]
+    assert BlockHistory.from_document(document).joint.all()
     joint = OrderSpend(0, BLOCKS, 20, 10, tuple(parts), Fraction(6), 1, 2, 2, 10, 5, 1, 20)
     for some in (parts, []):
         spend = replace(joint, parts=tuple(some))
         ordered = draw_ordered(spend, lambda first, n_steps: parts, "here", None, simulated_noise(1))
         history = BlockHistory.of(measure_blocks(period, some, spend, simulated_noise(1), ordered))
-        assert history.group_sizes.tolist() == [4] * len(some), "those of a group of four"
-        assert history.groups.tolist() == history.starts.tolist()
+        assert history.joint.tolist() == [True] * len(some)
 
 
 def test_blocks_are_joined_in_time_and_the_latest_are_kept():

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 from optstream.history.blocks import Blocks
 from optstream.history.filter import fit, star
-from optstream.history.posterior import NoiseGroups, Seen, TreePosterior
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.robust import information, joint_information, joint_score, score, with_known_noise
+from optstream.history.robust import information, score, with_known_noise
 from optstream.history.self_check import is_unlike
 
 SLOTS = 12
@@ -33,79 +32,23 @@ def test_the_score_is_the_derivative_of_the_log_density(variance):
     assert noise_variance <= 8.0 * (1 + 1e-2) + 0.05 * variance
 
 
-def log_density_of_group(surprise, variance, size):
-    """By the integral over the radius, on a fine grid."""
-    radius, deviation = np.linspace(1e-4, 80, 40_001), np.sqrt(variance)
-    density = radius**size * np.exp(-radius)
-    for value in surprise:
-        inside = ndtr((value + radius) / deviation) - ndtr((value - radius) / deviation)
-        density = density * inside / (2 * radius)
-    return np.log(np.trapezoid(density, radius))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [2, 3, 6])
-@pytest.mark.parametrize("variance", [0.1, 1.0, 4.0])
-def test_the_joint_score_is_the_slope_also_where_blocks_of_a_group_are_lost(size, variance):
-    surprise = np.random.default_rng(size).normal(0, 4, size)
-    for known in {1, size - 1, size}:
-        row = surprise[:known]
-        numeric = [
-            (
-                log_density_of_group(row - step, variance, size)
-                - log_density_of_group(row + step, variance, size)
-            )
-            / 2e-4
-            for step in 1e-4 * np.eye(known)
-        ]
-        found = joint_score(row[None] * 7.0, variance * 49.0, 7.0, size)[0] * 7.0
-        assert found == pytest.approx(numeric, abs=5e-3)
-
-
-def of_a_cube(seed, size, count):
-    """Groups of joint noise of scale 1, (count, size)."""
-    generator = np.random.default_rng(seed)
-    return generator.gamma(size + 1, size=(count, 1)) * generator.uniform(-1, 1, (count, size))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [2, 4, pytest.param(8, marks=pytest.mark.nightly)])
-def test_the_joint_information_is_the_mean_square_for_drawn_noise(size):
-    """10,000 groups, seeded: its standard error is about a hundredth and a half."""
-    drawn = of_a_cube(3, size, 10_000)
-    for variance in (0.2, 2.0):
-        moved = drawn + np.random.default_rng(1).normal(0, np.sqrt(variance), drawn.shape)
-        found = joint_information(variance, 1.0, size, size)
-        assert found == pytest.approx((joint_score(moved, variance, 1.0, size) ** 2).mean(), rel=0.05)
-        assert size < 1.0 / found - variance < (size + 1) * (size + 2) / 3
-
-
-def posterior_of(values, noise, *, slots=SLOTS, clock=None, groups=None):
+def posterior_of(values, noise, *, slots=SLOTS, clock=None, joint=False):
     """Series side by side, measured at every third step unless given otherwise."""
     n_series, n = values.shape
     blocks = Blocks.at(np.arange(n) * 3 if clock is None else clock)
     residuals = np.vstack([np.zeros(n), values])
     noises = np.array([np.inf] + [noise] * n_series)
     return TreePosterior(
-        TemporalPrior.broad(slots), Seen(star(n_series), blocks, residuals, noises, np.ones(n_series), groups)
+        TemporalPrior.broad(slots),
+        Seen(star(n_series), blocks, residuals, noises, np.ones(n_series), np.full(1 + n_series, joint)),
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("lost", [0, 1])
-def test_heavy_joint_noise_errs_less_than_by_its_variance(lost):
-    """Forty levels that hardly move, in groups of four: it beats the estimate that knows variances alone."""
-    size, n, n_series = 4, 200, 40
-    noise = of_a_cube(5, size, n_series * n // size).reshape(n_series, n)
-    sizes = np.full((n_series + 1, n - lost), size)
-    sizes[0] = 1
-    groups, variance = NoiseGroups(np.arange(lost, n) // size, sizes), (size + 1) * (size + 2) / 3
-    plain = posterior_of(noise[:, lost:], variance, slots=48, clock=np.arange(lost, n), groups=groups)
-    known = with_known_noise(plain)
-    by_variance, by_shape = ((one.means(Blocks.at(np.arange(n)))[1:] ** 2).mean() for one in (plain, known))
-    assert by_shape < 0.85 * by_variance
-    assert np.all(known.seen.noise[1:] < variance)
-    assert np.all(known.seen.noise[1:] >= size - 1e-9)
+def test_joint_noise_is_taken_as_normal():
+    noise = np.random.default_rng(5).laplace(0, 1.0, (2, 60))
+    laplace, joint = (posterior_of(noise, 2.0, joint=joint) for joint in (False, True))
+    assert with_known_noise(joint) is joint
+    assert np.all(with_known_noise(laplace).seen.noise[1:] < 2.0)
 
 
 @pytest.mark.slow
