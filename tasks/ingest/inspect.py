@@ -34,10 +34,11 @@ class SourceFile:
     other days are usual. text: the form of a text file. stamp: the type of the stamps, text where they are to
     be parsed. date: microseconds from the epoch to the day, where its steps are numbered. start, length: of
     the day's steps, in the stamps' own unit; shift is added to a stamp, of shifts one each to texts with an
-    offset (True) and without. doubled: slots that the wall clock shows twice. value, customer: the columns'
-    types. rows: as the footer claims, or a text's lines. floats, raw: columns that name customers or leaves
-    by floats, or by bytes. found: the columns of a file without the right ones, where they are few: many may
-    be a customer's each, and their names are nobody's to show.
+    offset (True) and without. doubled, skipped: slots that the wall clock shows twice, or not. value,
+    customer: the columns' types. rows: as the footer claims, or a text's lines. floats, raw: columns that
+    name customers or leaves, or hold numbers of stamps, by floats, or by bytes. found: the columns of a file
+    without the right ones, where they are few: many may be a customer's each, and their names are nobody's to
+    show.
     """
 
     number: int
@@ -65,6 +66,7 @@ class SourceFile:
     raw: frozenset[str] = frozenset()
     fits_clock: bool = True
     doubled: tuple[int, ...] = ()
+    skipped: tuple[int, ...] = ()
     found: tuple[str, ...] = ()
 
     @property
@@ -204,6 +206,7 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
         # do they name each step once where the clock changes?
         fits_clock=fits_clock,
         doubled=() if by_zone else shifted_slots(calendar, day)[1],
+        skipped=() if by_zone else shifted_slots(calendar, day)[0],
         broken="clock" if start is None or (unsure and since is None) else None,
         start=(start or 0) * unit,
         length=length,

@@ -24,8 +24,8 @@ NO_STEP = {"outside_day": -1, "off_grid": -2, "no_timestamp": -3, "unknown_regio
 """Why a row has no step: a rule of the raw contract, and the negative number in place of the step."""
 ROW, STAMP, NUMBER = (one.ljust(LONGEST_COLUMN + 1, ".") for one in ("row of the file", "stamp", "revision"))
 """Names that no configured column can have."""
-NO_READING = ("ND", "-", "DC")
-"""Words of texts for an empty field: not available, none, confidential."""
+NO_READING = ("ND", "-", "DC", "N/A", "n/e")
+"""Words of texts for an empty field: not available, none, confidential, not expected."""
 
 
 def rows_in(file: SourceFile) -> pl.LazyFrame:
@@ -33,7 +33,7 @@ def rows_in(file: SourceFile) -> pl.LazyFrame:
     rows, and of a text those with a reading or a step: other lines are its writer's notes.
     """
     placeless = replace(
-        file, number=0, day=0, leaf=0, name="", n_steps=0, start=0, doubled=(), fits_clock=True
+        file, number=0, day=0, leaf=0, name="", n_steps=0, start=0, doubled=(), skipped=(), fits_clock=True
     )
     is_kept = file.is_partial and facts_of(file.path).size < LARGEST_KEPT
     rows = _stamped_once(placeless).lazy() if is_kept else _stamped(file)
@@ -41,7 +41,8 @@ def rows_in(file: SourceFile) -> pl.LazyFrame:
         rows = rows.filter((_time_step(file) != NO_STEP["outside_day"]).fill_null(True))
     if file.text is not None:
         has_reading = ~pl.col(file.layout.value).is_in(NO_READING)  # null of an empty field
-        rows = rows.filter(has_reading | (_time_step(file) >= 0))
+        step = _time_step(file)
+        rows = rows.filter(has_reading | ((step >= 0) & ~step.is_in(file.skipped)))
     if (revision := file.layout.revision) is not None:
         number, text = (pl.col(revision).cast(kind, strict=False) for kind in (pl.Float64, pl.String))
         rows = rows.with_columns(number.fill_null(-1).alias(NUMBER), text.fill_null("").alias(revision))

@@ -241,8 +241,9 @@ def is_zoned(file: Location, form: TextForm, stamp_columns: tuple[str, ...], wri
 
 def _parts(stamps: pl.Expr, written: str | None) -> pl.Expr:
     """The parts of stamps; of an interval "… - …" those of its start."""
-    starts = stamps.str.replace(r"^(.{8,}?) - .*$", "$1")
-    return starts.str.extract_groups(STAMP if written is None else stamp_expression(written))
+    if written is None or " - " not in written:
+        stamps = stamps.str.replace(r"^(.{8,}?) - .*$", "$1")
+    return stamps.str.extract_groups(STAMP if written is None else stamp_expression(written))
 
 
 def microseconds_of(stamps: pl.Expr, shifts: Mapping[bool, int], written: str | None = None) -> pl.Expr:

@@ -88,7 +88,10 @@ CLOCK = re.compile(
 )
 ENDS, STARTS = {"end", "ending", "ended", "to", "until", "bis", "ende"}, {"start", "beginning", "from", "von"}
 IN_UTC = {"utc", "gmt"}
-LATER = {"created", "updated", "modified", "published", "ingested", "received", "processed", "loaded"}
+LATER = {
+    "created", "update", "updated", "modified", "published", "ingested", "inserted", "received", "processed",
+    "loaded", "extracted",
+}  # fmt: skip
 """Words in names of columns of time: of a step's end or start, of instants, and of the row itself."""
 TOTAL = re.compile(r"(grand_)?(total|all|sum|overall|nation|national|system|gesamt|insgesamt|ensemble)s?")
 RUNNING = re.compile(r"(\w+_)?(index|register|cumulative|cumulated|cumul|counter_reading)(_\w+)?")
@@ -106,7 +109,9 @@ REGION = re.compile(
     r"((pu|pickup|start|grid|load|bidding|price)_?)?(region|zone|area|station|building|sensor|node|district|state|county|borough|location|site|"
     rf"feeder|substation|commune|departement|country|city|province|perimetre|leaf){KEYS}"
 )
-NO_NAME = re.compile(r"[-+.\d][-+\d.,:TZeE /]*([AaPp][Mm])?|\d\d?[-/. ]?[A-Za-z]{3}[-/. ]?\d.*")
+NO_NAME = re.compile(
+    r"[-+.\d][-+\d.,:TZeE /]*([A-Za-z³]{1,4})?|\d\d?[-/. ]?[A-Za-z]{3}[-/. ]?\d.*|[A-Za-z]{3,9} \d.* \d{4}.*"
+)
 """A number or a time: a file's first line has it where the names of columns were left out."""
 REVISION = re.compile(r"(revision|version|vintage)(_?(no|nr|num|number))?")
 ABOUT = re.compile(
@@ -513,8 +518,9 @@ class _File:
                 form = header_of(path)
                 if any(map(NO_NAME.fullmatch, form.names)):
                     raise DumpError(
-                        f"{path} begins with a row and not with names of columns: add them, or, where each "
-                        "time of day has a column of its own, write a row for each step"
+                        f"{path} begins with a row and not with names of columns, or has a number or a time "
+                        "for one: write one line of names above rows of one kind; where each time of day has "
+                        "a column of its own, write a row for each step"
                     )
                 return cls(path, dict.fromkeys(filter(None, form.names)), form)
             claims = claims_of(path)
@@ -535,6 +541,11 @@ class _File:
     def names(self, column: str, given: Mapping[str, str]) -> list[str]:
         """Return the names in a column of regions, of rows with a time: others are a writer's notes."""
         times = [*_roles(self.path.name, self.types, given, has_region=True)[0].timestamp]
+        if (kind := self.types[column]) is not None and kind.is_float():
+            raise DumpError(
+                f"{self.path}: {column!r:.60} names regions by numbers with a point: write whole "
+                "numbers or text"
+            )
         named = pl.when(pl.all_horizontal(pl.col(times).is_not_null())).then(pl.col(column).cast(pl.String))
         return self._unique([column, *times], named).to_list()
 
@@ -609,7 +620,7 @@ class _File:
         if number is not None:
             numbers = self._unique([number], pl.col(number).cast(pl.Float64, strict=False), usual=True).sort()
             if not len(numbers) or numbers[0] < 1:
-                return None
+                raise DumpError(f"{self.path}: the numbers of steps in {number!r:.60} must begin at 1")
             highest = int(numbers[-1])
         return Stamps(found.drop_nulls().unique().sort(), zoned, written, highest) if found.count() else None
 

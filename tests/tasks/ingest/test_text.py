@@ -252,6 +252,18 @@ def test_a_column_in_which_every_metered_row_lacks_a_value_may_have_no_type(smal
     assert np.array_equal(stream.units().sum(axis=1), [0, 5000])
 
 
+def test_a_slot_that_the_clock_skips_may_be_an_empty_row(small):
+    stream = small(day="fixed")
+    lines = [f"{SPRING} {slot // 2:02}:{slot % 2 * 30:02},{slot}" for slot in range(48)]
+    for slot, empty in ((4, "n/e"), (5, "")):
+        lines[slot] = f"{lines[slot].partition(',')[0]},{empty}"
+    for region in ("84", "11"):
+        write(stream, "\n".join(["timestamp,load", *lines]), region, SPRING)
+    (judged,) = stream.judge(SPRING)
+    assert judged.error is None
+    assert stream.units(SPRING)[0].tolist() == [0 if slot in (4, 5) else 1000 * slot for slot in range(48)]
+
+
 @pytest.mark.parametrize(
     ("keys", "stamps"),
     [

@@ -192,6 +192,25 @@ def test_what_names_leave_open_is_said(tmp_path, name, regions, head, words):
     assert words in "".join(found)
 
 
+def test_a_text_without_names_of_columns_shows_no_row(tmp_path):
+    lines = ["M31337;January 15, 2024 05:00;31337.5 kWh"] * 24
+    (tmp_path / "2024-01-15.csv").write_text("\n".join(lines))
+    with pytest.raises(DumpError, match="begins with a row and not with names of columns") as refused:
+        survey(tmp_path, "UTC")
+    assert "31337" not in str(refused.value)
+
+
+def test_numbers_of_steps_that_begin_at_0_and_regions_with_a_point_are_refused(tmp_path):
+    rows = {"date": "2024-01-15", "period": [0, 1], "zone": [1.0, 2.0], "mw": 31337.5}
+    for number, columns in enumerate((rows, rows | {"period": [1, 2]})):
+        (tmp_path / f"{number}").mkdir()
+        pl.DataFrame(columns).write_parquet(tmp_path / f"{number}" / "2024-01-15.parquet")
+    with pytest.raises(DumpError, match="must begin at 1"):
+        survey(tmp_path / "0", "UTC")
+    with pytest.raises(DumpError, match="write whole numbers or text"):
+        survey(tmp_path / "1", "UTC")
+
+
 def test_a_note_below_the_rows_names_no_region(tmp_path):
     write(tmp_path, "%Y-%m-%d.csv", "zone,time,mw", lambda at, r: f"{r},{at:%Y-%m-%dT%H:%MZ},5")
     for file in tmp_path.iterdir():
