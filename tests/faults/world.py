@@ -9,56 +9,31 @@ from pathlib import Path
 
 from tasks.config import Settings, load_settings
 from tasks.operate.simulate import simulate
+from tests.tasks.two_regions import CONFIGURATION, released_by
 
 STREAM = "two-regions"
 DAYS = tuple(date(2016, 6, 1) + timedelta(days=number) for number in range(6))
-CONFIGURATION = """
-[stream]
-name = "two-regions"
-step = "1h"
-time_zone = "UTC"
-[mechanism]
-name = "{mechanism}"
-[privacy]
-epsilon = "1"
-window = 24
-population = "people"
-alpha = "1"
-bounds = ["0", "20000"]
-[hierarchy.parents]
-FR = ""
-84 = "FR"
-11 = "FR"
-[budget]
-levels = ["1/2", "1/2"]
-{sampling}
-[input]
-folder = "{dumps}"
-schema = "aggregated"
-value = "load_mw"
-[published]
-folder = "published"
-value = "load_mw"
-[trusted]
-folder = "trusted"
-[ledger]
-url = "{ledger}"
-"""
 NOT_RESTATED, RESTATED = 'restatement_share = "0"', 'restatement_share = "1/4"'
 """A line of [budget] for worlds in which days are released again."""
-SAMPLING = """[sampling]
-method = "equally_spaced"
-n_samples = 6
-"""
-
-
 LEDGER = "sqlite:///trusted/ledger.sqlite"
 
 
 def configured(ledger: str = LEDGER, mechanism: str = "OptStream", dumps: Path | str = "dumps") -> str:
-    """Return the text of a configuration."""
-    sampling = SAMPLING if mechanism == "OptStream" else ""
-    return CONFIGURATION.format(mechanism=mechanism, sampling=sampling, dumps=dumps, ledger=ledger)
+    """Return the text of a configuration: two regions by the hour, in UTC, in windows of a day."""
+    changes = {
+        'step = "30min"': 'step = "1h"',
+        "Europe/Paris": "UTC",
+        "window = 48": "window = 24",
+        f"{NOT_RESTATED}\n": "",
+        "n_samples = 10": "n_samples = 6",
+        'folder = "dumps"': f'folder = "{dumps}"',
+        LEDGER: ledger,
+    }
+    text = CONFIGURATION
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text if mechanism == "OptStream" else released_by(mechanism, text)
 
 
 def deliver(settings: Settings, days: Sequence[date]) -> None:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 from itertools import product
 from pathlib import Path
 
@@ -25,46 +26,18 @@ from tests.tasks.two_regions import FEW_BLOCKS, Installation
 
 DAY = date(2025, 1, 15)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
-CONFIGURATION = """
-[stream]
-name = "small"
-step = "{step}"
-time_zone = "Europe/Paris"
-day = "{day}"
-[mechanism]
-name = "OptStream"
-[privacy]
-epsilon = "1"
-window = 48
-population = "customers"
-alpha = "10"
-resolution = "{resolution}"
-bounds = ["0", "100"]
-[hierarchy.parents]
-FR = ""
-84 = "FR"
-11 = "FR"
-[budget]
-levels = ["1/2", "1/2"]
-restatement_share = "0"
-[sampling]
-method = "equally_spaced"
-n_samples = 10
-[input]
-folder = "dumps"
-schema = "{schema}"
-timestamp = "{timestamp}"
-customer = "{customer}"
-value = "{value}"
-{marker}
-[published]
-folder = "published"
-value = "load"
-[trusted]
-folder = "trusted"
-[ledger]
-url = "sqlite:///trusted/ledger.sqlite"
-"""
+SMALL = {
+    'name = "two-regions"\nstep = "30min"': 'name = "small"\nstep = "{step}"\nday = "{day}"',
+    'population = "people"': 'population = "customers"',
+    'alpha = "1"': 'alpha = "10"\nresolution = "{resolution}"',
+    '"20000"': '"100"',
+    'schema = "aggregated"\nvalue = "load_mw"': (
+        'schema = "{schema}"\ntimestamp = "{timestamp}"\ncustomer = "{customer}"\nvalue = "{value}"\n{marker}'
+    ),
+    'value = "load_mw"\n[trusted]': 'value = "load"\n[trusted]',
+}
+"""What the small stream has in place of texts of the two regions."""
+CONFIGURATION = reduce(lambda text, change: text.replace(*change), SMALL.items(), TWO_REGIONS)
 PLAIN = {
     "schema": "aggregated",
     "day": "elapsed",

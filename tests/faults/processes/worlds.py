@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.faults.judge import PUBLIC_KEY
 from tests.faults.processes.machine import Machine, without_preload
-from tests.faults.world import CONFIGURATION, SAMPLING, World, deliver
+from tests.faults.world import World, configured, deliver
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
 FIRST, N_DAYS = date(2016, 5, 27), 12
@@ -120,12 +120,7 @@ def _environment(folder: Path, api: str | None, machine: Machine) -> dict[str, s
 
 def _configure(world: World, spec: Spec, ledger: str) -> None:
     """Three regions, windows of two days, a share for restatements."""
-    text = CONFIGURATION.format(
-        mechanism=spec.mechanism,
-        sampling=SAMPLING if spec.mechanism == "OptStream" else "",
-        dumps=world.folder.parent / "dumps",
-        ledger=ledger,
-    )
+    text = configured(ledger, spec.mechanism, world.folder.parent / "dumps")
     changes = {
         "window = 24": "window = 48",
         '11 = "FR"': '11 = "FR"\n93 = "FR"',
