@@ -124,7 +124,9 @@ class Installation:
                 (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (self.folder / path).write_bytes(data)
             return
-        simulate(settings, sorted(days), seed=1)
+        # the same readings, whatever a configuration takes them for
+        load = settings.privacy.model_copy(update={"counts": False})
+        simulate(settings.model_copy(update={"privacy": load}), sorted(days), seed=1)
         if first and "file" not in key[0] and settings.input_folder == self.folder / "dumps":
             DUMPS[key] = self.files("dumps")
 
