@@ -44,7 +44,11 @@ _CLAMPED = (
     none_of("out_of_bounds", "was outside the public bounds: clamped", "value", ALARMS),
 )
 _ROWS = (
-    ("unknown_region", "must be a leaf of the hierarchy", "region margin"),
+    (
+        "unknown_region",
+        "must be a leaf of the hierarchy; add it, or remove rows of others, of totals and of units",
+        "region margin",
+    ),
     ("no_timestamp", "must not be null, and in a text by ISO 8601 or input.stamps_format", "timestamp"),
     (
         "outside_day",
@@ -65,7 +69,11 @@ _AGGREGATED = (
     *(none_of(*rule) for rule in _ROWS),
     equal("steps_found", "steps_expected", "every step of the day must have a row", "timestamp"),
     none_of("duplicates", "must be there once for each step", "timestamp"),
-    none_of("absent", "must not be null or NaN (in a text: or no number by input.decimal)", "value"),
+    none_of(
+        "absent",
+        "must not be null or NaN (in a text: or no number by input.decimal, such as with a unit)",
+        "value",
+    ),
     *_CLAMPED,
 )
 _METERED = (

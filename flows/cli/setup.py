@@ -14,6 +14,7 @@ from flows.cli.output import Terminal
 from flows.cli.read import check_new
 from optstream.errors import OptStreamError
 from optstream.stream import Lattice
+from optstream.stream.tree import some_of
 from tasks.config import load_settings
 from tasks.config.fields import SETTLED
 from tasks.config.schema import DEFAULT_MARKER, MECHANISMS
@@ -106,6 +107,8 @@ def _begin(folder: Path, yes: bool, answers: Sequence[str], columns: Sequence[st
         f"{found.first} to {found.last}, {n_leaves} leaves, {kind}; value {roles.value}, time "
         f"{' and '.join(roles.timestamp)}; no reading was read"
     )
+    if found.left:
+        terminal.say(f"columns left alone: {some_of(found.left)}")
 
     def ask(key: str, words: str, usual: str) -> str:
         if key in given:
@@ -117,11 +120,14 @@ def _begin(folder: Path, yes: bool, answers: Sequence[str], columns: Sequence[st
 
     begun = write_configuration(found, ask, cli.DEFAULT_CONFIG)
     _show_errors(begun.advice, found.unit, terminal)
-    for warning in (*begun.advice.proposed.warnings, *filter(None, [begun.ahead])):
+    for warning in (*found.doubts(), *begun.advice.proposed.warnings, *filter(None, [begun.ahead])):
         terminal.explain(f"ATTENTION {warning}")
     if found.decimal == ",":
         terminal.explain(
-            'numbers are taken to have decimal commas, as files with semicolons do: else write decimal = "."'
+            "ATTENTION any number with a point counts as 0: "
+            * (roles.customer is not None)
+            + "numbers are taken to have decimal commas, as files with semicolons do: else write "
+            'decimal = "."'
         )
     if not found.marked:
         terminal.explain(

@@ -105,8 +105,9 @@ def offset_minutes(zone: str) -> int:
 
 STAMP_PARTS = {
     "Y": ("year", "[0-9]{4}"),
+    "y": ("year", "[0-9]{2}"),
     "m": ("month", "[0-9]{1,2}"),
-    "b": ("month", "[A-Za-z]{3}"),
+    "b": ("month", "[A-Za-z]{3,9}"),
     "d": ("day", "[0-9]{1,2}"),
     "H": ("hours", "[0-9]{1,2}"),
     "I": ("hours", "[0-9]{1,2}"),
@@ -117,10 +118,14 @@ STAMP_PARTS = {
     "z": ("offset", "[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?"),
 }
 """What a format of stamps may hold, by `strftime`'s letters: the group's name and expression for polars."""
+SINCE_EPOCH = "epoch"
+"""The format of stamps that count from 1970: seconds of 10 digits, milli-, micro- or nanoseconds of more."""
 
 
 def stamp_expression(written: str) -> str:
     """Return the expression of stamps of a format; raises ValueError for one without a day."""
+    if written == SINCE_EPOCH:
+        return r"^(1[0-9]{9}(?:[0-9]{3}){0,3})(?:\.0*)?$"
     texts, keys = re.split("%.", written), re.findall("%(.)", written)
     named = {STAMP_PARTS[key][0] for key in keys if key in STAMP_PARTS}
     is_whole = len(keys) == len(named) and {"year", "month", "day"} <= named
@@ -199,8 +204,8 @@ ZONE = (
 )
 FixedZone = Annotated[str, _read_by(offset_minutes), Field(description=ZONE)]
 WRITTEN = (
-    'a format such as "%d/%m/%Y %H:%M", of %Y, %m or %b, %d and perhaps %H or %I with %p, %M, %S, %f, %z, '
-    "each once"
+    'a format such as "%d/%m/%Y %H:%M", of %Y or %y, %m or %b, %d and perhaps %H or %I with %p, %M, %S, %f, '
+    f'%z, each once; or "{SINCE_EPOCH}"'
 )
 StampsFormat = Annotated[str, _read_by(stamp_expression), Field(max_length=60, description=WRITTEN)]
 Text = Annotated[str, Field(min_length=1)]

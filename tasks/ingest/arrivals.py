@@ -299,7 +299,7 @@ def _odd_names(place: str, names: Iterable[str], key: str) -> Iterator[str]:
     for name in names:
         if TABLE_LOG.fullmatch(name):
             yield _table(f"{place}{name!r:.80}")
-        elif not _is_hidden(name) and not _is_folder_of(key, place, name):
+        elif not is_hidden(name) and not _is_folder_of(key, place, name):
             yield (f"{place}{name!r:.80} is no folder {_FOLDERS[key]}; {_MOVE}")
 
 
@@ -320,8 +320,9 @@ def _is_folder_of(key: str, place: str, name: str) -> bool:
     return False
 
 
-def _is_hidden(name: str) -> bool:
-    return name[0] in "._"
+def is_hidden(name: str) -> bool:
+    """Whether a name begins with "." or "_", or is of what Windows and Office leave in folders."""
+    return name[0] in "._" or name.startswith("~$") or name.lower() in ("thumbs.db", "desktop.ini")
 
 
 def _tables_around(settings: Settings) -> Iterator[str]:
@@ -472,7 +473,7 @@ def _part_files(layout: Input, folder: Location, place: str, root: Location) -> 
         raise LateDumpError(f"the {kind} {announcement} of {place} is absent")
     if announcement and not present[announcement].is_file:
         raise DumpError(f"the {kind} {place}/{announcement} must be a file; replace it")
-    names = sorted(name for name in present if name != announcement and not _is_hidden(name))
+    names = sorted(name for name in present if name != announcement and not is_hidden(name))
     if other := [name for name in names if not name.endswith(ENDINGS)]:
         raise DumpError(
             f"{place}/{other[0]!r:.80} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; rename "
@@ -592,7 +593,7 @@ def _walk(
             strays.append((f"{place!r:.80} must hold at most {LARGEST_FOLDER:,} files", fields))
             return
         marks = {**marks, **{name: entries[name] for name in markers & entries.keys()}}
-        names = sorted(name for name in entries if name not in markers and not _is_hidden(name))
+        names = sorted(name for name in entries if name not in markers and not is_hidden(name))
         names = names if place else [name for name in names if name not in later]
         for log in sorted(filter(TABLE_LOG.fullmatch, entries)):
             strays.append((_table(f"{place}{log!r:.80}"), fields))

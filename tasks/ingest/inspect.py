@@ -13,7 +13,7 @@ from optstream.storage.parquet import claims_of
 from optstream.storage.store import Location, StoreUrl
 from optstream.stream import day_of
 from tasks.config import Input, Settings
-from tasks.config.fields import offset_minutes
+from tasks.config.fields import SINCE_EPOCH, offset_minutes
 from tasks.ingest.clamping import countable
 from tasks.ingest.clock import EPOCH, shifted_slots, start_of
 from tasks.ingest.formats import UNREADABLE, opened, pages_are_whole, scan_file
@@ -154,13 +154,20 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
     calendar, layout = settings.calendar, file.layout
     by_zone, (first, *rest) = calendar.day == "elapsed", layout.stamp_columns
     stamp, unit = schema[first], PER_SECOND["us"]
-    if file.text or rest:
+    by_epoch = layout.stamps_format == SINCE_EPOCH
+    if file.text or rest or by_epoch:
         if not all(
-            schema[one] in TEXTS_OF_TIME for one in layout.stamp_columns if one != layout.period_number
+            schema[one] in TEXTS_OF_TIME or (layout.stamps_format and schema[one].is_numeric())
+            for one in layout.stamp_columns
+            if one != layout.period_number
         ):
             return replace(file, broken="timestamp_type")
         stamp = pl.String()
-        zoned = bool(file.text and is_zoned(file.path, file.text, layout.stamp_columns, layout.stamps_format))
+        zoned = by_epoch or bool(
+            file.text and is_zoned(file.path, file.text, layout.stamp_columns, layout.stamps_format)
+        )
+    elif stamp == pl.Date and calendar.step_minutes == DAY // 60:  # else all rows are of midnight
+        stamp, zoned = pl.Datetime("us"), False
     elif isinstance(stamp, pl.Datetime):
         zoned, unit = stamp.time_zone is not None, PER_SECOND[stamp.time_unit]
     else:

@@ -113,16 +113,16 @@ def _stamp(file: SourceFile) -> pl.Expr:
     """The stamps as integers in their own unit."""
     columns, written = file.layout.stamp_columns, file.layout.stamps_format
     if file.stamp != pl.String:
-        return pl.col(columns[0]).to_physical().cast(pl.Int64) + file.shift
+        return pl.col(columns[0]).cast(file.stamp).to_physical().cast(pl.Int64) + file.shift
     length = None if len(columns) == 1 or written else 10
-    texts = [pl.col(columns[0]).cast(pl.String).str.slice(0, length)]
+    texts = [_text(file, columns[0]).str.slice(0, length)]
     if file.layout.period_number is not None:
         exact = pl.col(file.layout.period_number).cast(pl.Float64, strict=False)
         number = pl.when(exact == exact.floor()).then(exact).cast(pl.Int64, strict=False)
         stamp = (number - 1) * (file.length // file.rows_a_step) + file.shift
         date = microseconds_of(texts[0], {False: 0}, written)
         return pl.when(date == file.date).then(stamp).when(date.is_not_null() & number.is_not_null()).then(-1)
-    stamps = pl.concat_str(*texts, *(pl.col(one).cast(pl.String) for one in columns[1:]), separator=" ")
+    stamps = pl.concat_str(*texts, *(_text(file, one) for one in columns[1:]), separator=" ")
     return microseconds_of(stamps, dict(file.shifts), written)
 
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from optstream.storage.store import Location, StoreUrl
-from tasks.config.fields import stamp_expression
+from tasks.config.fields import SINCE_EPOCH, stamp_expression
 from tasks.ingest.formats import opened
 
 SEPARATORS = ",;\t|"
@@ -231,15 +231,18 @@ def lines_of(file: Location, form: TextForm) -> int:
 @once_a_request
 def is_zoned(file: Location, form: TextForm, stamp_columns: tuple[str, ...], written: str | None) -> bool:
     """Whether the first stamp of a text has an offset: then those of sums all need one."""
-    texts = pl.concat_str(stamp_columns, separator=" ")
-    parts = texts.str.extract_groups(_expression(written)).struct.field("year", "offset")
+    if written == SINCE_EPOCH:
+        return True
+    parts = _parts(pl.concat_str(stamp_columns, separator=" "), written).struct.field("year", "offset")
     known = scan_text(file, form).select(parts).filter(pl.col("year").is_not_null())
     first = known.head(1).collect(engine="streaming")
     return first["offset"].null_count() < first.height
 
 
-def _expression(written: str | None) -> str:
-    return STAMP if written is None else stamp_expression(written)
+def _parts(stamps: pl.Expr, written: str | None) -> pl.Expr:
+    """The parts of stamps; of an interval "… - …" those of its start."""
+    starts = stamps.str.replace(r"^(.{8,}?) - .*$", "$1")
+    return starts.str.extract_groups(STAMP if written is None else stamp_expression(written))
 
 
 def microseconds_of(stamps: pl.Expr, shifts: Mapping[bool, int], written: str | None = None) -> pl.Expr:
@@ -248,16 +251,19 @@ def microseconds_of(stamps: pl.Expr, shifts: Mapping[bool, int], written: str | 
 
     Null for those without a shift, and for times that no clock shows; "24:00" is the next day's start.
     """
-    parts = stamps.str.extract_groups(_expression(written))
+    if written == SINCE_EPOCH:
+        digits = stamps.str.extract(stamp_expression(written))
+        padded = digits.str.pad_end(19, "0").cast(pl.Int64, strict=False) // 1000
+        return padded + pl.lit(shifts.get(True), pl.Int64)
+    parts = _parts(stamps, written)
 
     def number(name: str) -> pl.Expr:
         return parts.struct.field(name).cast(pl.Int64, strict=False).fill_null(0)
 
     month, half = parts.struct.field("month"), parts.struct.field("half").str.to_lowercase()
-    month = month if written is None else month.str.to_lowercase().replace(MONTHS)
-    date = pl.concat_str(
-        [parts.struct.field("year"), month.str.zfill(2), parts.struct.field("day").str.zfill(2)]
-    )
+    month = month if written is None else month.str.to_lowercase().str.slice(0, 3).replace(MONTHS)
+    year = parts.struct.field("year").str.replace(r"^(..)$", "20$1")
+    date = pl.concat_str([year, month.str.zfill(2), parts.struct.field("day").str.zfill(2)])
     days = date.str.to_date("%Y%m%d", strict=False).cast(pl.Int32).cast(pl.Int64)
     hours, minutes, seconds = number("hours"), number("minutes"), number("seconds")
     if written is not None:  # 12 AM is 0, 13 PM nothing

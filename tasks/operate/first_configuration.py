@@ -100,7 +100,12 @@ def write_configuration(survey: Survey, ask: Ask, path: Path) -> Begun:
     settings = load_settings(path)
     today = settings.local_day(datetime.now().astimezone())
     ahead = foresee(settings.calendar, first, fits) or foresee(settings.calendar, today, fits)
-    if ahead is None and not survey.zoned and settings.stream.time_zone in ("UTC", "Etc/UTC"):
+    if (
+        ahead is None
+        and not survey.zoned
+        and not survey.highest
+        and settings.stream.time_zone in ("UTC", "Etc/UTC")
+    ):
         ahead = (
             "stamps have no zone and are taken for UTC's: where they are a wall clock whose hour changes, "
             'remove what was written, and begin again with --answer "zone=Europe/Paris", or your own'
@@ -131,7 +136,11 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         raise ParameterError(f"the answer to step must divide a day, such as 30min or 1h; got {step!r:.60}")
     zone, in_utc, by_end, utc_days = _clock(survey, answer, minutes)
     roles = survey.roles
-    is_wall = not in_utc and foresee(Calendar(minutes, zone), survey.first, fits=False) is not None
+    is_wall = (
+        not in_utc
+        and not survey.highest
+        and foresee(Calendar(minutes, zone), survey.first, fits=False) is not None
+    )
     unit, metered = survey.unit, roles.customer is not None
     alpha = number("alpha", _usual_alpha(survey, minutes), unit)
     size = number("size", _shown(alpha * (100 if metered else 500 if not roles.counts else 10)), unit)
@@ -156,7 +165,7 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         f"epsilon = {_text(_shown(epsilon))}",
         f"window = {1440 // minutes}  # steps: a day",
         f"alpha = {_text(_shown(alpha))}  # the most that one customer adds{of}",
-        f'bounds = ["0", {_text(_shown(largest))}]  # a reading beyond them is clamped',
+        f'bounds = ["0", {_text(_shown(largest))}]  # beyond them, as below 0, a reading is clamped',
         *["counts = true"] * roles.counts,
         *[f"resolution = {_text(_shown(alpha / 1000))}"] * (alpha < 1 and not roles.counts),
     ]
@@ -205,7 +214,7 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         lines += ["[watch]", f"first_day = {first}"]
     if clock != USUAL_CLOCK:
         lines += ["[schedule]", f"cron = {_text(f'{int(clock[3:])} {int(clock[:2])} * * *')}"]
-    return "\n".join(lines) + "\n", in_utc != is_wall, first
+    return "\n".join(lines) + "\n", in_utc != is_wall or survey.highest > 0, first
 
 
 def _clock(survey: Survey, answer: Callable[[str, str], str], minutes: int) -> tuple[str, bool, bool, bool]:

@@ -5,12 +5,13 @@ import re
 import unicodedata
 from calendar import month_abbr, month_name
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import product, takewhile
 from pathlib import Path
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -19,30 +20,38 @@ from data_contracts.metrics import LIMITS
 from optstream.errors import DumpError
 from optstream.storage.parquet import claims_of
 from optstream.stream import Calendar
+from tasks.config.fields import SINCE_EPOCH
 from tasks.config.pattern import PathPattern, path_pattern
 from tasks.config.schema import DEFAULT_MARKER
 from tasks.config.settings import UNITS
-from tasks.ingest.arrivals import ENDINGS, TABLE_LOG, Found
+from tasks.ingest.arrivals import ENDINGS, TABLE_LOG, Found, is_hidden
 from tasks.ingest.clock import EPOCH, shifted_slots
 from tasks.ingest.delta import LOG, present_files
 from tasks.ingest.formats import UNREADABLE, scan_file
+from tasks.ingest.inspect import TEXTS_OF_TIME
 from tasks.ingest.text import TextForm, header_of, microseconds_of, scan_text
 
 MOST_FILES = 1_000_000
+MINUTE, DAY_LONG = 60_000_000, 86_400_000_000
+"""Microseconds."""
+LONGEST_DAY = 1500
+"""Minutes of one of 25 hours."""
+FARTHEST_ZONE = 14
+"""Hours from UTC."""
 FILES_OF_REGIONS = 31
 """Files whose column of regions is read for their names."""
 DATES = (
     (r"year=(\d{4})/month=(\d\d?)/day=(\d\d?)(?!\d)", "year={date:%Y}/month={date:%m}/day={date:%d}"),
-    (r"(?<!\d)(\d{4})/(\d\d?)/(\d\d?)(?!\d)", "{date:%Y}/{date:%m}/{date:%d}"),
-    (r"(?<!\d)(\d{4})-(\d\d?)-(\d\d?)(?!\d)", "{date:%Y-%m-%d}"),
-    (r"(?<!\d)(\d{4})_(\d\d?)_(\d\d?)(?!\d)", "{date:%Y_%m_%d}"),
-    (r"(?<!\d)(\d{4})(\d\d)(\d\d)(?!\d)", "{date:%Y%m%d}"),
+    (r"(?<!\d)((?:19|20)\d\d)/(\d\d?)/(\d\d?)(?!\d)", "{date:%Y}/{date:%m}/{date:%d}"),
+    (r"(?<!\d)((?:19|20)\d\d)-(\d\d?)-(\d\d?)(?!\d)", "{date:%Y-%m-%d}"),
+    (r"(?<!\d)((?:19|20)\d\d)_(\d\d?)_(\d\d?)(?!\d)", "{date:%Y_%m_%d}"),
+    (r"(?<!\d)((?:19|20)\d\d)(\d\d)(\d\d)(?!\d)", "{date:%Y%m%d}"),
     (r"year=(\d{4})/month=(\d\d?)(?!\d)", "year={date:%Y}/month={date:%m}"),
-    (r"(?<!\d)(\d{4})/(\d\d)(?!\d)", "{date:%Y}/{date:%m}"),
-    (r"(?<!\d)(\d{4})-(\d\d)(?!\d)", "{date:%Y-%m}"),
-    (r"(?<!\d)(\d{4})_(\d\d)(?!\d)", "{date:%Y_%m}"),
-    (r"(?<!\d)(\d{4})(\d\d)(?!\d)", "{date:%Y%m}"),
-    (r"(?<!\d)(\d{4})(?!\d)", "{date:%Y}"),
+    (r"(?<!\d)((?:19|20)\d\d)/(\d\d)(?!\d)", "{date:%Y}/{date:%m}"),
+    (r"(?<!\d)((?:19|20)\d\d)-(\d\d)(?!\d)", "{date:%Y-%m}"),
+    (r"(?<!\d)((?:19|20)\d\d)_(\d\d)(?!\d)", "{date:%Y_%m}"),
+    (r"(?<!\d)((?:19|20)\d\d)(\d\d)(?!\d)", "{date:%Y%m}"),
+    (r"(?<!\d)((?:19|20)\d\d)(?!\d)", "{date:%Y}"),
 )
 """How names write dates, the longest first, and the same in `input.path`."""
 COMMON_ZONES = (
@@ -52,11 +61,13 @@ COMMON_ZONES = (
 """Zones that a usual answer may be: the first that fits."""
 DAYS = (
     "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
-    "%d-%b-%Y",
+    "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%b-%y", "%Y-%m-%d",
 )  # fmt: skip
-CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-FORMATS = tuple(day + clock for day in DAYS for clock in CLOCKS)
+CLOCKS = ("", " %H", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+FORMATS = (SINCE_EPOCH, *(day + clock for day in DAYS for clock in CLOCKS))
 """Of stamps that are not written by ISO 8601."""
+SAMPLE = 200
+"""Stamps that a format is tried on before all."""
 MONTH_NAMES = {one.lower() for one in (*month_name, *month_abbr)}
 USUAL = "region={region}/date={date:%Y-%m-%d}/*.parquet"
 IN_ONE = "date={date:%Y-%m-%d}/*.parquet"
@@ -66,32 +77,48 @@ PART = re.compile(r"(part|chunk|file|data)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 
 TIME = re.compile(
     r"(\w+_)?(time_?stamp|zeitstempel|horodate|date_?time|datum|stamp|ts|tstp|time|date|utc|hours?|heures?|"
-    r"zeit|hora|fecha)(_(local|utc|start|end|beginning|ending|from|to|at))*|day|(\w+_)?(start|end|from|at)"
+    r"zeit|hora|fecha|epoch|mtu)(_(local|utc|gmt|cet|cest|start|end|beginning|ending|from|to|at|von|bis))*|day|"
+    r"(\w+_)?(start|end|from|at|anfang|ende)"
 )
+LIKE_TIME = re.compile(r"\w*(date|time|stamp)\w*|week\w*|month\w*")
+"""Names of columns of time where none is a usual one."""
+DATE = re.compile(r"(.*_)?(date|day|datum|fecha)")
+CLOCK = re.compile(
+    r"((.*_)?(?<!date_)time|(.*_)?(hours?|heures?|zeit|hora)(_ending)?|anfang|start|begin|from)(_(local|start))?"
+)
+ENDS, STARTS = {"end", "ending", "ended", "to", "until", "bis", "ende"}, {"start", "beginning", "from", "von"}
+IN_UTC = {"utc", "gmt"}
+LATER = {"created", "updated", "modified", "published", "ingested", "received", "processed", "loaded"}
+"""Words in names of columns of time: of a step's end or start, of instants, and of the row itself."""
+TOTAL = re.compile(r"(grand_)?(total|all|sum|overall|nation|national|system|gesamt|insgesamt|ensemble)s?")
+RUNNING = re.compile(r"(\w+_)?(index|register|cumulative|cumulated|cumul|counter_reading)(_\w+)?")
 ROLES = ("timestamp", "value", "region", "customer")
+MOST_ALIKE = 12
+"""Columns of numbers that differ by a number in their names, at most."""
 KEYS = r"s?(_?(id|uid|uuid|code|key|name|label|no|nr|num|number|hash|ref))*"
 """What may follow a noun in the name of a column that names things: no unit, no measure."""
-NUMBERED = re.compile(r"(settlement_?)?period(_?(no|nr|num|number|id))?|sp")
+NUMBERED = re.compile(r"((settlement|trading|time)_?)?(period|interval)(_?(no|nr|num|number|id))?|sp")
+PEOPLE = "customer|meter|household|client|user|device|account|person"
 CUSTOMER = re.compile(
-    rf"(\w+_)?(customer|meter|household|client|user|device|account|person|mpan|pdl|prm|medallion){KEYS}|"
-    r"(trip|ride)_id"
+    rf"(?!(\w+_)?({PEOPLE})s$)(\w+_)?({PEOPLE}|mpan|pdl|prm|medallion){KEYS}|(trip|ride)_id"
 )
 REGION = re.compile(
-    r"((pu|pickup|grid|load|bidding|price)_?)?(region|zone|area|node|district|state|county|borough|location|site|"
+    r"((pu|pickup|start|grid|load|bidding|price)_?)?(region|zone|area|station|building|sensor|node|district|state|county|borough|location|site|"
     rf"feeder|substation|commune|departement|country|city|province|perimetre|leaf){KEYS}"
 )
 NO_NAME = re.compile(r"[-+.\d][-+\d.,:TZeE /]*([AaPp][Mm])?|\d\d?[-/. ]?[A-Za-z]{3}[-/. ]?\d.*")
 """A number or a time: a file's first line has it where the names of columns were left out."""
 REVISION = re.compile(r"(revision|version|vintage)(_?(no|nr|num|number))?")
 ABOUT = re.compile(
-    r"(revision|version|vintage|quality|flag|status|row|id|lat|lon|nature|unit|source|type|dst|run)\w*|"
+    r"(revision|version|vintage|quality|flag|status|row|id|lat|lon|lng|nature|unit|source|type|dst|run)\w*|"
     r"\w+_(id|flag)"
 )
 MEASURED = re.compile(
     r"(value|load|demand|consumption|consommation|energy|power|usage|reading|amount|volume)\w*"
 )
 COUNTED = re.compile(
-    r"(trips?|visits?|calls?|counts?|number|events?|riders?|passengers?|cases)\w*|\w+_(counts?|trips?)"
+    r"(trips?|visits?|calls?|counts?|number|events?|riders?|passengers?|cases)\w*|\w+_(counts?|trips?)|"
+    rf"(\w+_)?({PEOPLE}|pedestrian|visitor|vehicle|bike)s"
 )
 
 
@@ -112,8 +139,9 @@ class Roles:
 class Survey:
     """Public facts of a folder's files. path: None for the usual layout. regions: the leaves' names. stamps:
     the unique ones of one file of n_days from `day` on, in microseconds, without a zone, or in UTC if zoned.
-    stamps_format: how texts write them, None by ISO 8601. marked: whether there is any marker. zone: one
-    whose change of the clock the stamps show.
+    highest: the number of its last step, 0 where none has one. stamps_format: how texts write them, None by
+    ISO 8601. marked: whether there is any marker. zone: one whose change of the clock the stamps show. left:
+    columns that are not used.
     """
 
     folder: Path
@@ -125,11 +153,13 @@ class Survey:
     decimal: str
     zoned: bool
     stamps: pl.Series
+    highest: int
     stamps_format: str | None
     day: date
     n_days: int
     marked: bool
     zone: str | None
+    left: tuple[str, ...]
 
     @property
     def unit(self) -> str:
@@ -139,13 +169,33 @@ class Survey:
 
     @property
     def step_minutes(self) -> int:
-        """The usual distance of neighbouring stamps, of those that divide a day."""
-        if self.roles.period_number is not None:
-            return 30
-        apart = Counter(self.stamps.diff().drop_nulls().to_list())
-        whole = {one: n for one, n in apart.items() if one and not one % 60_000_000}
-        minutes = [(n, one // 60_000_000) for one, n in whole.items() if 1440 % (one // 60_000_000) == 0]
-        return max(minutes, default=(0, 1440))[1]
+        """The usual distance of neighbouring stamps. Raises DumpError for one that divides no day."""
+        if self.highest:
+            return next((one for one in (60, 30, 15, 10, 5) if one * self.highest <= LONGEST_DAY), 1)
+        whole = self.stamps.filter(self.stamps % MINUTE == 0)
+        apart = Counter(whole.diff().drop_nulls().to_list()).most_common(1) or [(DAY_LONG, 1)]
+        usual = apart[0][0] if 2 * len(whole) > len(self.stamps) else 0
+        if not usual or DAY_LONG % usual:
+            raise DumpError(
+                f"{self.folder}: times of {' and '.join(map(repr, self.roles.timestamp))} have no usual "
+                "distance that divides a day: where a row is a trip or an event, write the number or the sum "
+                "of those of each region and step; weeks and months are released from Python "
+                "(docs/methods/mechanisms.md)"
+            )
+        return int(usual // MINUTE)
+
+    def doubts(self) -> Iterator[str]:
+        """Yield what names leave open, and would make every figure wrong."""
+        for leaf in (one for one in self.regions if TOTAL.fullmatch(plain(one))):
+            yield f"the region {leaf!r:.60} is a leaf: if it is the sum of others, remove its rows or files"
+        if RUNNING.fullmatch(plain(self.roles.value)):
+            yield f"{self.roles.value!r:.60} seems to be a running total: write the difference of each step"
+        named = re.search(rf"({PEOPLE})[^/]*\{{region\}}", self.path or "")
+        if named and self.roles.customer is None:
+            yield (
+                f"each file seems to be of one {named[1]}, and their names would be published: write the "
+                "rows of a region into one file, with a column customer_id"
+            )
 
     @property
     def is_undated(self) -> bool:
@@ -160,24 +210,30 @@ class Survey:
 
     def meanings(self, zone: str, minutes: int) -> list[tuple[bool, bool, bool]]:
         """Return what fits the file's days: whether stamps are instants, ends of steps, and days UTC's."""
-        if self.roles.period_number is not None:
+        if self.highest:
             return [(False, False, False)]
-        if self.is_undated:
-            clocks = (True,) if self.zoned else (False, True)
-            return [(in_utc, by_end, False) for in_utc, by_end in product(clocks, (False, True))]
-        (first, last), found = self.span, []
+        (first, last), step, found = self.span, timedelta(minutes=minutes), []
+        words = {word for one in self.roles.timestamp for word in plain(one).split("_")}
         for in_utc, utc_days, by_end in product((False, True), repeat=3):
-            if (self.zoned and not in_utc) or (utc_days and not in_utc):
+            if not in_utc and (self.zoned or utc_days or words & IN_UTC):
                 continue
             days = ZoneInfo(zone if in_utc and not utc_days else "UTC")
             begins, ends = (
                 datetime(one.year, one.month, one.day, tzinfo=days).astimezone(UTC).replace(tzinfo=None)
                 for one in (self.day, self.day + timedelta(days=self.n_days))
             )
-            lead = timedelta(minutes=minutes * by_end)
-            if begins <= first - lead and last - lead < ends:
+            lead = step * by_end
+            is_within = begins <= first - lead and last - lead < ends
+            if not utc_days if self.is_undated else is_within:
                 found.append((in_utc, by_end, utc_days))
-        return found
+
+        def doubt(meaning: tuple[bool, bool, bool]) -> tuple[bool, bool]:
+            """Whether the columns' names say otherwise, and whether the file's days are not whole then."""
+            _, by_end, _ = meaning
+            around = {(first - step * by_end).time(), (last + step * (not by_end)).time()}
+            return bool(words & (STARTS if by_end else ENDS)), around != {time()}
+
+        return sorted(found, key=doubt)
 
 
 def plain(name: str) -> str:
@@ -187,22 +243,24 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", letters).lower()).strip("_")
 
 
-def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> Survey:
+def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, dated: bool = True) -> Survey:
     """Look at a folder. zone: which days' files are looked at first. named: columns by `ROLES`, where a
-    person says which they are.
+    person says which they are. dated: whether dates in names say which days a file holds.
 
     Raises DumpError where no configuration can describe the files.
     """
     files, marked = _files_in(folder)
-    columns = _File.opened(folder / files[0]).types
-    by_number = "region" not in (named or {}) and not any(REGION.fullmatch(plain(one)) for one in columns)
-    path, found = _pattern(folder, files, by_number)
+    given, opened = named or {}, _File.opened(folder / files[0])
+    column = given.get("region") or next((one for one in opened.types if REGION.fullmatch(plain(one))), None)
+    path, found = _pattern(folder, files, by_number=column is None)
+    if "{region}" in path and (given.get("region") or (column and opened.has_several(column, given))):
+        path = path.replace("{region}", "*")
+    path = path if dated else re.sub(r"\{date:[^}]*\}", "*", path)
     pattern = path_pattern(path)
+    found = {one: _match(pattern, one) or {} for one in files}
     days = {name: pattern.days(fields) for name, fields in found.items()}
     if not pattern.directives:
-        days = dict.fromkeys(
-            days, _days_in([_File.opened(folder / name) for name in days], named or {}, pattern)
-        )
+        days = dict.fromkeys(days, _days_in([_File.opened(folder / name) for name in days], given, pattern))
     spans = sorted({span for span in days.values() if span is not None})
     # a day that no UTC clock shares tells more
     moved = [span for span in spans if datetime(*span[0].timetuple()[:3], tzinfo=ZoneInfo(zone)).utcoffset()]
@@ -210,39 +268,48 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None) -> S
     begins, ends = max(moved or spans, key=lambda span: (span[1].day > 12, span))
     name = next(one for one, span in days.items() if span == (begins, ends))
     file = _File.opened(folder / name)
-    roles = _roles(name, file.types, named or {}, pattern.has_region)
-    stamps, zoned, written = file.stamps(roles)
+    roles, stamps = file.read(given, pattern.has_region, (begins, ends) if pattern.directives else None)
+    if pattern.directives and stamps.mostly_beyond(begins, ends):  # names say when files begin or were made
+        return survey(folder, zone, named, dated=False)
     if pattern.has_region:
         regions = {fields["region"] for fields in found.values()}
     else:
         some = [*found][:: max(1, len(found) // FILES_OF_REGIONS)][:FILES_OF_REGIONS]
-        regions = {one for each in some for one in _File.opened(folder / each).names(str(roles.region))}
+        regions = {
+            one for each in some for one in _File.opened(folder / each).names(str(roles.region), given)
+        }
+    begun = defaultdict[str, list[date]](list)
+    for one, span in days.items():
+        begun[found[one].get("region", "")] += [span[0]] if span else []
+    used = {*roles.timestamp, roles.period_number, roles.value, roles.region, roles.customer, roles.revision}
     return Survey(
         folder=folder,
         # a marker at the top goes with a pattern alone
         path=None if path in (USUAL, IN_ONE) and (not marked or name.rpartition("/")[0] in marked) else path,
-        first=spans[0][0],
+        first=max(map(min, filter(None, begun.values()))),
         last=spans[-1][1],
         regions=tuple(sorted(regions)),
         roles=roles,
         # of a text whose columns are apart by semicolons: a reading does not decide it
         decimal="," if file.form is not None and file.form.separator == ";" else ".",
-        zoned=zoned,
-        stamps=stamps,
-        stamps_format=written,
+        zoned=stamps.zoned,
+        stamps=stamps.found,
+        highest=stamps.highest,
+        stamps_format=stamps.written,
         day=begins,
         n_days=(ends - begins).days + 1,
         marked=bool(marked),
-        zone=None if zoned or roles.period_number else _zone_shown(folder, days, zone, roles, written),
+        zone=None if stamps.zoned or stamps.highest else _zone_shown(folder, days, zone, roles, stamps),
+        left=tuple(one for one in file.types if one not in used),
     )
 
 
-def _days_in(files: Sequence["_File"], named: Mapping[str, str], pattern: PathPattern) -> tuple[date, date]:
+def _days_in(files: Sequence["_File"], given: Mapping[str, str], pattern: PathPattern) -> tuple[date, date]:
     """Return the first and the last day of files whose names have no date."""
     ends = list[datetime]()
     for file in files:
-        stamps, *_ = file.stamps(_roles(file.path.name, file.types, named, pattern.has_region))
-        ends += [datetime(1970, 1, 1) + timedelta(microseconds=int(stamps[place])) for place in (0, -1)]
+        found = file.read(given, pattern.has_region)[1].found
+        ends += [EPOCH + timedelta(microseconds=int(found[place])) for place in (0, -1)]
     return min(ends).date(), max(ends).date()
 
 
@@ -262,10 +329,10 @@ def _files_in(folder: Path) -> tuple[list[str], set[str]]:
                 f"{Path(parent) / log} is the log of a table, whose folder keeps files with deleted and "
                 "replaced rows; write the table's present rows as Parquet or CSV files into another folder"
             )
-        inner[:] = sorted(one for one in inner if one[0] not in "._")
+        inner[:] = sorted(one for one in inner if not is_hidden(one))
         below = Path(parent).relative_to(folder)
         marked |= {below.as_posix()} if DEFAULT_MARKER in names else set()
-        files += [(below / one).as_posix() for one in names if one[0] not in "._"]
+        files += [(below / one).as_posix() for one in names if not is_hidden(one)]
         if len(files) > MOST_FILES:
             raise DumpError(f"{folder} holds more than {MOST_FILES:,} files; name a folder with some of them")
     if odd := [one for one in files if not one.lower().endswith(ENDINGS)]:
@@ -455,52 +522,111 @@ class _File:
                 raise OSError("it claims too much")
             return cls(path, dict(scan_file(path).collect_schema()), None)
 
-    def _unique(self, columns: Sequence[str], what: pl.Expr) -> pl.Series:
+    def _unique(self, columns: Sequence[str], what: pl.Expr, *, usual: bool = False) -> pl.Series:
+        """Return the values of an expression. usual: those that a tenth as many rows have as any at least, so
+        that one customer's decide nothing.
+        """
         rows = scan_file(self.path) if self.form is None else scan_text(self.path, self.form.reading(columns))
         with _readable(self.path):
-            return rows.select(what).unique().drop_nulls().collect(engine="streaming").to_series()
+            counted = rows.select(what.alias("it")).drop_nulls().group_by("it").len()
+            counted = counted.filter(pl.col("len") * 10 >= pl.col("len").max()) if usual else counted
+            return counted.collect(engine="streaming")["it"]
 
-    def names(self, column: str) -> list[str]:
-        """Return the names in a column of regions."""
-        return self._unique([column], pl.col(column).cast(pl.String)).to_list()
+    def names(self, column: str, given: Mapping[str, str]) -> list[str]:
+        """Return the names in a column of regions, of rows with a time: others are a writer's notes."""
+        times = [*_roles(self.path.name, self.types, given, has_region=True)[0].timestamp]
+        named = pl.when(pl.all_horizontal(pl.col(times).is_not_null())).then(pl.col(column).cast(pl.String))
+        return self._unique([column, *times], named).to_list()
+
+    def has_several(self, column: str, given: Mapping[str, str]) -> bool:
+        """Whether rows are sums, and those of several names in a column."""
+        is_metered = any(CUSTOMER.fullmatch(plain(one)) for one in self.types)
+        return not is_metered and len(self.names(column, given)) > 1
+
+    def read(
+        self, given: Mapping[str, str], has_region: bool, days: tuple[date, date] | None = None
+    ) -> tuple[Roles, "Stamps"]:
+        """Return which column is which, and the stamps of the first columns of time that have any. Raises
+        DumpError.
+        """
+        roles, timestamps = _roles(self.path.name, self.types, given, has_region)
+        for timestamp, number in timestamps:
+            own = replace(roles, timestamp=timestamp, period_number=number)
+            stamps = self.stamps(own, days)
+            is_day = DATE.fullmatch(plain(timestamp[-1])) and number is None and len(timestamps) > 1
+            if stamps is not None and not (is_day and (stamps.found % DAY_LONG == 0).all()):
+                return own, stamps
+        columns = max((timestamp for timestamp, _ in timestamps), key=lambda one: len(one))
+        raise DumpError(
+            f"{self.path}: no row of {' and '.join(map(repr, columns))} "
+            "is a time by ISO 8601, such as 2024-01-15 00:30:00+01:00, or such as 15/01/2024 00:30: write it "
+            "so in the files, or name the format by [input] stamps_format in a configuration of your own "
+            "(optstream init FILE)"
+        )
 
     def stamps(
-        self, roles: Roles, formats: Sequence[str | None] = (None, *FORMATS)
-    ) -> tuple[pl.Series, bool, str | None]:
-        """Return the unique stamps in microseconds, rising, whether they are instants, and the one of the
-        formats that most texts have, None for ISO 8601. Raises DumpError where that may be several. Rows of
-        sums whose value is empty have no stamp: a supplier of half-hours may write such rows at the quarters.
+        self,
+        roles: Roles,
+        days: tuple[date, date] | None = None,
+        formats: Sequence[str | None] = (None, *FORMATS),
+    ) -> "Stamps | None":
+        """Return the stamps by the one of the formats that most texts have, None for ISO 8601; None without
+        any. Raises DumpError where that may be several. days: that the file's name says. Rows of sums whose
+        value is empty have no stamp: a supplier of half-hours may write such rows at the quarters.
         """
         written: str | None = None
         timestamp, used = roles.timestamp, [*roles.timestamp, *[roles.value] * (roles.customer is None)]
-        kind = self.types[timestamp[0]]
-        if isinstance(kind, pl.Datetime):
-            found, zoned = self._unique([], pl.col(timestamp[0]).dt.epoch("us")), kind.time_zone is not None
+        kind, number = self.types[timestamp[0]], roles.period_number
+        if isinstance(kind, pl.Datetime) and len(timestamp) == 1:
+            found = self._unique([], pl.col(timestamp[0]).dt.epoch("us"), usual=True)
+            zoned = kind.time_zone is not None
         else:
             is_read = pl.all_horizontal(pl.col(used).is_not_null())
             joined = pl.concat_str(timestamp, separator=" ").cast(pl.String)
-            texts = self._unique(used, joined.filter(is_read))
-            known = {
-                (one, offset): pl.select(microseconds_of(pl.lit(texts), {offset: 0}, one)).to_series()
-                for one in formats
-                for offset in ((False, True) if one is None else (False,))
-            }
-            most = max(own.count() for own in known.values())
+            texts = self._unique(used, joined.filter(is_read), usual=True)
+
+            def parsed(texts: pl.Series, one: str | None, offset: bool) -> pl.Series:
+                return pl.select(microseconds_of(pl.lit(texts), {offset: 0}, one)).to_series()
+
+            kinds = [(one, one == SINCE_EPOCH) for one in formats] + [(None, True)] * (None in formats)
+            known = {key: parsed(texts, *key) for key in kinds if parsed(texts[:SAMPLE], *key).count()}
+            most = max((own.count() for own in known.values()), default=0)
             fitting = [key for key, own in known.items() if own.count() == most]
-            if most and len(among := dict.fromkeys(one for one, _ in fitting)) > 1:
+            if days is not None and len(fitting) > 1:
+                within = [key for key in fitting if not Stamps(known[key]).mostly_beyond(*days)]
+                fitting = within or fitting
+            among = [one for one, _ in fitting]
+            if len(among) > 1 and None not in among:
                 raise DumpError(
                     f"{self.path}: days and months cannot be told apart, of stamps up to the 12th: add a "
                     "file of a later day, or write a configuration of your own (optstream init FILE) with "
                     f"[input] stamps_format = {' or '.join(map(repr, among))}"
                 )
+            if not most:
+                return None
             (written, zoned), found = fitting[0], known[fitting[0]]
-        if not found.count():
-            raise DumpError(
-                f"{self.path}: no row of {' and '.join(map(repr, timestamp))} is a time by ISO 8601, such as "
-                "2024-01-15 00:30:00+01:00, or such as 15/01/2024 00:30: write it so in the files, or name "
-                "the format by [input] stamps_format in a configuration of your own (optstream init FILE)"
-            )
-        return found.drop_nulls().unique().sort(), zoned, written
+        highest = 0
+        if number is not None:
+            numbers = self._unique([number], pl.col(number).cast(pl.Float64, strict=False), usual=True).sort()
+            if not len(numbers) or numbers[0] < 1:
+                return None
+            highest = int(numbers[-1])
+        return Stamps(found.drop_nulls().unique().sort(), zoned, written, highest) if found.count() else None
+
+
+class Stamps(NamedTuple):
+    """Unique stamps of a file, rising, whether they are instants, their format and their highest number."""
+
+    found: pl.Series
+    zoned: bool = False
+    written: str | None = None
+    highest: int = 0
+
+    def mostly_beyond(self, begins: date, ends: date) -> bool:
+        """Whether most lie outside of some days in every time zone."""
+        low, high = ((one - EPOCH.date()).days * DAY_LONG for one in (begins, ends))
+        away = FARTHEST_ZONE * 60 * MINUTE
+        return 2 * int(self.found.is_between(low - away, high + DAY_LONG + away).sum()) < self.found.count()
 
 
 @contextmanager
@@ -513,36 +639,26 @@ def _readable(file: Path) -> Iterator[None]:
         ) from None
 
 
-def _roles(name: str, columns: Types, given: Mapping[str, str], has_region: bool) -> Roles:
-    """Find out which column is which; raises DumpError that lists them."""
+def _roles(
+    name: str, columns: Types, given: Mapping[str, str], has_region: bool
+) -> tuple[Roles, list[tuple[tuple[str, ...], str | None]]]:
+    """Find out which column is which, and which may be those of time, perhaps with one of numbers of steps,
+    the likeliest first; raises DumpError that lists them.
+    """
     listed = ", ".join(f"{one!r:.60}" for one in [*columns][:20])
 
     def named(expression: re.Pattern[str], *, but: Iterable[str | None] = ()) -> list[str]:
         return [one for one in columns if expression.fullmatch(plain(one)) and one not in but]
-
-    def of_type(one: str, *kinds: type[pl.DataType]) -> bool:
-        return isinstance(columns[one], kinds)
 
     for role, column in given.items():
         if column not in columns:
             raise DumpError(
                 f"{name} has no column {column!r:.60}, which --column {role} names; it has {listed}"
             )
-    numbered = next(iter(named(NUMBERED)), None)
-    times = named(TIME, but=[numbered])
-    if instants := [one for one in columns if of_type(one, pl.Datetime)]:
-        timestamp = ([one for one in times if one in instants] or instants)[:1]
-    else:
-        times = [one for one in times if columns[one] is None or of_type(one, pl.String, pl.Date, pl.Time)]
-        dates = [one for one in times if re.fullmatch(r"(.*_)?(date|day|datum|fecha)", plain(one))]
-        clocks = [one for one in times if re.fullmatch(r"(.*_)?(time|hours?|heures?|zeit|hora)", plain(one))]
-        if not (dates and (clocks or numbered)):
-            timestamp = [one for one in times if one not in dates][:1] or dates[:1]
-        else:
-            timestamp = [dates[0], *clocks[: numbered is None]]
+    timestamps = _timestamps(columns, named)
     if "timestamp" in given:
-        timestamp, numbered = [given["timestamp"]], None
-    if not timestamp:
+        timestamps = [((given["timestamp"],), None)]
+    if not timestamps:
         raise DumpError(
             f"{name} has no column of time by its name or type, of {listed}: name it by --column "
             "timestamp=COLUMN"
@@ -556,23 +672,63 @@ def _roles(name: str, columns: Types, given: Mapping[str, str], has_region: bool
             "where there are no regions; where each region has a column of its own, write a row for each "
             "region and step"
         )
-    used = {*timestamp, numbered, customer, region, *named(ABOUT), *named(TIME), *named(REGION)}
+    timed = {one for own, number in timestamps for one in (*own, number)}
+    used = {*timed, customer, region, *named(ABOUT), *named(TIME), *named(REGION)}
     left = [one for one in columns if one not in used and (not (kind := columns[one]) or kind.is_numeric())]
     best = [one for one in left if plain(one).rpartition("_")[2] in UNITS]
     best = best or [one for one in left if one in (*named(MEASURED), *named(COUNTED))] or left
     value = given.get("value")
+    stems = Counter(re.sub(r"[0-9]+", "", plain(one)) for one in left)
+    if max(stems.values(), default=0) >= MOST_ALIKE:
+        raise DumpError(
+            f"{name} has a column for each step of a day, or for each region, such as {left[0]!r:.60}: "
+            "write a row for each region and step"
+        )
     if value is None and len(best) != 1:
         which = ", ".join(f"{one!r:.60}" for one in best) or f"one of {listed}"
-        raise DumpError(f"{name}: say by --column value=COLUMN which one is released: {which}")
+        raise DumpError(
+            f"{name}: say by --column value=COLUMN which one is released: {which}; where each row is a "
+            "trip or an event, write their number for each region and step"
+        )
     chosen = value or best[0]
     kind = columns[chosen]
     counts = bool(COUNTED.fullmatch(plain(chosen))) and (kind is None or kind.is_integer())
     region, revision = None if has_region else region, next(iter(named(REVISION)), None)
-    return Roles(tuple(timestamp), numbered, chosen, customer, region, revision, counts)
+    return Roles(*timestamps[0], chosen, customer, region, revision, counts), timestamps
+
+
+def _timestamps(
+    columns: Types, named: Callable[[re.Pattern[str]], list[str]]
+) -> list[tuple[tuple[str, ...], str | None]]:
+    """Return which columns may be those of time, the likeliest first, and that of numbers of steps."""
+
+    def words(one: str) -> set[str]:
+        return {*plain(one).split("_")}
+
+    def unlikely(one: str) -> tuple[bool, bool, bool]:
+        kind = columns[one]
+        is_instant = isinstance(kind, pl.Datetime) and kind.time_zone is not None
+        return bool(words(one) & LATER), bool(words(one) & ENDS), not (is_instant or words(one) & IN_UTC)
+
+    numbered = next(iter(named(NUMBERED)), None)
+    typed = [one for one, kind in columns.items() if isinstance(kind, pl.Datetime)]
+    texts = [
+        one for one, kind in columns.items() if kind is None or kind.is_integer() or kind in TEXTS_OF_TIME
+    ]
+    likely = dict.fromkeys((*named(TIME), *typed)) or named(LIKE_TIME)
+    times = sorted((one for one in likely if one in texts and one != numbered), key=unlikely)
+    times = [one for one in times if not words(one) & LATER] or times
+    dates = [one for one in times if DATE.fullmatch(plain(one))]
+    clocks = [one for one in times if CLOCK.fullmatch(plain(one)) and one not in typed]
+    whole = [(one,) for one in times if one not in dates]
+    pairs = [(day, clock) for day in dates[:1] for clock in clocks[:2]]
+    numbers = [((day,), numbered) for day in dates if numbered is not None]
+    days = [(one,) for one in dates]
+    return [*((one, None) for one in (*whole, *pairs)), *numbers, *((one, None) for one in days)]
 
 
 def _zone_shown(
-    folder: Path, days: Mapping[str, tuple[date, date] | None], usual: str, roles: Roles, written: str | None
+    folder: Path, days: Mapping[str, tuple[date, date] | None], usual: str, roles: Roles, shown: Stamps
 ) -> str | None:
     """Return a zone for whose hour that no clock shows a file has no stamp, though for those around it."""
     for zone in dict.fromkeys((usual, *COMMON_ZONES)):
@@ -580,8 +736,8 @@ def _zone_shown(
         for name, span in days.items():
             if span is None or span[0] != span[1] or not (skipped := shifted_slots(calendar, span[0])[0]):
                 continue
-            stamps, *_ = _File.opened(folder / name).stamps(roles, [written])
-            hours = {one // 3_600_000_000 % 24 for one in stamps}
+            stamps = _File.opened(folder / name).stamps(roles, formats=[shown.written])
+            hours = {one // 3_600_000_000 % 24 for one in stamps.found} if stamps else set()
             if hours.isdisjoint(skipped) and {skipped[0] - 1, skipped[-1] + 1} <= hours:
                 return zone
             break

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -380,12 +380,15 @@ def test_a_reading_is_taken_for_no_name(empty, lines, message):
 
 
 def test_days_that_may_be_months_are_not_guessed(empty):
-    shape = SHAPES["days before months"]
-    shape.write(empty / "files", [date(2024, 1, 5), date(2024, 1, 6)])
+    shape, days = (
+        replace(SHAPES["days before months"], path="%Y/{}.csv"),
+        [date(2024, 1, 5), date(2024, 1, 6)],
+    )
+    shape.write(empty / "files", days)
     with pytest.raises(OptStreamError, match="stamps_format = '%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'"):
         invoke("init", "files", "--yes")
     assert not (empty / "optstream.toml").exists()
-    shape.write(empty / "files", [date(2024, 1, 13)])
+    shape.write(empty / "files", [*days, date(2024, 1, 13)])
     assert invoke("init", "files", "--yes", "--answer", "zone=UTC").exit_code == 0
 
 

@@ -45,7 +45,8 @@ def test_rows_go_to_the_leaf_that_they_name(stream, kind):
 def test_a_region_that_is_no_leaf_stops_the_day(stream, name):
     stream.write(EVERY, pl.concat([both(stream), of(name, stream.rows(1.0))[:1]], how="vertical_relaxed"))
     message = stops(stream)
-    assert message == f"{DAY}: date={DAY}/part-0.parquet, column 'zone': must be a leaf of the hierarchy"
+    rule = "must be a leaf of the hierarchy; add it, or remove rows of others, of totals and of units"
+    assert message == f"{DAY}: date={DAY}/part-0.parquet, column 'zone': {rule}"
 
 
 def test_a_leaf_without_rows_and_one_without_a_step_are_named(stream):

@@ -252,6 +252,30 @@ def test_a_column_in_which_every_metered_row_lacks_a_value_may_have_no_type(smal
     assert np.array_equal(stream.units().sum(axis=1), [0, 5000])
 
 
+@pytest.mark.parametrize(
+    ("keys", "stamps"),
+    [
+        ("['d', 'h']\nstamps_format = '%Y-%m-%d %H'", {"d": DAY, "h": 5}),
+        ("'d'\nstamps_format = 'epoch'", {"d": int(datetime(DAY.year, DAY.month, DAY.day, 12).timestamp())}),
+    ],
+)
+def test_numbers_of_hours_and_seconds_count_in_any_type_that_a_missing_one_makes(
+    small, load_text, keys, stamps
+):
+    """Of metered input no row may decide a column's type: one without a number turns integers into floats."""
+    stream = small(schema="metered")
+    stream.settings = load_text(
+        stream.settings.file.read_text(), ('timestamp = "timestamp"', f"timestamp = {keys}")
+    )
+    row = pl.DataFrame({**stamps, "customer_id": "x", "load": 5.0})
+    last = row.columns[-3]
+    stream.write("11", row)
+    stream.write("84", row.with_columns(pl.col(last).cast(pl.Float64), customer_id=pl.lit("y")))
+    (judged,) = stream.judge()
+    assert judged.error is None
+    assert np.array_equal(stream.units().sum(axis=1), [5000, 5000])
+
+
 def test_an_empty_file_of_sums_without_types_has_zeros_where_rows_may_lack(small):
     stream = small(marker="missing_rows = 'zero'\nregion = 'zone'")
     stream.write(EVERY, pl.DataFrame({"timestamp": [], "load": [], "zone": []}))
@@ -328,6 +352,11 @@ def stamps_of(stream, form, day=DAY):
         "month first, apart": [f"{one:%m-%d-%Y,%H%M}" for one in clock],
         "twelve hours": [f"{one:%m/%d/%Y} {one.hour % 12 or 12}:{one:%M:%S %p}" for one in starts],
         "names of months": [f"{one:%d-%b-%Y %H:%M}".upper() for one in starts],
+        "whole names of months": [f"{one:%d %B %Y %H:%M}" for one in starts],
+        "two digits of a year": [f"{one:%d/%m/%y %H:%M}" for one in starts],
+        "intervals": [f"{one:%d.%m.%Y %H:%M} - {one + half:%d.%m.%Y %H:%M}" for one in starts],
+        "seconds since 1970": [f"{one.timestamp():.0f}" for one in starts],
+        "milliseconds since 1970": [f"{one.timestamp() * 1000:.0f}" for one in starts],
     }[form]
 
 
@@ -344,6 +373,11 @@ KEYS = {
     "month first, apart": "stamps_format = '%m-%d-%Y %H%M'",
     "twelve hours": "stamps_zone = 'UTC'\nstamps_format = '%m/%d/%Y %I:%M:%S %p'",
     "names of months": "stamps_zone = 'UTC'\nstamps_format = '%d-%b-%Y %H:%M'",
+    "whole names of months": "stamps_zone = 'UTC'\nstamps_format = '%d %b %Y %H:%M'",
+    "two digits of a year": "stamps_zone = 'UTC'\nstamps_format = '%d/%m/%y %H:%M'",
+    "intervals": "stamps_zone = 'UTC'\nstamps_format = '%d.%m.%Y %H:%M'",
+    "seconds since 1970": "stamps_format = 'epoch'",
+    "milliseconds since 1970": "stamps_format = 'epoch'",
 }
 
 
@@ -446,7 +480,7 @@ def test_a_step_that_becomes_finer_on_a_date(small):
         ("stamps_format = '%d/%m %H:%M'", 'must be a format such as "%d/%m/%Y %H:%M"'),
         ("stamps_format = '%d/%m/%Y %m'", "must be a format such as"),
         ("stamps_format = '%d/%m/%Y %'", "must be a format such as"),
-        ("stamps_format = '%d/%m/%y'", "must be a format such as"),
+        ("stamps_format = '%d/%m/%y%Y'", "must be a format such as"),
         ("stamps_format = '%d/%m/%Y %I:%M'", "must be a format such as"),
         ("stamps_format = '%d/%m/%Y %H %I %p'", "must be a format such as"),
         ("stamps = 'middle'", 'input.stamps must be "start" or "end"'),
