@@ -159,7 +159,7 @@ def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, settin
         named = FlowRunFilter.model_validate({"tags": {"all_": list(tags_of("found"))}})
         assert {run.name for run in client.read_flow_runs(flow_run_filter=named)} == {
             "found 2016-05-30",
-            "found backfill 2016-05-31 to 2016-05-31",
+            "found backfill 2016-05-31",
             "found 2016-05-31",
         }
 
