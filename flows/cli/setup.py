@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,6 @@ from flows.cli import options as cli
 from flows.cli.output import Terminal
 from flows.cli.read import check_new
 from optstream.errors import OptStreamError
-from optstream.stream import Lattice
 from optstream.stream.tree import some_of
 from tasks.config import load_settings
 from tasks.config.fields import SETTLED
@@ -149,19 +147,7 @@ def simulate(
     They are calibrated on public means of the French regions; dumps that are there are kept.
     """
     settings = load_settings(config)
-    written = list[bool]()
-    for tree, days in groupby(cli.days_between(first, last), settings.tree_of):
-        written += write_dumps(
-            settings.input_folder,
-            leaves=tree.leaves,
-            calendar=settings.calendar,
-            days=list(days),
-            seed=seed,
-            schema=settings.input.schema_,
-            layout_of=settings.input_of,
-            counts=settings.privacy.counts,
-            cells=tree.cells if isinstance(tree, Lattice) else {},
-        )
+    written = write_dumps(settings, cli.days_between(first, last), seed)
     n_kept = written.count(False)
     print(f"{sum(written)} dumps written, {n_kept} were there already, in {settings.input_folder}")
 

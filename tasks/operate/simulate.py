@@ -3,23 +3,23 @@
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from optstream.errors import DumpError, ParameterError
-from optstream.storage.store import Location, StoreUrl
-from optstream.stream import Calendar
-from tasks.config import Input
+from optstream.storage.store import StoreUrl
+from optstream.stream import Calendar, Lattice
+from tasks.config import Input, Settings
 from tasks.config.schema import OF_FILES
-from tasks.ingest.arrivals import EVERY, place_of
+from tasks.ingest.arrivals import EVERY, leaves_of, parts_of, place_of
 
 # What simulated load looks like: public means of the French regions, and a rough shape around them.
 
@@ -173,44 +173,33 @@ CUSTOMERS = 30  # of a simulated leaf
 CUSTOMER_MEAN_KW = 1.0  # mean draw of a simulated customer; a reading is the energy of its step, in kWh
 
 
-def simulate(
-    folder: Location,
-    *,
-    leaves: Sequence[str],
-    calendar: Calendar,
-    days: Iterable[date],
-    seed: int = 0,
-    schema: Literal["aggregated", "metered"] = "aggregated",
-    layout_of: Callable[[date], Input] = lambda day: LAYOUT,
-    counts: bool = False,
-    cells: Mapping[str, tuple[str, str]] = NO_CELLS,
-) -> list[bool]:
+def simulate(settings: Settings, days: Sequence[date], seed: int = 0) -> list[bool]:
     """Write a dump a leaf and day, the same in any range; of each return False if the same was there."""
+    folder, calendar = settings.input_folder, settings.calendar
     if isinstance(folder, StoreUrl):
         raise ParameterError(
             f"dumps are made up in a folder of this machine, not in {folder}: make them where input.folder "
             "is a path, and copy them"
         )
-    days = tuple(days)
-    if not all(layout_of(day).is_usual for day in days):
+    if not all(settings.input_of(day).is_usual for day in days):
         raise ParameterError(
             "dumps are made up in the usual layout, as Parquet files: leave the keys of [input] out that "
             f"describe another one, {', '.join(OF_FILES)}"
         )
     done: list[bool] = []
     for day in days:
-        layout, periods = layout_of(day), calendar.periods(day, day)
-        parts = {leaf: (leaf,) for leaf in leaves} if layout.region is None else {EVERY: leaves}
-        for part, own in parts.items() if periods else ():
+        layout, periods, tree = settings.input_of(day), calendar.periods(day, day), settings.tree_of(day)
+        cells = tree.cells if isinstance(tree, Lattice) else NO_CELLS
+        for part in parts_of(settings, day) if periods else ():
             found = []
-            for leaf in own:
-                if schema == "metered":
+            for leaf in leaves_of(settings, day, (part,)):
+                if settings.metered:
                     rows = metered_day(leaf, day, calendar, seed)
                 else:
                     rows = aggregated_day(leaf, day, calendar, seed, cells)
                 found.append(rows.with_columns(region=pl.lit(leaf)) if part == EVERY else rows)
             rows = pl.concat(found)
-            rows = rows.with_columns(pl.col("value").round()) if counts else rows
+            rows = rows.with_columns(pl.col("value").round()) if settings.privacy.counts else rows
             rows = as_laid_out(rows, layout, cells)
             for period in periods:
                 own_rows = rows.filter(pl.col(layout.timestamp).is_in(_stamps(period, calendar).implode()))

@@ -38,8 +38,7 @@ def configured(ledger: str = LEDGER, mechanism: str = "OptStream", dumps: Path |
 
 def deliver(settings: Settings, days: Sequence[date]) -> None:
     """Lay out dumps of made-up load."""
-    leaves, calendar = settings.tree_of(days[0]).leaves, settings.calendar
-    simulate(settings.input_folder, leaves=leaves, calendar=calendar, days=days, seed=1)
+    simulate(settings, days, seed=1)
 
 
 @dataclass(frozen=True)

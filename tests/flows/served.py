@@ -84,7 +84,7 @@ def stream_of_hours(
     first = day_of(hours[0])
     file.write_text(f"{text}[schedule]\n{schedule}catch_up_days = 2\n[watch]\n{watch}first_day = {first}\n")
     days = [first + timedelta(days=number) for number in range((day_of(last) - first).days + 1)]
-    simulate(settings.input_folder, leaves=("84", "11"), calendar=calendar, days=days, seed=1)
+    simulate(settings, days, seed=1)
     return load_settings(file), hours
 
 

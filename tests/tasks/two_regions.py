@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
-from itertools import groupby
 from pathlib import Path
 
 import polars as pl
@@ -21,7 +20,7 @@ from optstream.errors import PublicationError
 from optstream.ledger import Key, open_ledger
 from optstream.mechanisms import mechanism_named
 from optstream.noise import secure_noise
-from optstream.stream import Lattice, Measured
+from optstream.stream import Measured
 from tasks.config import Settings, load_settings
 from tasks.ledger.verify import verify
 from tasks.operate.compromise import compromise
@@ -125,17 +124,9 @@ class Installation:
                 (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (self.folder / path).write_bytes(data)
             return
-        for tree, own in groupby(sorted(days), settings.tree_of):
-            simulate(
-                settings.input_folder,
-                leaves=tree.leaves,
-                calendar=settings.calendar,
-                days=list(own),
-                seed=1,
-                schema=settings.input.schema_,
-                layout_of=settings.input_of,
-                cells=tree.cells if isinstance(tree, Lattice) else {},
-            )
+        # the same readings, whatever a configuration takes them for
+        load = settings.privacy.model_copy(update={"counts": False})
+        simulate(settings.model_copy(update={"privacy": load}), sorted(days), seed=1)
         if first and "file" not in key[0] and settings.input_folder == self.folder / "dumps":
             DUMPS[key] = self.files("dumps")
 

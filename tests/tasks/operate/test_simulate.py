@@ -6,14 +6,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from optstream.stream import Calendar
-from tasks.config import Input
+from tasks.config import Settings
 from tasks.operate.simulate import CUSTOMERS, simulate
 from tests.failing import raising
 
 pytestmark = pytest.mark.slow
 
-PARIS = Calendar(30, "Europe/Paris")
 MONDAY = date(2016, 2, 1)
 
 
@@ -21,44 +19,38 @@ def days(first: date, count: int) -> list[date]:
     return [first + timedelta(days=number) for number in range(count)]
 
 
-def read(folder: Path, region: str, day: date) -> pl.DataFrame:
-    return pl.read_parquet(
-        folder / f"region={region}" / f"date={day}" / "part-0.parquet", hive_partitioning=False
-    )
+def read(settings: Settings, region: str, day: date) -> pl.DataFrame:
+    file = settings.input_folder / f"region={region}" / f"date={day}" / "part-0.parquet"
+    return pl.read_parquet(file, hive_partitioning=False)
 
 
-def test_any_range_and_any_leaves_give_the_same_day(tmp_path: Path) -> None:
-    simulate(tmp_path / "long", leaves=["84", "11", "53"], calendar=PARIS, days=days(MONDAY, 5), seed=7)
-    simulate(tmp_path / "short", leaves=["53"], calendar=PARIS, days=[MONDAY + timedelta(days=3)], seed=7)
-    day = MONDAY + timedelta(days=3)
-    assert read(tmp_path / "short", "53", day).equals(read(tmp_path / "long", "53", day))
+def test_any_range_and_any_leaves_give_the_same_day(small, load_text):
+    one_leaf = ('84 = "FR"\n11 = "FR"', '84 = "FR"'), ('folder = "dumps"', 'folder = "short"')
+    long, day = small().settings, MONDAY + timedelta(days=3)
+    short = load_text(long.file.read_text(), *one_leaf)
+    assert simulate(long, days(MONDAY, 5), seed=7) == [True] * 10
+    assert simulate(short, [day], seed=7) == [True]
+    assert read(short, "84", day).equals(read(long, "84", day))
 
 
-def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "region=84" / f"date={MONDAY}"
+def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(small, monkeypatch):
+    settings = small().settings
+    folder = settings.input_folder / "region=84" / f"date={MONDAY}"
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", raising(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY])
+            simulate(settings, [MONDAY])
     assert list(folder.parent.iterdir()) == []
-    for _ in range(2):
-        assert simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY]) == [True]
+    for is_new in (True, False):
+        assert simulate(settings, [MONDAY]) == [True, is_new]
         assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
         (folder / "_SUCCESS").unlink()
 
 
-def test_metered_dumps_have_a_row_a_customer_and_step(tmp_path: Path) -> None:
-    simulate(
-        tmp_path,
-        leaves=["a", "b"],
-        calendar=PARIS,
-        days=[MONDAY],
-        schema="metered",
-        layout_of=lambda day: Input(schema="metered", value="kwh", customer="meter"),
-    )
-    rows = pl.concat([read(tmp_path, leaf, MONDAY) for leaf in "ab"])
+def test_metered_dumps_have_a_row_a_customer_and_step(small):
+    settings = small(schema="metered", value="kwh", customer="meter").settings
+    simulate(settings, [MONDAY])
+    rows = pl.concat([read(settings, leaf, MONDAY) for leaf in ("84", "11")])
     assert rows.columns == ["meter", "timestamp", "kwh"]
     assert rows.select("meter", "timestamp").is_unique().all()
     assert rows["meter"].n_unique() == 2 * CUSTOMERS

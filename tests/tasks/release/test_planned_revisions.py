@@ -21,15 +21,8 @@ L1 = ('method = "equally_spaced"\nn_samples = 10', 'method = "l1"\nn_samples = 1
 def deliver(installation, revision, *days):
     """A later delivery: other made-up load, in the folder of its number."""
     settings = installation.settings
-    simulate(
-        installation.folder / f"dumps/revision={revision}",
-        leaves=settings.dated_hierarchy.leaves(),
-        calendar=settings.calendar,
-        days=list(days),
-        seed=100 + revision,
-        schema=settings.input.schema_,
-        layout_of=settings.input_of,
-    )
+    placed = settings.input.model_copy(update={"folder": f"dumps/revision={revision}"})
+    simulate(settings.model_copy(update={"input": placed}), days, seed=100 + revision)
 
 
 @pytest.fixture

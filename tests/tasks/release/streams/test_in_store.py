@@ -137,7 +137,7 @@ def test_the_doctor_looks_at_stores(moved):
 def test_what_stays_local(moved):
     settings = moved.settings
     with pytest.raises(ParameterError, match=r"made up in a folder of this machine, not in .*://"):
-        simulate(settings.input_folder, leaves=["84"], calendar=settings.calendar, days=[DAY], seed=1)
+        simulate(settings, [DAY], seed=1)
     export(settings, moved.run().ledger, moved.folder / "export")
     assert find_catalogue(settings.published_folder) is None
     moved.configure('folder = "trusted"', f'folder = "{settings.input_folder}"')
