@@ -125,21 +125,7 @@ def interrupted():
     return os.getpid()
 
 
-def what_comes_back(pool):
-    with pool:
-        return type(pool.submit(interrupted).exception(LONGEST_WAIT))
-
-
 def test_an_interrupted_worker_breaks_its_pool():
-    pool = ProcessPoolExecutor(2, get_context("spawn"), begin_worker)
-    assert what_comes_back(pool) is BrokenProcessPool
-
-
-def listens():
-    """As a terminal's processes do, also where a shell started the tests in the background."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def test_control_else_an_exception_comes_back_that_nobody_catches():
-    """KeyboardInterrupt is no Exception: in a callback of Prefect's it ends the thread that tells results."""
-    assert what_comes_back(ProcessPoolExecutor(1, get_context("spawn"), listens)) is KeyboardInterrupt
+    """Else KeyboardInterrupt comes back, and ends the thread of Prefect that passes results on."""
+    with ProcessPoolExecutor(1, get_context("spawn"), begin_worker) as pool:
+        assert type(pool.submit(interrupted).exception(LONGEST_WAIT)) is BrokenProcessPool

@@ -114,7 +114,7 @@ def test_the_environment_has_the_last_word(given, used):
     assert done.stdout.strip() == used
 
 
-DAYS = [date(2016, 5, 30), date(2016, 5, 31), date(2016, 6, 1)]
+DAYS = [date(2016, 5, 30), date(2016, 5, 31)]
 COMMANDS = """
 import json, sys
 from typer.testing import CliRunner
@@ -150,7 +150,7 @@ def call(settings, *commands):
 @pytest.mark.slow
 def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, settings, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
-    span = ("--from", str(DAYS[1]), "--to", str(DAYS[2]))
+    span = ("--from", str(DAYS[1]), "--to", str(DAYS[1]))
     with found_by_runs([settings.trusted_folder], prefect_api, None):
         call(settings, ("run", "--date", str(DAYS[0])), ("backfill", *span))
         assert served(settings.trusted_folder)["PREFECT_API_URL"] == prefect_api
@@ -159,9 +159,8 @@ def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, settin
         named = FlowRunFilter.model_validate({"tags": {"all_": list(tags_of("found"))}})
         assert {run.name for run in client.read_flow_runs(flow_run_filter=named)} == {
             "found 2016-05-30",
-            "found backfill 2016-05-31 to 2016-06-01",
+            "found backfill 2016-05-31",
             "found 2016-05-31",
-            "found 2016-06-01",
         }
 
 
