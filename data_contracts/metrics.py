@@ -38,6 +38,9 @@ FILE_FAULTS = {
     "clock": 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone, '
     'day = "fixed" wall-clock timestamps without one: deliver this day with those, which other days need not'
     '; metered text whose timestamps all have one needs input.stamps_zone = "UTC", too',
+    "clock_ends": "the clock changes on this day or as it ends, and where rows may be absent the ends of "
+    "steps by the wall clock do not say which hour is meant: deliver this day by the starts of steps, and "
+    'say so in [[input.changes]] with stamps = "start"',
 }
 """Why a file cannot be read, the most telling first."""
 FAULTY_COLUMNS = {
@@ -48,6 +51,7 @@ FAULTY_COLUMNS = {
     "customer_type": "customer",
     "region_type": "region margin",
     "clock": "timestamp",
+    "clock_ends": "timestamp",
 }
 """Which of the source's columns a fault is about."""
 

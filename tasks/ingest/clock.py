@@ -23,8 +23,11 @@ NEEDED = {
     'or before the first release set [stream] day = "fixed", which takes every day by its wall clock',
     "fixed": "deliver days on which the clock changes by the wall clock, without a time zone, which others "
     'need not; or before the first release set [stream] day = "elapsed", of the steps that pass',
+    "ends": "deliver days on which the clock changes by the starts of steps, which others need not, and say "
+    'so in [[input.changes]] with stamps = "start"; or before the first release set [stream] '
+    'day = "elapsed" and deliver instants',
 }
-"""By `stream.day`, how timestamps of the other kind are put right."""
+"""By `stream.day`, how timestamps of the other kind are put right; and ends of steps by the wall clock."""
 
 
 @lru_cache(maxsize=1024)
@@ -49,18 +52,47 @@ def shifted_slots(calendar: Calendar, period: date) -> tuple[tuple[int, ...], tu
     return tuple(one for one in moved if there[one] is None), tuple(one for one in moved if there[one])
 
 
-def foresee(calendar: Calendar, since: date, fits: bool, released: Iterable[date] = ()) -> str | None:
-    """Return the first day of two years that will be refused for its clock, why, and a remedy; or None."""
+def hides_ends(calendar: Calendar, period: date) -> bool:
+    """Whether the wall clock at its end does not say which "fixed" slot of a day is meant: a public fact."""
+    day = day_of(period)
+    return any(shifted_slots(calendar, day)) or any(0 in own for own in shifted_slots(calendar, day + ONE))
+
+
+def turn_of(calendar: Calendar, period: date) -> tuple[int, ...]:
+    """Return the slots of what a day's clock shows when it is set, and would show; () where none begin."""
+    (skipped, doubled), day = shifted_slots(calendar, period), day_of(period)
+    slots, moved = skipped or doubled, 60 * calendar.step_minutes * len(skipped or doubled)
+    passes = calendar.ends_at(day).timestamp() - calendar.begins_at(day).timestamp()
+    if not slots or not slots[0] or abs(passes - ONE.total_seconds()) != moved:
+        return ()
+    first, after = slots[0], slots[-1] + 1
+    return (after, first) if skipped else (first, after)
+
+
+def unsure_ends(settings: Settings, period: date) -> bool:
+    """Whether rows by the wall clock at their ends may be absent: none decides which hours others mean."""
+    layout = settings.input_of(period)
+    by_wall = settings.calendar.day == "fixed" and layout.stamps_zone is None
+    return by_wall and layout.stamps == "end" and (settings.metered or layout.missing_rows == "zero")
+
+
+def foresee(
+    calendar: Calendar, since: date, fits: bool, released: Iterable[date] = (), *, ends: bool = False
+) -> str | None:
+    """Return the first day of two years that will be refused for its clock or ends, why, and a remedy."""
     first = day_of(since)
     before = (one for one in released if first - TWO_YEARS < day_of(one) < first)
+    fits = fits and not ends
     if not fits and any(start_of(calendar, one, zoned=calendar.day == "fixed") is None for one in before):
         return None
-    return _foreseen(calendar, first, fits)
+    return _foreseen(calendar, first, fits, ends)
 
 
 @lru_cache(maxsize=64)
-def _foreseen(calendar: Calendar, first: date, fits: bool) -> str | None:
+def _foreseen(calendar: Calendar, first: date, fits: bool, ends: bool) -> str | None:
     def is_uneven(period: date) -> bool:
+        if ends:
+            return hides_ends(calendar, period)
         return start_of(calendar, period, zoned=calendar.day == "fixed") is None
 
     for day in days_from(first, first + TWO_YEARS):
@@ -74,9 +106,10 @@ def _foreseen(calendar: Calendar, first: date, fits: bool) -> str | None:
         except ParameterError as error:
             return f"{day} will be refused: {error}"
         has = "no time zone" if calendar.day == "elapsed" else "a time zone"
+        has, needed = ("only the ends of steps", "ends") if ends else (has, calendar.day)
         return (
             f"{day} will be refused if it is delivered as the days before: the clock of {calendar.time_zone} "
-            f"changes, and timestamps have {has}: {NEEDED[calendar.day]}"
+            f"changes, and timestamps have {has}: {NEEDED[needed]}"
         )
     return None
 
@@ -89,4 +122,4 @@ def clock_ahead(settings: Settings, ledger: "Ledger", newest: date) -> str | Non
             fits &= suite != RAW or day.isoformat() not in document["meta"]["unfit_clock"]
     steps = calendar.steps_over(day_of(newest) - TWO_YEARS, day_of(newest))
     released = (period_from(one.period) for one in ledger.outlines(settings.stream.name, steps))
-    return foresee(calendar, newest, fits, released)
+    return foresee(calendar, newest, fits, released, ends=unsure_ends(settings, newest))

@@ -15,7 +15,7 @@ from optstream.stream import day_of
 from tasks.config import Input, Settings
 from tasks.config.fields import SINCE_EPOCH, offset_minutes
 from tasks.ingest.clamping import countable
-from tasks.ingest.clock import EPOCH, shifted_slots, start_of
+from tasks.ingest.clock import EPOCH, hides_ends, shifted_slots, start_of, turn_of, unsure_ends
 from tasks.ingest.formats import UNREADABLE, opened, pages_are_whole, scan_file
 from tasks.ingest.text import DAY, MICROSECOND, TextForm, form_of, is_zoned, lines_of
 
@@ -34,7 +34,8 @@ class SourceFile:
     other days are usual. text: the form of a text file. stamp: the type of the stamps, text where they are to
     be parsed. date: microseconds from the epoch to the day, where its steps are numbered. start, length: of
     the day's steps, in the stamps' own unit; shift is added to a stamp, of shifts one each to texts with an
-    offset (True) and without. doubled, skipped: slots that the wall clock shows twice, or not. value,
+    offset (True) and without. doubled, skipped: slots that the wall clock shows twice, or not. turn: of sums
+    by their ends, the stamp of one that ends as the clock is set, and the stamp at which it belongs. value,
     customer: the columns' types. rows: as the footer claims, or a text's lines. floats, raw: columns that
     name customers or leaves, or hold numbers of stamps, by floats, or by bytes. found: the columns of a file
     without the right ones, where they are few: many may be a customer's each, and their names are nobody's to
@@ -67,6 +68,7 @@ class SourceFile:
     fits_clock: bool = True
     doubled: tuple[int, ...] = ()
     skipped: tuple[int, ...] = ()
+    turn: tuple[int, ...] = ()
     found: tuple[str, ...] = ()
 
     @property
@@ -191,12 +193,18 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
     # nor whether a day is refused: only the configuration says that all stamps are instants
     unsure = each and by_zone and layout.stamps_zone is None
     fits_clock = clock(zoned)[0] == by_zone and not unsure
+    ends = unsure_ends(settings, day)
     zoned = by_zone if each else zoned
     _, shift, start = clock(zoned)
     _, other, since = clock(not zoned)
     shifts = [(zoned, shift)]
     if each and start is not None and since is not None:
         shifts.append((not zoned, other + (start - since) * unit))
+    broken = "clock" if start is None or (unsure and since is None) else None
+    if ends and hides_ends(calendar, day):
+        broken = broken or "clock_ends"
+    is_read_whole = layout.stamps == "end" and not (by_zone or settings.metered or ends)
+    turn = turn_of(calendar, day) if is_read_whole else ()
     return replace(
         file,
         stamp=stamp,
@@ -207,7 +215,8 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
         fits_clock=fits_clock,
         doubled=() if by_zone else shifted_slots(calendar, day)[1],
         skipped=() if by_zone else shifted_slots(calendar, day)[0],
-        broken="clock" if start is None or (unsure and since is None) else None,
+        turn=tuple((start or 0) * unit + slot * length - length // rows for slot in turn),
+        broken=broken,
         start=(start or 0) * unit,
         length=length,
         rows=0 if start is None else file.rows,

@@ -32,9 +32,8 @@ def rows_in(file: SourceFile) -> pl.LazyFrame:
     """The used columns of a file, with `STAMP` in place of the stamps. Of a file of several days the day's
     rows, and of a text those with a reading or a step: other lines are its writer's notes.
     """
-    placeless = replace(
-        file, number=0, day=0, leaf=0, name="", n_steps=0, start=0, doubled=(), skipped=(), fits_clock=True
-    )
+    placeless = replace(file, number=0, day=0, leaf=0, name="", n_steps=0, start=0, fits_clock=True)
+    placeless = replace(placeless, doubled=(), skipped=(), turn=())
     is_kept = file.is_partial and facts_of(file.path).size < LARGEST_KEPT
     rows = _stamped_once(placeless).lazy() if is_kept else _stamped(file)
     if file.is_partial:
@@ -50,7 +49,22 @@ def rows_in(file: SourceFile) -> pl.LazyFrame:
             own = *_of_row(file), STAMP
             for column in (NUMBER, revision):
                 rows = rows.filter(pl.col(column) == pl.col(column).max().over(own))
+    rows = _turned(file, rows, *file.turn) if file.turn else rows
     return rows if file.rows_a_step == 1 else _combined(file, rows).lazy()
+
+
+def _turned(file: SourceFile, rows: pl.LazyFrame, shown: int, meant: int) -> pl.LazyFrame:
+    """Sums, where that which ends as the clock is set moves to its step if a leaf has ends as the clock shows
+    them: in spring none in the hour that it skips, in autumn two as it begins again, and one as it is over.
+    """
+    leaf, stamp, in_autumn = leaf_of(file), pl.col(STAMP), int(shown < meant)
+    n_shown = (stamp == shown).sum().over(leaf)
+    n_meant = stamp.is_between(meant, max(meant, shown - 1)).sum().over(leaf)
+    row = pl.struct(leaf, STAMP)
+    falls = (stamp.first() > stamp.last()).over(leaf)  # the newest row first
+    is_later = pl.when(falls).then(row.is_first_distinct()).otherwise(row.is_last_distinct())
+    is_moved = (stamp == shown) & (n_shown == in_autumn + 1) & (n_meant == in_autumn) & is_later
+    return rows.with_columns(pl.when(is_moved).then(meant).otherwise(stamp).alias(STAMP))
 
 
 def _of_leaf(file: SourceFile) -> list[str]:

@@ -33,7 +33,7 @@ from tasks.config import Settings
 from tasks.config.fields import step_minutes
 from tasks.ingest import Dump, IngestedDay, Reader, discover
 from tasks.ingest.arrivals import parts_of, quoted_name_of
-from tasks.ingest.clock import foresee
+from tasks.ingest.clock import foresee, unsure_ends
 from tasks.ingest.days import Unsealed, read_days, sealed
 from tasks.ingest.formats import UNREADABLE, facts_of
 from tasks.ingest.rows import Place
@@ -256,7 +256,7 @@ def clock_before_ingest(settings: Settings, day: date) -> str | None:
                 fits = isinstance(found, str) or found[0][0].fits_clock
         finally:
             process.kill()
-    return foresee(settings.calendar, day, fits)
+    return foresee(settings.calendar, day, fits, ends=unsure_ends(settings, day))
 
 
 def seconds_of(settings: Settings) -> float:

@@ -16,7 +16,7 @@ from optstream.errors import ConfigurationError, ParameterError
 from optstream.stream import Calendar
 from tasks.config import Settings, load_settings
 from tasks.config.fields import is_node_name, step_minutes
-from tasks.ingest.clock import foresee
+from tasks.ingest.clock import foresee, unsure_ends
 from tasks.operate.survey import COMMON_ZONES, Survey, plain
 from tasks.plan.advise import StreamAdvice, advise_plans, write_proposal
 
@@ -99,7 +99,8 @@ def write_configuration(survey: Survey, ask: Ask, path: Path) -> Begun:
         draft.unlink(missing_ok=True)
     settings = load_settings(path)
     today = settings.local_day(datetime.now().astimezone())
-    ahead = foresee(settings.calendar, first, fits) or foresee(settings.calendar, today, fits)
+    days = (foresee(settings.calendar, one, fits, ends=unsure_ends(settings, one)) for one in (first, today))
+    ahead = next(filter(None, days), None)
     if (
         ahead is None
         and not survey.zoned

@@ -379,6 +379,17 @@ def test_a_reading_is_taken_for_no_name(empty, lines, message):
     assert [one.name for one in empty.iterdir()] == ["files"]
 
 
+@pytest.mark.parametrize("of", ["customer", "about"])
+def test_ends_by_the_wall_clock_are_foreseen_to_be_refused_where_rows_may_be_absent(empty, of):
+    """A customer's row, or one of a count of 0."""
+    value = {"customer_id": "customer", "energy_kwh": "value"} if of == "customer" else {"trips": of}
+    shape = Shape("{}/%Y-%m-%d.csv", {"interval_end": "stamp", **value}, by_end=True)
+    shape.write(empty / "files", [date(2024, 1, 15), date(2024, 1, 16)])
+    said = " ".join(invoke("init", "files", "--yes", "--answer", "zone=Europe/Paris").output.split())
+    assert "2024-03-31 will be refused if it is delivered as the days before" in said
+    assert 'and say so in [[input.changes]] with stamps = "start"' in said
+
+
 def test_days_that_may_be_months_are_not_guessed(empty):
     shape, days = (
         replace(SHAPES["days before months"], path="%Y/{}.csv"),
