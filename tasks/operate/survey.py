@@ -6,7 +6,7 @@ import unicodedata
 from calendar import month_abbr, month_name
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import product, takewhile
@@ -257,7 +257,7 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
     files, marked = _files_in(folder)
     given, opened = named or {}, _File.opened(folder / files[0])
     column = given.get("region") or next((one for one in opened.types if REGION.fullmatch(plain(one))), None)
-    path, found = _pattern(folder, files, by_number=column is None)
+    path = _pattern(folder, files, by_number=column is None)
     if "{region}" in path and (given.get("region") or (column and opened.has_several(column, given))):
         path = path.replace("{region}", "*")
     path = path if dated else re.sub(r"\{date:[^}]*\}", "*", path)
@@ -350,9 +350,9 @@ def _files_in(folder: Path) -> tuple[list[str], set[str]]:
     return sorted(files), marked
 
 
-def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> tuple[str, dict[str, Mapping[str, str]]]:
-    """Return the pattern that all files fit, and what their names say by it. by_number: no column of regions
-    says what numbers in names may say.
+def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> str:
+    """Return the pattern that all files fit. by_number: no column of regions says what numbers in names may
+    say.
     """
     for written, directives in DATES:
         expression = re.compile(written)
@@ -362,20 +362,13 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> tuple[str, 
         dates = [expression.search(one)[0] for one in files]  # type: ignore[index]
         for text in _patterns(folder, marked, dates, by_number=by_number):
             path = text.replace(MARK, directives)
-            try:
-                known = _fields(path, files)
-            except ValueError:
-                continue
-            if known is not None:
-                return _all_dates(path, known)
+            if _fits(path, files):
+                return _all_dates(path, files)
     is_table = (folder / LOG).is_dir()
     if is_table or not any(re.search(written, one) for written, _ in DATES for one in files):
         for text in _patterns(folder, files, [""] * len(files), by_number=by_number, numbered=is_table):
-            with suppress(ValueError):
-                pattern = path_pattern(text)
-                fitting = [(one, fields) for one in files if (fields := _match(pattern, one)) is not None]
-                if len(fitting) == len(files):
-                    return text, dict(fitting)
+            if _fits(text, files):
+                return text
     raise DumpError(
         f"{folder} holds files such as {files[0]!r:.120}, whose paths do not all name a date in the "
         "same way: rename or move those that differ, to paths such as 2024/01/15.csv or "
@@ -383,23 +376,24 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> tuple[str, 
     )
 
 
-def _fields(path: str, files: Sequence[str]) -> dict[str, Mapping[str, str]] | None:
-    """Return what a pattern says of each file, None where one does not fit. Raises ValueError for none."""
-    pattern = path_pattern(path)
-    found = {one: _match(pattern, one) for one in files}
-    known = {one: fields for one, fields in found.items() if fields is not None and pattern.days(fields)}
-    return known if len(known) == len(files) else None
+def _fits(path: str, files: Sequence[str]) -> bool:
+    """Whether all files have names of a pattern, which is one, and of dates."""
+    try:
+        pattern = path_pattern(path)
+    except ValueError:
+        return False
+    found = (_match(pattern, one) for one in files)
+    return all(fields is not None and pattern.days(fields) is not None for fields in found)
 
 
-def _all_dates(path: str, known: dict[str, Mapping[str, str]]) -> tuple[str, dict[str, Mapping[str, str]]]:
+def _all_dates(path: str, files: Sequence[str]) -> str:
     """Return the pattern with the dates that all files so far have alike, as of a folder of their year."""
     for written, directives in DATES:
         # what stands as a directive already stays
         parts = re.split(r"(\{[^}]*\})", path)
         wider = "".join(one if one.startswith("{") else re.sub(written, directives, one) for one in parts)
-        if wider != path and (found := _fields(wider, [*known])) is not None:
-            path, known = wider, found
-    return path, known
+        path = wider if _fits(wider, files) else path
+    return path
 
 
 def _match(pattern: PathPattern, path: str) -> Mapping[str, str] | None:
@@ -731,11 +725,12 @@ def _timestamps(
     times = [one for one in times if not words(one) & LATER] or times
     dates = [one for one in times if DATE.fullmatch(plain(one))]
     clocks = [one for one in times if CLOCK.fullmatch(plain(one)) and one not in typed]
-    whole = [(one,) for one in times if one not in dates]
-    pairs = [(day, clock) for day in dates[:1] for clock in clocks[:2]]
-    numbers = [((day,), numbered) for day in dates if numbered is not None]
-    days = [(one,) for one in dates]
-    return [*((one, None) for one in (*whole, *pairs)), *numbers, *((one, None) for one in days)]
+    return [
+        *(((one,), None) for one in times if one not in dates),
+        *(((day, clock), None) for day in dates[:1] for clock in clocks[:2]),
+        *(((day,), numbered) for day in dates if numbered is not None),
+        *(((day,), None) for day in dates),
+    ]
 
 
 def _zone_shown(
