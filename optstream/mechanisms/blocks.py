@@ -81,12 +81,12 @@ class Figures:
             rule = drifting_blocks(self.window_length, *blocks, self.steps_per_day)
             more = math.sqrt(left_out(rule, self.ordinary))
         terms = OrderTerms(*blocks)
-        charges = [terms.deviation if one else float(n_blocks) for one in joint]
+        kinds = [(terms.deviation, terms.like_group) if one else (float(n_blocks), 1) for one in joint]
         return [
-            PlannedNoise(self.relative_noise * charge / share * more, one)
+            PlannedNoise(self.relative_noise * charge / share * more, like_group)
             if share and math.isfinite(more)
             else None
-            for charge, one, share in zip(charges, joint, shares, strict=True)
+            for (charge, like_group), share in zip(kinds, shares, strict=True)
         ]
 
 
