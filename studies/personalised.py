@@ -1,7 +1,21 @@
 """Budget Distribution and Absorption for customers who have epsilons and windows of their own.
 
-One noise serves all: customers of classes that may lose less are left out by chance (Lemma 22,
-docs/privacy.md).
+One noise serves all: customers of classes that may lose less are left out by chance.
+
+Lemma 22. Class c of customers has ε_c in any window of w_c steps; who is in which class is public. An
+answer is a count of customers, or a sum of distances of counts from noisy numbers, so one customer more or
+less moves it by at most 1; noise of scale 1/θ makes it lose θ. Let customers of class c take part in it by
+a draw each, with chance at most π = (e^e − 1)/(e^θ − 1) where e < θ, and for certain otherwise. Then one
+who comes or goes loses at most min(e, θ). With A and B the probabilities of an outcome without and with the
+customer in the sample, |ln A/B| ≤ θ; without the customer it is A, with the customer (1 − π)A + πB. So the
+ratio is at most 1 + π(e^θ − 1) = e^e, and at least 1 − π(1 − e^−θ) = 1 − (e^e − 1)·e^−θ ≥ e^−e for θ ≥ e;
+both move away from these bounds as π falls, so π is rounded down, to a whole part of 2^62 (the draws are
+uniform integers of the secure source). ∎ Enumerated: the worst outcome loses e exactly
+(`test_personalised.py`, with a plain share e/θ as control). Samples and noises of different answers are
+independent, so a customer of class c loses at most the sum of what the class is charged in the window, and
+the class's own `WindowBudget` and distances keep that at or below ε_c (Lemma 11). A count above its class's
+public size is cut to it, which moves no count further. How long the draws take depends on raw counts, and
+must stay where those are. A customer who moves from one series to another goes and comes: twice as much.
 """
 
 import math
@@ -149,7 +163,7 @@ class Personalised(ABC):
     """Counts of customers by classes, of whom each keeps the epsilon of its class in windows of its class.
 
     One noise serves all: customers of classes that may lose less take part with a chance that makes up for it
-    (Lemma 22, docs/privacy.md). One customer counts at most once at a step, in one series.
+    (Lemma 22). One customer counts at most once at a step, in one series.
 
     Source: Du, Cheng, Chen, Shen, Lin and Xi 2025, Infinite Stream Estimation under Personalized w-Event
     Privacy (PVLDB 18(6)); the sampling: Jorgensen, Yu and Cormode 2015.

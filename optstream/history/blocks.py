@@ -113,24 +113,24 @@ class LagTables:
 # Earlier measurements: noisy sums over blocks of steps, with the noise of each.
 
 NOTHING = np.zeros(0, dtype=np.int64)
-JOINT = {"joint", "like_group", "group_sizes"}  # choices of joint noise, of this version and earlier ones
 
 
 @dataclass(frozen=True, eq=False)
 class BlockHistory:
     """Noisy sums of several series over the same blocks, rising in time. starts, lengths: (n,), running
     steps. scales: (n,), of Laplace noise of each block's variance, in units. sums: (n_series, n), in units.
-    joint: (n,), whether its noise is joint noise; left out where all is Laplace noise."""
+    like_group: (n,), of how many blocks a group of joint noise has noise like it; 1, and left out, for
+    Laplace noise."""
 
     starts: Integers
     lengths: Integers
     scales: Floats
     sums: NDArray[Any]
-    joint: NDArray[np.bool_] = field(default_factory=lambda: NOTHING.astype(bool))
+    like_group: Integers = field(default_factory=lambda: NOTHING)
 
     def __post_init__(self) -> None:
-        if self.joint.size != self.starts.size:
-            object.__setattr__(self, "joint", np.zeros(self.starts.size, dtype=bool))
+        if self.like_group.size != self.starts.size:
+            object.__setattr__(self, "like_group", np.ones_like(self.starts))
 
     @classmethod
     def empty(cls, n_series: int) -> "BlockHistory":
@@ -144,13 +144,17 @@ class BlockHistory:
         if blocks is None or not isinstance(answers, BlockSums) or answers.variances is None:
             raise ParameterError("these measurements are no sums over blocks")
         edges = np.array(blocks, dtype=np.int64).reshape(-1, 2)
+        sizes = np.array(choices.get("group_sizes", ()), dtype=np.int64)  # of groups, drawn earlier
+        like_group = np.repeat(sizes, sizes)
+        if "like_group" in choices:
+            like_group = np.full(len(edges), choices["like_group"])
         return cls(
             edges[:, 0] + measured.first_step,
             edges[:, 1] - edges[:, 0],
             # one variance for all blocks, or one each with joint noise; all series have the same
             np.array(np.broadcast_to(np.sqrt(answers.variances[0][0] / 2.0), len(edges)), dtype=np.float64),
             _in_few_bits(answers.values[0]).reshape(len(measured.points), len(edges)),
-            np.full(len(edges), bool(JOINT & choices.keys())),
+            like_group,
         )
 
     @classmethod
@@ -166,7 +170,7 @@ class BlockHistory:
             np.array(document["lengths"], dtype=np.int64),
             np.array(document["scales"], dtype=np.float64),
             sums,
-            np.array(document.get("joint") or [n > 1 for n in document.get("group_sizes", ())], dtype=bool),
+            np.array(document.get("group_sizes", ()), dtype=np.int64),
         )
 
     def to_document(self) -> dict[str, Any]:
@@ -176,7 +180,7 @@ class BlockHistory:
             "lengths": self.lengths.tolist(),
             "scales": self.scales.tolist(),
             "sums": packed(self.sums),
-            **({"joint": self.joint.tolist()} if self.joint.any() else {}),
+            **({"group_sizes": self.like_group.tolist()} if (self.like_group > 1).any() else {}),
         }
 
     def joined(self, other: "BlockHistory") -> "BlockHistory":

@@ -441,7 +441,8 @@ def level_factors(posterior: TreePosterior) -> Floats:
     ordinary[:-EXACT_LATEST] = False
     varied = np.mean(seen.blocks.lengths * seen.blocks.weight**2) * posterior.weights[:, 0]
     found, normal = np.ones(len(seen.noise)), np.minimum(varied, seen.noise)
-    normal = np.where(seen.joint, seen.noise, normal)
+    if seen.like_group is not None:
+        normal = np.where((seen.like_group > 1).any(axis=1), seen.noise, normal)
     for level in seen.tree.levels:
         at = slice(level.start, level.stop)
         noise = seen.noise[at, None]

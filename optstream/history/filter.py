@@ -358,7 +358,7 @@ def seen_tree(
     mean = logs.mean(axis=0)
     alike = np.all(np.ptp(logs - mean, axis=1) < SAME)  # all levels weigh blocks alike
     shape = (len(tree.nodes), first.n_blocks)
-    values, joint = np.zeros(shape), np.zeros(shape[0], dtype=bool)
+    values, like_group = np.zeros(shape), np.ones(shape, dtype=np.int64)
     noise, means, sizes = np.full(shape[0], np.inf), np.zeros(shape[0]), np.zeros(shape[0])
     weight = np.zeros(first.n_blocks)
     for level, history in common.items():
@@ -381,13 +381,14 @@ def seen_tree(
             square = (square * sure + scale**-2.0) / (sure + scale**-4.0)
         sizes[at] = np.sqrt(np.maximum(np.maximum(square, means[at] ** 2), 1.0 / precision))
         noise[at] = np.maximum(variance, LEAST_NOISE * sizes[at] ** 2)
-        joint[at] = history.joint.any()
+        like_group[at] = history.like_group
     clock = days.clock(first.starts)
     numbers = event_numbers(clock, events, days.steps_per_day)
     blocks = Blocks.at(clock, first.lengths, kinds=days.kinds(clock), events=numbers, weight=weight)
     leaves = tree.leaf_indices
     residuals = values - tree.add_up(means[leaves, None]) * (blocks.lengths * blocks.weight)
-    return Seen(tree, blocks, residuals, noise, sizes[leaves], joint), means[leaves]
+    of_groups = like_group if (like_group > 1).any() else None
+    return Seen(tree, blocks, residuals, noise, sizes[leaves], of_groups), means[leaves]
 
 
 def common_blocks(histories: Histories) -> dict[int, BlockHistory]:

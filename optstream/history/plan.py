@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from optstream.history.blocks import Blocks
 from optstream.history.posterior import Rotation, Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.robust import laplace_information
+from optstream.history.robust import joint_information
 from optstream.stream import AggregationTree
 
 MOST_LOOKED_AT = 4
@@ -18,10 +18,11 @@ ROUNDS = 2  # blocks for measuring how much heavy noise the estimate removes (`r
 
 @dataclass(frozen=True)
 class PlannedNoise:
-    """The noise of a block's mean, relative to a series' size, as Laplace noise of its variance."""
+    """The noise of a block's mean, relative to a series' size, as Laplace noise of its variance. like_group:
+    of how many blocks a group of joint noise has shares like it; 1 for Laplace noise."""
 
     scale: float
-    joint: bool = False
+    like_group: int = 1
 
     @property
     def variance(self) -> float:
@@ -29,10 +30,10 @@ class PlannedNoise:
 
     def noise_variance(self, model_variance: float) -> float:
         """Return the variance of normal noise with the same information, at this variance of the model."""
-        if self.joint:
-            return self.variance
-        information = laplace_information(model_variance, self.scale)
-        return float(np.clip(1.0 / information - model_variance, self.scale**2, self.variance))
+        size = self.like_group
+        scale = self.scale * float(np.sqrt(6.0 / ((size + 1) * (size + 2))))
+        information = joint_information(model_variance, scale, size)
+        return float(np.clip(1.0 / information - model_variance, size * scale**2, self.variance))
 
 
 @dataclass(frozen=True, eq=False)

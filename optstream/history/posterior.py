@@ -149,20 +149,22 @@ class SpannedRows:
 class Seen:
     """Measurements, relative to prior means, of n blocks that are the same at every node. residuals:
     (n_nodes, n). noise: (n_nodes,), variance of each entry of a row; inf where it was not measured. sizes:
-    (n_leaves,), s_i. joint: (n_nodes,), or one for all, whether any of a row's noise is joint noise."""
+    (n_leaves,), s_i. like_group: (n_nodes, n), as in `BlockHistory`; None where all
+    noise is Laplace noise."""
 
     tree: AggregationTree
     blocks: Blocks
     residuals: Floats
     noise: Floats
     sizes: Floats
-    joint: NDArray[np.bool_] | np.bool_ = np.False_
+    like_group: NDArray[np.int64] | None = None
 
     @cached_property
     def key(self) -> bytes:
         """A digest of all of it but names."""
         digest = sha256(repr((self.tree.parents, getattr(self.tree, "members", None))).encode())
-        for part in (self.residuals, self.noise, self.sizes, *vars(self.blocks).values(), self.joint):
+        groups = () if self.like_group is None else (self.like_group,)
+        for part in (self.residuals, self.noise, self.sizes, *vars(self.blocks).values(), *groups):
             digest.update(np.ascontiguousarray(part).data)
         return digest.digest()
 

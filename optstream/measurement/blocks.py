@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optstream.measurement.ordered import Ordered
+from optstream.measurement.ordered import Ordered, OrderTerms
 from optstream.measurement.sums import LinearSpend, answer_variances, check_price, linear_noise, measured_of
 from optstream.noise import NoiseSource
 from optstream.privacy import OrderSpend
@@ -37,7 +37,7 @@ def measure_blocks(
     variances = np.tile(answer_variances(spend, 1), (len(units), 1))
     choices: dict[str, Any] = {"blocks": [[part.start, part.stop] for part in parts]}
     if isinstance(spend, OrderSpend):
-        choices["joint"] = True
+        choices["like_group"] = OrderTerms(spend.n_blocks, spend.longest).like_group
     noisy = exact + linear_noise(spend, exact.shape, noise, ordered)
     return measured_of(period, noise, (spend,), answers=BlockSums((noisy,), (variances,)), choices=choices)
 

@@ -45,6 +45,11 @@ class OrderTerms:
         return -(-self.n_blocks // self.orders)
 
     @property
+    def like_group(self) -> int:
+        """Blocks of a group of joint noise with nearly this distribution. Privacy: none; public."""
+        return round(1.3 + 0.6 * self.window)
+
+    @property
     def deviation(self) -> float:
         """A block's noise relative to Laplace noise on a window's only block. Privacy: none; public."""
         return self.orders * sqrt(VARIANCES[self.window - 1] / 2.0)

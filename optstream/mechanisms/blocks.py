@@ -81,19 +81,19 @@ class Figures:
             rule = drifting_blocks(self.window_length, *blocks, self.steps_per_day)
             more = math.sqrt(left_out(rule, self.ordinary))
         terms = OrderTerms(*blocks)
-        charges = [terms.deviation if one else float(n_blocks) for one in joint]
+        kinds = [(terms.deviation, terms.like_group) if one else (float(n_blocks), 1) for one in joint]
         return [
-            PlannedNoise(self.relative_noise * charge / share * more, one)
+            PlannedNoise(self.relative_noise * charge / share * more, like_group)
             if share and math.isfinite(more)
             else None
-            for charge, one, share in zip(charges, joint, shares, strict=True)
+            for (charge, like_group), share in zip(kinds, shares, strict=True)
         ]
 
 
 @lru_cache(maxsize=256)
 def choose_blocks(public: Figures, n_series: int = 1) -> Layout:
     """Return (m, L) of so many plain series, which show their shared part together; given ones stay. Of
-    equally good ones the most blocks, and of these the longest."""
+    equally good ones the most blocks, and of these the shortest (the longest of one)."""
     if public.relative_noise is None:
         count = public.n_blocks or max(1, round(public.window_length / BLIND_SHARE))
         return count, public.length or max(1, min(2, public.window_length // count))
@@ -105,7 +105,8 @@ def choose_blocks(public: Figures, n_series: int = 1) -> Layout:
     errors = {one: float(_posterior_errors(tree, below_root, shares, one)[1]) for one in choices}
     fitting = [one for one, error in errors.items() if error <= min(errors.values()) * (1.0 + AS_GOOD)]
     most = {one: error for one, error in errors.items() if one[0] == max(fitting)[0]}
-    return max(one for one, error in most.items() if error <= min(most.values()) * (1.0 + AS_GOOD))
+    fitting = [one for one, error in most.items() if error <= min(most.values()) * (1.0 + AS_GOOD)]
+    return max(fitting) if max(fitting)[0] == 1 else min(fitting)
 
 
 def _layouts(public: Figures) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -131,10 +132,11 @@ def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -
             high = middle
         else:
             low = middle + 1
-    # of equally good lengths the longest: a mean also shows the steps between points
+    # of equally good lengths the shortest, for within a block no measurement shows the series' shape; but
+    # the longest of a window's only block, which sees each hour of the day on few days
     best = min(expected(counts[low], long) for long in lengths)
     fitting = [long for long in lengths if expected(counts[low], long) <= best * (1.0 + AS_GOOD)]
-    return counts[low], fitting[-1] if fitting else lengths[0]
+    return counts[low], (fitting[-1] if counts[low] == 1 else fitting[0]) if fitting else lengths[0]
 
 
 @lru_cache(maxsize=32)

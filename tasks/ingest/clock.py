@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from optstream.errors import ParameterError
 from optstream.stream import Calendar, day_of, days_from, period_from
 from tasks.config import Settings
+from tasks.config.fields import SINCE_EPOCH
 from tasks.trusted.verdicts import RAW, newest_results
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def turn_of(calendar: Calendar, period: date) -> tuple[int, ...]:
 def unsure_ends(settings: Settings, period: date) -> bool:
     """Whether rows by the wall clock at their ends may be absent: none decides which hours others mean."""
     layout = settings.input_of(period)
-    by_wall = settings.calendar.day == "fixed" and layout.stamps_zone is None
+    are_instants = layout.stamps_zone is not None or layout.stamps_format == SINCE_EPOCH
+    by_wall = settings.calendar.day == "fixed" and not are_instants
     return by_wall and layout.stamps == "end" and (settings.metered or layout.missing_rows == "zero")
 
 

@@ -158,7 +158,7 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
     calendar, layout = settings.calendar, file.layout
     by_zone, (first, *rest) = calendar.day == "elapsed", layout.stamp_columns
     stamp, unit = schema[first], PER_SECOND["us"]
-    by_epoch = layout.stamps_format == SINCE_EPOCH
+    by_epoch, rows = layout.stamps_format == SINCE_EPOCH, layout.rows_a_step(settings.stream.step)
     if file.text or rest or by_epoch:
         if not all(
             schema[one] in TEXTS_OF_TIME or (layout.stamps_format and schema[one].is_numeric())
@@ -170,13 +170,12 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
         zoned = by_epoch or bool(
             file.text and is_zoned(file.path, file.text, layout.stamp_columns, layout.stamps_format)
         )
-    elif stamp == pl.Date and calendar.step_minutes == DAY // 60:  # else all rows are of midnight
+    elif stamp == pl.Date and rows == 1 and calendar.step_minutes == DAY // 60:  # else all are of midnight
         stamp, zoned = pl.Datetime("us"), False
     elif isinstance(stamp, pl.Datetime):
         zoned, unit = stamp.time_zone is not None, PER_SECOND[stamp.time_unit]
     else:
         return replace(file, broken="timestamp_type")
-    rows = layout.rows_a_step(settings.stream.step)
     length = calendar.step_minutes * 60 * unit
     if layout.period_number is not None:  # each local day counts its own steps
         before = calendar.step_of_day(day) * length
@@ -191,7 +190,7 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
 
     each = bool(file.text and settings.metered)  # each stamp by itself: no row decides what another's is
     # nor whether a day is refused: only the configuration says that all stamps are instants
-    unsure = each and by_zone and layout.stamps_zone is None
+    unsure = each and by_zone and layout.stamps_zone is None and not by_epoch
     fits_clock = clock(zoned)[0] == by_zone and not unsure
     ends = unsure_ends(settings, day)
     zoned = by_zone if each else zoned

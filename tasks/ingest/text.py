@@ -41,6 +41,8 @@ STAMP = (
     r" ?(?<offset>[Zz]|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)?(?<half>$.)?$"
 )
 """A stamp by ISO 8601, which may end in an offset from UTC."""
+INTERVAL = r"^(?:(?<start>.{8,}?:.*?) - .*|(?<day>[^:]{8,}?) - [^:]*)$"
+"""Two stamps; a date and a clock time are none."""
 DAY, MICROSECOND = 86_400, 10**6
 MONTHS = {
     "jan": "01", "feb": "02", "mar": "03", "apr": "04", "may": "05", "jun": "06",
@@ -242,7 +244,7 @@ def is_zoned(file: Location, form: TextForm, stamp_columns: tuple[str, ...], wri
 def _parts(stamps: pl.Expr, written: str | None) -> pl.Expr:
     """The parts of stamps; of an interval "… - …" those of its start."""
     if written is None or " - " not in written:
-        stamps = stamps.str.replace(r"^(.{8,}?) - .*$", "$1")
+        stamps = stamps.str.replace(INTERVAL, "${start}${day}")
     return stamps.str.extract_groups(STAMP if written is None else stamp_expression(written))
 
 

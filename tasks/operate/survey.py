@@ -557,17 +557,31 @@ class _File:
         roles, timestamps = _roles(self.path.name, self.types, given, has_region)
         for timestamp, number in timestamps:
             own = replace(roles, timestamp=timestamp, period_number=number)
-            stamps = self.stamps(own, days)
+            stamps = self.stamps(own, days, self._formats(timestamp, number))
             is_day = DATE.fullmatch(plain(timestamp[-1])) and number is None and len(timestamps) > 1
             if stamps is not None and not (is_day and (stamps.found % DAY_LONG == 0).all()):
                 return own, stamps
         columns = max((timestamp for timestamp, _ in timestamps), key=lambda one: len(one))
+        if self.form is None and len(columns) == 1:
+            raise DumpError(
+                f"{self.path}: a column of time of a Parquet file, such as {columns[0]!r:.60}, must hold "
+                "timestamps or seconds since 1970, and no text: write it so, or write the files as CSV"
+            )
         raise DumpError(
             f"{self.path}: no row of {' and '.join(map(repr, columns))} "
             "is a time by ISO 8601, such as 2024-01-15 00:30:00+01:00, or such as 15/01/2024 00:30: write it "
             "so in the files, or name the format by [input] stamps_format in a configuration of your own "
             "(optstream init FILE)"
         )
+
+    def _formats(self, timestamp: tuple[str, ...], number: str | None) -> Sequence[str | None]:
+        """Return how stamps may be written; a Parquet column alone is read by its type."""
+        kind = self.types[timestamp[0]]
+        if kind is None or timestamp[1:] or number is not None:
+            return (None, *FORMATS)
+        if kind.is_integer():
+            return (SINCE_EPOCH,)
+        return (None,) if kind in (pl.Datetime, pl.Date) else ()
 
     def stamps(
         self,

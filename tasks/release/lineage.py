@@ -4,6 +4,7 @@ since a plain hash of readings can be guessed), the record of its draw, and an O
 import hashlib
 import hmac
 import json
+import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +58,7 @@ def input_key(settings: Settings) -> bytes:
     path = settings.input_key_file
     if not path.exists():
         with exclusive_in(path.parent):
-            if not path.exists():  # of two first runs the second takes the first one's
+            if not os.path.lexists(path):  # of two first runs the second takes the first one's
                 write_private(path, secrets.token_bytes(KEY_BYTES))
     key = path.read_bytes()
     if len(key) != KEY_BYTES:

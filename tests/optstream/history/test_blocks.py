@@ -60,18 +60,14 @@ def test_each_block_of_joint_noise_keeps_its_own_variance():
     )
     assert np.allclose(2 * history.scales**2, variances[0])
     assert history.starts.tolist() == [20, 22, 24, 26, 28]
-    assert history.joint.all()
-    document = history.to_document()
-    assert BlockHistory.from_document(document).joint.all()
-    document["group_sizes"] = [2, 2, 3, 3, 3]
-    del document["joint"]
-    assert BlockHistory.from_document(document).joint.all()
+    assert history.like_group.tolist() == [2, 2, 3, 3, 3]
+    assert BlockHistory.from_document(history.to_document()).like_group.tolist() == [2, 2, 3, 3, 3]
     joint = OrderSpend(0, BLOCKS, 20, 10, tuple(parts), Fraction(6), 1, 2, 2, 10, 5, 1, 20)
     for some in (parts, []):
         spend = replace(joint, parts=tuple(some))
         ordered = draw_ordered(spend, lambda first, n_steps: parts, "here", None, simulated_noise(1))
         history = BlockHistory.of(measure_blocks(period, some, spend, simulated_noise(1), ordered))
-        assert history.joint.tolist() == [True] * len(some)
+        assert history.like_group.tolist() == [4] * len(some)
 
 
 def test_blocks_are_joined_in_time_and_the_latest_are_kept():

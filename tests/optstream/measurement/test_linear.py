@@ -196,7 +196,7 @@ def test_each_sum_gets_its_own_noise_of_the_stream():
     drawn = draw_ordered(BLOCKS, lambda first, n_steps: PARTS, "here", None, simulated_noise(1))
     assert np.array_equal(measured.answers.values[0] - exact, drawn.noise)
     assert measured.spends == (BLOCKS,)
-    assert measured.choices == {"blocks": [[part.start, part.stop] for part in PARTS], "joint": True}
+    assert measured.choices == {"blocks": [[part.start, part.stop] for part in PARTS], "like_group": 4}
     assert measured.answers.variances[0].tolist() == [[VARIANCES[4] * 2500.0]] * 2
     again = Measured.from_bytes(measured.to_bytes())
     assert again.to_bytes() == measured.to_bytes()

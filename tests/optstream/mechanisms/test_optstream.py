@@ -116,6 +116,19 @@ def build_l1(n_steps=48, shortest=None, model=None, **changes):
     return OptStream(model or PrivacyModel("1", 48, 1), TREE, **(arguments | changes))
 
 
+def test_without_the_window_rule_a_straddling_window_costs_1_63():
+    """By hand: the sampler whole in both days, 9 points at the end of one and 10 at the start of the next."""
+    third = Fraction(1, 3)
+    points = [[0, *range(39, 48)], range(10)]
+    spends = []
+    for day, chosen in enumerate(points):
+        weights = tuple(int(step in chosen) for step in range(48))
+        spends.append(PeriodSpend(0, "sampling", 48 * day, (Fraction(0), *[third] * 48)))
+        spends.append(StepSpend(0, "samples", 48 * day, weights, Fraction(30), 1))
+        spends.append(StepSpend(0, "feature day", 48 * day, (1,) * 48, Fraction(144), 1))
+    assert float(worst_window(spends, 48).epsilon) == pytest.approx(1.6333, abs=1e-4)
+
+
 @pytest.mark.parametrize("sampling", [EquallySpaced(48), EquallySpaced(10), L1Sampling(10, "50")])
 @pytest.mark.parametrize("post_processing", [True, False])
 def test_ablations_share_the_budget_equally_among_active_stages(sampling, post_processing):

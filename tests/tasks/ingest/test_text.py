@@ -237,19 +237,54 @@ def test_where_the_clock_changes_metered_text_is_refused_whatever_its_rows_hold(
     assert [one.fits_clock for one in found] == [False] * 3, "it is foreseen on any day"
 
 
-@pytest.mark.parametrize("lost", ["d", "t", "load", "customer_id", "number"])
+@pytest.mark.parametrize("lost", ["d", "t", "load", "customer_id", "number", "seconds"])
 def test_a_column_in_which_every_metered_row_lacks_a_value_may_have_no_type(small, load_text, lost):
-    keys = "['d', 't']" if lost != "number" else "'d'\nperiod_number = 'number'"
+    keys = {"number": "'d'\nperiod_number = 'number'", "seconds": "'seconds'\nstamps_format = 'epoch'"}
+    keys = keys.get(lost, "['d', 't']")
     stream = small(schema="metered")
     stream.settings = load_text(
         stream.settings.file.read_text(), ('timestamp = "timestamp"', f"timestamp = {keys}")
     )
     row = pl.DataFrame({"d": [f"{DAY}"], "t": "00:00", "number": 1, "customer_id": "x", "load": 5.0})
+    row = row.with_columns(seconds=int(datetime(DAY.year, DAY.month, DAY.day, 12).timestamp()))
     stream.write("11", row)
     stream.write("84", row.with_columns(customer_id=pl.lit("y")).with_columns(pl.lit(None).alias(lost)))
     (judged,) = stream.judge()
     assert judged.error is None
     assert np.array_equal(stream.units().sum(axis=1), [0, 5000])
+
+
+@pytest.mark.parametrize("step", ["", "step = '1h'\ncombine = 'sum'"])
+def test_dates_are_stamps_of_rows_of_a_day_alone(small, step):
+    stream = small(schema="metered", day="fixed", step="24h", marker=step)
+    row = pl.DataFrame({"timestamp": [DAY], "customer_id": "x", "load": 5.0})
+    for region in ("84", "11"):
+        stream.write(region, row.with_columns(customer_id=pl.lit(region)))
+    (judged,) = stream.judge()
+    assert (judged.error is None) == (not step)
+    assert not step or "timestamp" in str(judged.error)
+
+
+def test_instants_by_their_format_need_no_zone_where_the_clock_changes(small):
+    stream = small(schema="metered", marker="stamps_format = 'epoch'")
+    stamps = [f"{one.timestamp():.0f}" for one in stream.settings.calendar.utc_times(SPRING)]
+    for region in ("84", "11"):
+        lines = [f"of {region},{at},{value}" for at, value in zip(stamps, VALUES[:46], strict=True)]
+        write(stream, "\n".join(["customer_id,timestamp,load", *lines]), region, SPRING)
+    (judged,) = stream.judge(SPRING)
+    assert judged.error is None
+    assert np.array_equal(stream.units(SPRING)[0], UNITS[:46])
+
+
+@pytest.mark.parametrize(
+    ("stamp", "written"), [(f"{DAY} - 12:00", ""), (f"{DAY:%d/%m/%Y} - 12:00", "stamps_format = '%d/%m/%Y'")]
+)
+def test_a_date_and_a_clock_time_are_no_interval(small, stamp, written):
+    """The day's first step would have every row, of which a customer's first alone counts."""
+    stream = small(schema="metered", marker=written)
+    for region in ("84", "11"):
+        write(stream, f"customer_id,timestamp,load\nof {region},{stamp},5", region)
+    assert not stream.units().any()
 
 
 def test_a_slot_that_the_clock_skips_may_be_an_empty_row(small):

@@ -231,3 +231,17 @@ def test_instants_of_a_parquet_file_go_before_its_other_times(tmp_path):
     rows = rows.with_columns(pl.col("local_time").dt.replace_time_zone(None))
     rows.write_parquet(tmp_path / "2024-01-15.parquet")
     assert survey(tmp_path, "UTC").roles.timestamp == ("event_time",)
+
+
+@pytest.mark.parametrize("written", ["%Y-%m-%d %H:%M", "%d/%m/%Y %H:%M", "%Y%m%d"])
+def test_a_column_of_time_that_no_run_reads_of_a_parquet_file_is_refused(tmp_path, written):
+    at = [datetime(2024, 1, 15, tzinfo=UTC) + timedelta(hours=hour) for hour in range(24)]
+    stamps = [one.strftime(written) for one in at]
+    times = [int(one) for one in stamps] if stamps[0].isdigit() else stamps
+    rows = pl.DataFrame({"time": times, "zone": "north", "mw": 1.0})
+    rows.write_parquet(tmp_path / "2024-01-15.parquet")
+    with pytest.raises(DumpError, match="'time', must hold timestamps or seconds since 1970, and no text"):
+        survey(tmp_path, "UTC")
+    seconds = pl.Series([int(one.timestamp()) for one in at])
+    rows.with_columns(time=seconds).write_parquet(tmp_path / "2024-01-15.parquet")
+    assert survey(tmp_path, "UTC").stamps_format == "epoch"

@@ -57,6 +57,11 @@ def test_the_key_is_made_once_for_its_owner_alone(installation):
     file.write_bytes(b"short")
     with pytest.raises(LedgerError, match="must hold 32 bytes"):
         input_key(installation.settings)
+    file.unlink()
+    file.symlink_to("mounted/later")
+    with pytest.raises(FileNotFoundError):  # else restated days would have hashes by another key
+        input_key(installation.settings)
+    assert file.is_symlink()
 
 
 def deliver_another(installation):
