@@ -3,6 +3,7 @@
 import fcntl
 import json
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
@@ -13,8 +14,10 @@ import optstream
 from optstream.catalogue import (
     check_files,
     find_catalogue,
+    publish,
     read_catalogue,
     read_published,
+    stage,
     withdraw,
 )
 from optstream.catalogue.layout import CATALOGUE, LARGEST, LOCK
@@ -142,6 +145,13 @@ def test_what_is_refused_is_not_published(published, put_all, days, changes, rul
     with pytest.raises((LedgerError, ParameterError, PublicationError), match=rule):
         put_all(published.name, *days, **changes)
     assert published.files() == before
+
+
+def test_a_file_that_the_statement_does_not_name_is_not_published(published, rows, statement):
+    staged = replace(stage(rows(DAY), statement(DAY)), attachments={"0" * 64: b"another"})
+    with pytest.raises(PublicationError, match="differ from their hashes in its statement"):
+        publish(published.name, [staged], lambda _: "h1")
+    assert published.files() == {}
 
 
 @EVERYWHERE
