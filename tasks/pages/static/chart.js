@@ -72,6 +72,9 @@
       // areas are compared by their height, so they stand on 0
       const onZero = lines.some((one) => ["child", "stairs", "bars"].includes(one.kind));
       const range = (_, low, high) => (low === null ? [0, 1] : uPlot.rangeNum(onZero ? Math.min(0, low) : low, high, 0.1, true));
+      // half a bar on either side, so that the first and the last are whole
+      const barred = lines.some((one) => one.kind === "bars") && at.length > 1;
+      const half = at.length === 1 ? 43200 : barred ? (at[at.length - 1] - at[0]) / (at.length - 1) / 2 : 0;
       const axis = { stroke: colour("--dim"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { stroke: colour("--rule"), width: 1 } };
       if (plot) plot.destroy();
       plot = new uPlot({
@@ -82,7 +85,7 @@
         cursor: { show: !spark, y: false },
         series,
         bands,
-        scales: { x: at.length === 1 ? { range: [at[0] - 43200, at[0] + 43200] } : {}, y: { range } },
+        scales: { x: half ? { range: (_, first, last) => [first - half, last + half] } : {}, y: { range } },
         padding: spark ? [1, 0, 1, 0] : undefined,
         axes: spark ? [{ show: false }, { show: false }]
           : [{ ...axis, values: axisTimes, space: 70 }, { ...axis, size: 62, space: height < 200 ? 26 : 34, values: (_, ticks) => ticks.map((one) => one.toLocaleString("en", { maximumSignificantDigits: 6 })) }],
