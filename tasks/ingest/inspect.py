@@ -190,7 +190,7 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
 
     each = bool(file.text and settings.metered)  # each stamp by itself: no row decides what another's is
     # nor whether a day is refused: only the configuration says that all stamps are instants
-    unsure = each and by_zone and layout.stamps_zone is None and not by_epoch
+    unsure = each and layout.stamps_zone is None and by_zone != by_epoch
     fits_clock = clock(zoned)[0] == by_zone and not unsure
     ends = unsure_ends(settings, day)
     zoned = by_zone if each else zoned

@@ -4,7 +4,7 @@ import gzip
 import io
 import re
 import zipfile
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -274,6 +274,19 @@ def test_instants_by_their_format_need_no_zone_where_the_clock_changes(small):
     (judged,) = stream.judge(SPRING)
     assert judged.error is None
     assert np.array_equal(stream.units(SPRING)[0], UNITS[:46])
+
+
+def test_instants_by_their_format_have_no_slot_where_the_clock_changes_on_fixed_days(small):
+    """The day was released as zeros."""
+    stream = small(schema="metered", day="fixed", marker="stamps_format = 'epoch'")
+    for day, region in product((DAY, SPRING, AUTUMN), ("84", "11")):
+        at = datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp()
+        write(stream, f"customer_id,timestamp,load\nof {region},{at:.0f},5", region, day)
+    plain, *changed = stream.judge(DAY, SPRING, AUTUMN)
+    assert plain.error is None
+    assert stream.units(DAY).sum() == 10_000
+    for judged in changed:
+        assert "the clock changes on this day" in str(judged.error)
 
 
 @pytest.mark.parametrize(
