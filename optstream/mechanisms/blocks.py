@@ -1,7 +1,7 @@
 """What HistoryInformed measures, from public figures alone: blocks, and levels' shares."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -93,7 +93,7 @@ class Figures:
 @lru_cache(maxsize=256)
 def choose_blocks(public: Figures, n_series: int = 1) -> Layout:
     """Return (m, L) of so many plain series, which show their shared part together; given ones stay. Of
-    equally good ones the most blocks, and of these the shortest (the longest of one)."""
+    equally good ones the most blocks."""
     if public.relative_noise is None:
         count = public.n_blocks or max(1, round(public.window_length / BLIND_SHARE))
         return count, public.length or max(1, min(2, public.window_length // count))
@@ -104,9 +104,16 @@ def choose_blocks(public: Figures, n_series: int = 1) -> Layout:
     choices = [one for one in product(*_layouts(public)) if math.prod(one) <= public.window_length]
     errors = {one: float(_posterior_errors(tree, below_root, shares, one)[1]) for one in choices}
     fitting = [one for one, error in errors.items() if error <= min(errors.values()) * (1.0 + AS_GOOD)]
-    most = {one: error for one, error in errors.items() if one[0] == max(fitting)[0]}
-    fitting = [one for one, error in most.items() if error <= min(most.values()) * (1.0 + AS_GOOD)]
-    return max(fitting) if max(fitting)[0] == 1 else min(fitting)
+    count = max(fitting)[0]
+    return count, _length(count, {long: error for (own, long), error in errors.items() if own == count})
+
+
+def _length(count: int, errors: Mapping[int, float]) -> int:
+    """Return, of equally good lengths of so many blocks, the shortest: no measurement shows the shape within
+    a block. Of a window's only block the longest: it sees each hour of the day on few days."""
+    best = min(errors.values()) * (1.0 + AS_GOOD)
+    fitting = [long for long, error in errors.items() if error <= best] or [min(errors)]
+    return max(fitting) if count == 1 else min(fitting)
 
 
 def _layouts(public: Figures) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -132,11 +139,7 @@ def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -
             high = middle
         else:
             low = middle + 1
-    # of equally good lengths the shortest, for within a block no measurement shows the series' shape; but
-    # the longest of a window's only block, which sees each hour of the day on few days
-    best = min(expected(counts[low], long) for long in lengths)
-    fitting = [long for long in lengths if expected(counts[low], long) <= best * (1.0 + AS_GOOD)]
-    return counts[low], (fitting[-1] if counts[low] == 1 else fitting[0]) if fitting else lengths[0]
+    return counts[low], _length(counts[low], {long: expected(counts[low], long) for long in lengths})
 
 
 @lru_cache(maxsize=32)
