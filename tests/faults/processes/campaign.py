@@ -42,7 +42,7 @@ def run(
     kinds: Sequence[str] = tuple(KINDS),
     say: Callable[[str], None] = print,
 ) -> bool:
-    """Try so many faults in these worlds, two at a time; whether nothing was broken."""
+    """Try `faults` faults, in two worlds at a time; return whether none broke a guarantee."""
     say(f"seed {seed}, {faults} faults")
     tried: Counter[str] = Counter()
     good, under_way = True, dict[Future[Tally], Spec]()

@@ -132,7 +132,7 @@ def stop(turn: Turn, fault: Fault) -> str:
 
 
 def clock(turn: Turn, fault: Fault) -> str:
-    """The machine's clock jumps; a jump of ten years is mended again."""
+    """Set the machine's clock ahead or back; set it right again after a jump of ten years."""
     machine, before = turn.stage.machine, turn.stage.machine.ahead_seconds
     if fault.number == DECADE:
         machine.set_clock(before + DECADE)

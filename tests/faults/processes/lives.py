@@ -231,7 +231,7 @@ def _undignified(command: Command) -> list[str]:
 
 
 def live(spec: Spec, faults: int, kinds: Sequence[str], api: str, keep: Path | None) -> Tally:
-    """A whole life of at least so many faults, judged. keep: where a broken world's remains go."""
+    """Run one world through at least `faults` faults and judge it. keep: folder for a broken world."""
     tally = Tally()
     with open_stage(spec, api) as stage:
         notes = stage.logs / "sightings"
