@@ -156,7 +156,9 @@ def test_no_window_ever_costs_more_than_the_grant(make, data):
     assert worst_window(spends, window).epsilon <= mechanism.epsilon <= model.epsilon
 
 
-@pytest.mark.parametrize("model", [MODEL, PrivacyModel("7/3", 48, "1.5", "0.5", "roaming", 2)], ids=str)
+@pytest.mark.parametrize(
+    "model", [MODEL, PrivacyModel("7/3", 48, "1.5", "0.5", "roaming", 2)], ids=["plain", "roaming"]
+)
 def test_a_plan_may_spend_its_grant_but_for_rounding(make, model):
     """More noise than is needed would be no breach, and nobody would see it."""
     mechanism = make(model, model.window_length)
