@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
+from optstream.history.blocks import Blocks
+from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_level_errors, level_errors
+from optstream.history.posterior import Seen, TreePosterior
+from optstream.history.prior import TemporalPrior
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.mechanisms.blocks import (
     LEAST,
@@ -41,6 +45,25 @@ def test_they_add_up_fit_the_tree_and_are_never_worse_than_equal_ones(tree, nois
     assert all(shares[tree.depths[leaf]] >= LEAST for leaf in tree.leaf_indices)
     equal = [Fraction(1, tree.n_levels)] * tree.n_levels
     assert expected(tree, noise, shares) <= expected(tree, noise, equal)
+
+
+def test_the_expected_error_is_the_posteriors_own_and_falls_with_what_is_measured():
+    starts, lengths = np.arange(0, 4 * SLOTS, 5), np.ones(20, dtype=np.int64)
+    noise = np.array([0.02, 0.01, 0.01, 0.03, 0.03, 0.03])
+    period, prior = range(3 * SLOTS, 4 * SLOTS), TemporalPrior.broad(SLOTS)
+    plan = PlannedBlocks.of(prior, starts, lengths, period)
+    found = level_errors(plan, RAGGED, [0.02, 0.01, 0.03])
+    blocks, asked = Blocks.at(starts), Blocks.at(np.array(period))
+    seen = Seen(RAGGED, blocks, np.ones((6, 20)), noise, np.ones(4))
+    relative = TreePosterior(prior, seen).variances(asked).mean(axis=1) / np.array([4, 1, 3, 1, 1, 1]) ** 2
+    assert found == pytest.approx([np.sqrt(relative[0]), np.sqrt(relative[1:3].mean()), np.sqrt(relative[3])])
+    assert np.all(level_errors(plan, RAGGED, [np.inf, 0.01, 0.03]) >= found)
+    # noise is heavy where the rest leaves little open: then it tells more than its variance says
+    laplace = PlannedNoise(0.1)
+    assert laplace.variance == pytest.approx(0.02)
+    predicted = expected_level_errors(plan, RAGGED, [laplace, laplace, laplace])
+    assert np.all(predicted < level_errors(plan, RAGGED, [0.02, 0.02, 0.02]))
+    assert 0.01 < laplace.noise_variance(1e-3) < laplace.noise_variance(1.0) < 0.0201
 
 
 def informed(**given):
