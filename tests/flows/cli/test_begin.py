@@ -19,7 +19,6 @@ from optstream.errors import OptStreamError
 from optstream.stream import PrivatePeriod
 from tasks.config import load_settings
 from tasks.ingest import discover
-from tasks.operate.survey import survey
 from tests.flows.command import invoke, judge
 
 pytestmark = pytest.mark.slow
@@ -309,27 +308,6 @@ def test_a_delta_table_without_dates_in_its_names(empty):
 
 
 @pytest.mark.parametrize(
-    ("names", "path"),
-    [
-        ("2024/03/2024-03-{:02}.csv", "{date:%Y}/{date:%m}/{date:%Y-%m-%d}.csv"),
-        ("y2024/load_202403{:02}.csv", "y{date:%Y}/load_{date:%Y%m%d}.csv"),
-        ("year=2024/month=3/day={}/part-0.csv", "year={date:%Y}/month={date:%m}/day={date:%d}/*.csv"),
-        ("v2/2024-03-{:02}.csv", "v2/{date:%Y-%m-%d}.csv"),
-        ("load_2024-3-{}.csv", "load_{date:%Y-%m-%d}.csv"),
-        ("2024/Mar/202403{:02}.csv", "{date:%Y}/*/{date:%Y%m%d}.csv"),
-    ],
-)
-def test_folders_of_the_month_and_year_are_those_of_any(empty, names, path):
-    """All files so far may be of one month: those of the next lie elsewhere."""
-    for day in (8, 9, 30):
-        file = empty / "files" / names.format(day)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        rows = [f"2024-03-{day:02}T{hour:02}:00,{zone},1" for hour in range(24) for zone in ("n", "s")]
-        file.write_text("\n".join(["time,zone,load_mw", *rows]))
-    assert survey(empty / "files", "UTC").path == path
-
-
-@pytest.mark.parametrize(
     ("name", "hour", "first"),
     [
         ("all.csv", 23, "2024-01-15"),
@@ -403,17 +381,6 @@ def test_days_that_may_be_months_are_not_guessed(empty):
     assert invoke("init", "files", "--yes", "--answer", "zone=UTC").exit_code == 0
 
 
-def test_a_unit_is_read_as_it_is_written(empty):
-    """One taken for a thousandth of it would hide a thousandth, or a thousand times, of a customer."""
-    rows = [f"2024-03-30T{hour:02}:00;A;7" for hour in range(24)]
-    for column in ("Verbrauch_kWh", "verbrauchKWh", "energykWh", "Last [kWh]"):
-        (empty / column).mkdir()
-        (empty / column / "2024-03-30.csv").write_text("\n".join([f"Zeitstempel;region;{column}", *rows]))
-        assert survey(empty / column, "UTC").unit == "kwh"
-    result = invoke("init", column, "--yes", "--answer", "zone=UTC")
-    assert "in kwh: taken for 12\n" in result.output + result.stderr
-
-
 def test_one_reading_does_not_decide_the_decimal_sign(empty):
     texts = set()
     for folder, odd in (("a", "31337"), ("b", "31337,5")):
@@ -424,14 +391,3 @@ def test_one_reading_does_not_decide_the_decimal_sign(empty):
             assert invoke("init", "files", "--yes").exit_code == 0
             texts.add(Path("optstream.toml").read_text())
     assert len(texts) == 1
-
-
-@pytest.mark.parametrize(("column", "path"), [("", "{region}.csv"), ("zone", "*.csv")])
-def test_numbers_are_regions_where_no_column_has_them(empty, column, path):
-    for day in ("2024-01-15", "2024-01-16"):
-        (empty / f"files/{day}").mkdir(parents=True)
-        for number in ("11", "24"):
-            rows = [f"{day}T{hour:02}:00Z,{hour}" + f",z{number}" * bool(column) for hour in range(24)]
-            header = "timestamp,load_mw" + f",{column}" * bool(column)
-            (empty / f"files/{day}/{number}.csv").write_text("\n".join([header, *rows]))
-    assert survey(empty / "files", "UTC").path == f"{{date:%Y-%m-%d}}/{path}"

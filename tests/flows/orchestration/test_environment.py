@@ -98,22 +98,6 @@ def test_a_flow_can_be_sent(flow):
     assert cloudpickle.loads(cloudpickle.dumps(flow)).name == flow.name
 
 
-PROGRAM = """
-import flows, os, sys
-assert "numpy" not in sys.modules, "it reads the variable when it is imported"
-print(os.environ["OPENBLAS_NUM_THREADS"])
-"""
-
-
-@pytest.mark.parametrize(("given", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")])
-def test_the_environment_has_the_last_word(given, used):
-    without = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=without | given, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == used
-
-
 DAYS = [date(2016, 5, 30), date(2016, 5, 31)]
 COMMANDS = """
 import json, sys

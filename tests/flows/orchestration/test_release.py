@@ -14,11 +14,10 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows.orchestration import release
 from optstream import read_published
 from optstream.catalogue import check_files
-from optstream.catalogue import index as catalogue
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Key, ReleaseState, Reservation
 from optstream.stream import PrivatePeriod
-from tasks.release import estimate, publish, run
+from tasks.release import estimate, publish
 from tasks.release import pipeline as steps
 from tasks.release.run import Estimated, Lease, Requested, Status
 from tests.flows.command import invoke
@@ -59,30 +58,6 @@ def test_prefect_repeats_no_step_and_keeps_nothing_of_it():
     assert all(task.cache_policy is NO_CACHE for task in TASKS)
 
 
-def test_a_run_loads_the_configuration_builds_the_mechanism_and_parses_each_catalogue_once(
-    installation, monkeypatch
-):
-    installation.release(DAYS[0])
-    done = Counter()
-
-    def counting(module, name):
-        genuine = getattr(module, name)
-
-        def counted(*given, **named):
-            done[name] += 1
-            return genuine(*given, **named)
-
-        monkeypatch.setattr(module, name, counted)
-
-    catalogue.parse_catalogue.cache_clear()
-    counting(release, "load_settings")
-    counting(run, "mechanism_for")
-    (ended,) = release.release_days.fn(str(installation.folder / "optstream.toml"), [str(DAYS[1])])
-    assert ended.status is Status.PUBLISHED
-    assert (done["load_settings"], done["mechanism_for"]) == (1, 1)
-    assert catalogue.parse_catalogue.cache_info().misses == 2  # what was there, and what is published
-
-
 @pytest.mark.slow
 def test_a_step_that_draws_nothing_is_repeated(installation, monkeypatch):
     tries, genuine = [], publish.publish
@@ -120,27 +95,6 @@ def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(instal
     ]
     assert drawn == DAYS
     assert installation.record(DAYS[1]).state is ReleaseState.DRAWN
-
-
-@pytest.mark.parametrize(("may_wait", "staged"), [(True, [DAYS]), (False, [[DAYS[0]], [DAYS[1]]])])
-def test_days_that_are_drawn_one_by_one_are_judged_and_published_together(
-    installation, monkeypatch, may_wait, staged
-):
-    seen = []
-
-    def passed(task, run, days):
-        seen.append((task.name, [one.day for one in days]))
-        return list(days)
-
-    for task in TASKS[:9]:
-        monkeypatch.setattr(task, "fn", partial(passed, task))
-    monkeypatch.setattr(steps, "groups", lambda run, days: [[one] for one in days])
-    monkeypatch.setattr(release, "let_go", lambda run, ended: None)
-    monkeypatch.setattr(steps, "may_wait", lambda run, days: may_wait)
-    released(installation)
-    days_of = {name: [days for task, days in seen if task == name] for name, _ in seen}
-    assert days_of["draw"] == days_of["estimate"] == [[DAYS[0]], [DAYS[1]]]
-    assert days_of["stage"] == days_of["publish"] == staged
 
 
 def test_estimates_wait_for_each_other_while_their_leases_and_memory_last(installation, monkeypatch):

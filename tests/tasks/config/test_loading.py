@@ -8,13 +8,12 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from pydantic import TypeAdapter
 
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.stream import Hour
 from tasks.config import load_settings
-from tasks.config.fields import Number, ledger_database
+from tasks.config.fields import ledger_database
 from tasks.config.schema import next_fire
 from tasks.config.templates import EXAMPLE
 from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
@@ -24,15 +23,6 @@ REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93
 
 
 EPSILON, CUTS, N_SAMPLES = 'epsilon = "1"', '["07:00", "12:00", "18:00"]', "n_samples = 10"
-
-
-@pytest.mark.parametrize(
-    ("day", "zone", "shortest"),
-    [("elapsed", "Europe/Paris", 46), ("fixed", "Europe/Paris", 48), ("elapsed", "Antarctica/Troll", 44)],
-)
-def test_the_shortest_day_is_the_calendars(load, day, zone, shortest):
-    settings = load(('"elapsed"', f'"{day}"'), ("Europe/Paris", zone))
-    assert settings.period_lengths[0] == shortest
 
 
 def test_all_problems_are_listed_at_once(refusal):
@@ -155,16 +145,6 @@ def test_the_ledger_lies_in_the_folder_whatever_its_name_holds(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize(
-    "text", ["1e64", "1e-64", f"1.{'3' * 62}", f"1.{'3' * 57}e-64", "1/3", f"{'7' * 60}/9"]
-)
-def test_settings_reach_another_process_with_every_number_that_is_taken(text):
-    """As JSON: a decimal is a fraction there, which is longer."""
-    number = TypeAdapter(Number)
-    taken = number.validate_python(text)
-    assert number.validate_json(number.dump_json(taken)) == taken
-
-
 TEN_LINES = """\
 stream = { name = "visits", step = "1h", time_zone = "Europe/Paris" }
 mechanism.name = "OptStream"
@@ -265,14 +245,6 @@ def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
     hashes = {small(marker=text).settings.configuration_hash for text in others}
     assert len(hashes | {plain}) == 5
     assert small(marker=CHANGES.replace('"0.001"', '"1/1000"')).settings.configuration_hash in hashes
-
-
-def test_many_changes_are_distinguished_and_only_metered_input_needs_a_column_of_customers(small):
-    days = [date(2000, 1, 1) + timedelta(days=number) for number in range(1000)]
-    changes = "".join(f'[[input.changes]]\nvalid_from = {day}\nvalue = "v{day}"\n' for day in days)
-    assert small(marker=changes).settings.input_of(date(2001, 1, 1)).value == "v2001-01-01"
-    same = '[[input.changes]]\nvalid_from = 2015-07-01\ncustomer = "load"'
-    assert small(marker=same).settings.input.layouts[1][1].customer == "load"
 
 
 HOUR = Hour(date(2016, 6, 1), 13)

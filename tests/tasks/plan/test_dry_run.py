@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from optstream import mechanisms
-from optstream.estimation.variances import noise_variances
 from optstream.mechanisms.blocks import choose_plan_blocks, expected_level_misses
 from optstream.mechanisms.history_informed import tree_figures
 from optstream.noise import simulated_noise
@@ -17,6 +16,7 @@ from optstream.privacy import worst_window
 from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
 from tasks.plan.dry_run import dry_run
+from tasks.plan.long_spans import plan_horizons
 from tasks.release.mechanism import mechanism_for
 from tasks.release.run import Status
 from tests.tasks.two_regions import CONFIGURATION, released_by
@@ -86,20 +86,6 @@ def test_bands_are_those_of_the_releases(settings_with):
         assert np.sqrt((seen**2).mean()) == pytest.approx(level.band.typical, rel=0.08)
         assert level.band.least < level.band.typical < level.band.most
         assert seen.max() < 1.2 * level.band.most
-
-
-def test_bands_are_those_of_the_days_own_points(settings_with):
-    """In summer a day begins at residue 46, and its points lie elsewhere."""
-    settings, summer = settings_with(), date(2025, 7, 1)
-    mechanism, first_step = mechanism_for(settings, summer), settings.calendar.first_step(summer)
-    assert first_step % 48 == 46
-    measured = mechanism.measure(np.ones((2, 48)), noise=simulated_noise(1), first_step=first_step)
-    variances = noise_variances(measured, mechanism.tree, mechanism.features, "variance")
-    (period,) = dry_run(settings, [summer]).periods
-    assert period.levels[0].band.typical == pytest.approx(np.sqrt(variances[0].mean()))
-    assert period.levels[1].band.most == pytest.approx(np.sqrt(variances[1:].max()))
-    winter = dry_run(settings, [DAY]).periods[0].levels
-    assert winter[0].band.typical != pytest.approx(period.levels[0].band.typical)
 
 
 def test_derived_levels_cost_nothing_and_have_a_band(settings_with):
@@ -194,3 +180,13 @@ def test_it_reads_the_ledger_and_says_a_full_window_that_a_run_is_refused_for(in
     installation.configure('alpha = "1"', 'alpha = "2"')
     said = dry_run(installation.settings, [second]).ledger.says
     assert said.startswith("the ledger was not read, so a full window would not be seen: ")
+
+
+def test_planned_revisions_are_part_of_the_plan(small):
+    """Equal shares for three deliveries: their charges add up to those of the stream without revisions."""
+    settings = small().settings
+    changed = {"restatement_share": Fraction(2, 3), "revisions": 2}
+    planned = settings.model_copy(update={"budget": settings.budget.model_copy(update=changed)})
+    for (_, alone), (_, all_three) in zip(*map(plan_horizons, (settings, planned), (DAY, DAY)), strict=True):
+        assert all_three.plain == pytest.approx(alone.plain)
+        assert all_three.epsilon <= alone.epsilon * 1.001

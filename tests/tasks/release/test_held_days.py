@@ -42,14 +42,6 @@ def test_a_run_before_the_hour_draws_and_holds_and_the_next_one_publishes_those_
     assert (held.folder / "published" / works[DAY].file).read_bytes() == staged
 
 
-def test_days_whose_hour_is_past_are_published_at_once(held):
-    held.simulate(DAY - timedelta(days=1))
-    before = DAY - timedelta(days=1)
-    works = run(held, before, DAY)
-    assert [work.status for work in works.values()] == [Status.PUBLISHED, Status.HELD]
-    assert held.rows()["date"].unique().to_list() == [before]
-
-
 def test_a_run_that_holds_its_day_changes_no_inode_that_readers_see(held):
     """The time of such a change would show when the draw was over."""
     published = held.folder / "published"

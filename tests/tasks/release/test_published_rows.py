@@ -13,10 +13,8 @@ from optstream import read_sum
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.estimation.estimate import UNKNOWN
-from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
 from tasks.pages.published import NO_SUMMARIES, public_facts
-from tasks.release.lineage import EVENTS, released_by_lineage
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
 from tasks.release.run import Status
@@ -96,32 +94,7 @@ def test_what_cannot_be_a_standard_error_is_not_known(load_text):
     assert np.isnan(known_errors(settings, None)).all()
 
 
-def test_an_event_that_a_full_disk_tore_takes_the_next_one_not_with_it(installation):
-    second = FIRST + timedelta(days=1)
-    installation.released(FIRST)
-    events = installation.settings.lineage_folder / EVENTS
-    events.write_bytes(events.read_bytes() + events.read_bytes()[:100])
-    assert installation.status(second) is Status.PUBLISHED
-    assert released_by_lineage(installation.settings) == {("2016-06-01", 0), ("2016-06-02", 0)}
-    assert installation.problems() == []
-
-
 # Counts.
-
-
-def test_counts_are_a_fact_of_mechanism_statement_and_hash(load_text):
-    settings = load_text(COUNTS)
-    mechanism = mechanism_for(settings, DAY)
-    assert isinstance(mechanism, HistoryInformedTree)
-    assert mechanism.pattern.counts
-    assert mechanism.small_level == 1
-    assert settings.describe_mechanism(date.min)["counts"] is True
-    counted = settings.configuration_hash
-    plain = load_text(PLAIN)
-    said = load_text(COUNTS.replace("true", "false")).configuration_hash
-    assert plain.configuration_hash == said != counted
-    assert "counts" not in plain.describe_mechanism(date.min)
-    assert not mechanism_for(plain, DAY).pattern.counts
 
 
 def in_bands(rows):
