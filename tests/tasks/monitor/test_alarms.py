@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from flows.cli.output import Terminal
 from flows.cli.status import show_view
 from optstream.catalogue import Entry
+from optstream.mechanisms.base import SelfCheck
 from optstream.mechanisms.history_informed import InformedMechanism
 from optstream.stream import AggregationTree
 from optstream.stream.lattice import Margin
@@ -272,14 +273,15 @@ def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
 def test_a_level_that_misses_its_predictions_is_a_warning(tmp_path, monkeypatch):
     (tmp_path / "optstream.toml").write_text(released_by("HistoryInformed", keys=FEW_BLOCKS))
     installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
-    installation.simulate(SPAN[0])
+    installation.simulate(*SPAN[:2])
     installation.released(SPAN[0])
 
     def off():
         return [one for one in installation.watch(live=False).alarms if one.kind == "off-prior"]
 
     assert off() == []  # a stream that has learned nothing expects nothing
-    monkeypatch.setattr(InformedMechanism, "levels_off", lambda mechanism, measured: (1,))
+    monkeypatch.setattr(InformedMechanism, "self_check", lambda mechanism, measured: SelfCheck(False, (1,)))
+    installation.release(SPAN[1])
     (alarm,) = off()
-    assert (alarm.day, alarm.severity) == (SPAN[0], Severity.WARNING)
+    assert (alarm.day, alarm.severity) == (SPAN[1], Severity.WARNING)
     assert "level 1" in alarm.words
