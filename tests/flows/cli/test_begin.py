@@ -220,30 +220,47 @@ def test_an_answer_that_is_none_is_refused_with_what_would_be_one(empty, words, 
     assert sorted(empty.rglob("*")) == before
 
 
+LOADS = ("timestamp,kw,kwh", "{at},31337.625,1")
+DAILY = ["2024-03-30.csv"]
+
+
 @pytest.mark.parametrize(
-    ("files", "message"),
+    ("files", "lines", "message"),
     [
-        ([], "holds no file that is not hidden"),
-        (["a.csv", "2024-01-01.csv"], "whose paths do not all name a date in the same way"),
-        (["2024-01-01.csv", "_delta_log/0.json"], "has not every commit from the first on"),
-        (["2024-01-01.csv", "metadata/v1.json"], "is the log of a table"),
-        (["2024-01-01.pdf"], "ends in none of .parquet, .csv"),
-        (["2024-01-01.csv"], "neither its path nor a column, of 'timestamp', 'kw', 'kwh', says which region"),
+        ([], LOADS, "holds no file that is not hidden"),
+        (["a.csv", *DAILY], LOADS, "whose paths do not all name a date in the same way"),
+        ([*DAILY, "_delta_log/0.json"], LOADS, "has not every commit from the first on"),
+        ([*DAILY, "metadata/v1.json"], LOADS, "is the log of a table"),
+        (["2024-03-30.pdf"], LOADS, "ends in none of .parquet, .csv"),
+        (DAILY, LOADS, "neither its path nor a column, of 'timestamp', 'kw', 'kwh', says which region"),
         (
-            ["north/2024-01-01.csv", "south/2024-01-01.csv"],
-            "say by --column value=COLUMN which one is released: 'kw', 'kwh'",
+            ["n/2024-03-30.csv", "s/2024-03-30.csv"],
+            LOADS,
+            "--column value=COLUMN which one is released: 'kw', ",
         ),
+        (DAILY, ["timestamp,site_load_kw,temp", "{at},31337.625,7"], "nor a column, of 'timestamp'"),
+        (DAILY, ["{at};A;31337,625"], "begins with a row and not with names of columns"),
+        (
+            DAILY,
+            ["timestamp,meter_reading_kwh,meter_kwh,zone", "{at},31337.625,1,A"],
+            "say by --column value=",
+        ),
+        (DAILY, ["M7,A,30-Mar-2024 01:00 AM,3.1337625e+04"], "begins with a row and not with names"),
+        (DAILY, ["Name,J31337", "Account,1", "", "time,load_mw,temp", "{at},1,7"], "of 'time', 'load_mw'"),
     ],
 )
-def test_files_that_no_configuration_describes_are_named_with_a_remedy(empty, files, message):
+def test_files_that_no_configuration_describes_are_named_with_a_remedy(empty, files, lines, message):
+    """And a reading is taken for no name."""
+    (empty / "files").mkdir()
+    rows = [line.format(at=f"2024-03-30T{hour:02}:00") for hour in range(24) for line in lines[-1:]]
     for name in files:
         (empty / "files" / name).parent.mkdir(parents=True, exist_ok=True)
-        (empty / "files" / name).write_text("timestamp,kw,kwh\n2024-01-01 00:00,31337.625,1\n")
-    (empty / "files").mkdir(exist_ok=True)
+        (empty / "files" / name).write_text("\n".join([*lines[:-1], *rows]))
     with pytest.raises(OptStreamError) as refused:
         invoke("init", "files", "--yes")
     assert message in str(refused.value)
     assert "31337" not in str(refused.value)
+    assert [one.name for one in empty.iterdir()] == ["files"]
 
 
 def test_at_a_terminal_six_questions_are_asked_and_an_answer_counts(empty):
@@ -276,13 +293,15 @@ def test_columns_of_any_names_are_those_that_a_person_says(empty):
         rows = [f"{day}T{hour:02}:00Z,{zone},{hour}" for hour in range(24) for zone in ("n", "s")]
         file = empty / "files" / f"{day}.csv"
         file.parent.mkdir(exist_ok=True)
-        file.write_text("\n".join(["Horodatage,Lieu,Poids", *rows]))
+        file.write_text("\n".join(["Horodatage,Lieu,Last [kWh]", *rows]))
     with pytest.raises(OptStreamError, match="--column timestamp=COLUMN"):
         invoke("init", "files", "--yes")
-    said = [f"--column={one}" for one in ("timestamp=Horodatage", "region=Lieu", "value=Poids")]
+    said = [f"--column={one}" for one in ("timestamp=Horodatage", "region=Lieu", "value=Last [kWh]")]
     assert invoke("init", "files", "--yes", *said).exit_code == 0
-    source = load_settings(empty / "optstream.toml").input
-    assert (source.timestamp, source.region, source.value) == ("Horodatage", "Lieu", "Poids")
+    settings = load_settings(empty / "optstream.toml")
+    source = settings.input
+    assert (source.timestamp, source.region, source.value) == ("Horodatage", "Lieu", "Last [kWh]")
+    assert settings.published.value.endswith("_released")
 
 
 def test_a_delta_table_without_dates_in_its_names(empty):
@@ -325,36 +344,6 @@ def test_the_first_day_of_files_of_many_days_is_a_whole_one_of_the_zone(empty, h
     said = invoke("init", "files", "--yes", "--answer", "zone=Europe/Paris").output
     assert f"next: optstream run --date {first}" in said
     assert f"first_day = {first}" in (empty / "optstream.toml").read_text()
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (
-            ["timestamp,site_load_kw,temp", "{at},31337.625,7"],
-            "neither its path nor a column, of 'timestamp'",
-        ),
-        (["{at};A;31337,625"], "begins with a row and not with names of columns"),
-        (
-            ["timestamp,meter_reading_kwh,meter_kwh,zone", "{at},31337.625,1,A"],
-            "say by --column value=COLUMN",
-        ),
-        (["M7,A,30-Mar-2024 01:00 AM,3.1337625e+04"], "begins with a row and not with names of columns"),
-        (
-            ["Name,J31337", "Account,1", "", "time,load_mw,temp", "{at},1,7"],
-            "nor a column, of 'time', 'load_mw'",
-        ),
-    ],
-)
-def test_a_reading_is_taken_for_no_name(empty, lines, message):
-    (empty / "files").mkdir()
-    rows = [line.format(at=f"2024-03-30T{hour:02}:00") for hour in range(24) for line in lines[-1:]]
-    (empty / "files/2024-03-30.csv").write_text("\n".join([*lines[:-1], *rows]))
-    with pytest.raises(OptStreamError) as refused:
-        invoke("init", "files", "--yes")
-    assert message in str(refused.value)
-    assert "31337" not in str(refused.value)
-    assert [one.name for one in empty.iterdir()] == ["files"]
 
 
 @pytest.mark.parametrize("of", ["customer", "about"])

@@ -144,6 +144,7 @@ def test_a_key_is_made_named_and_used(installation):
     assert key.read_text().splitlines()[1] not in shown.output
     with pytest.raises(ConfigurationError, match="is there already, and no key is overwritten"):
         invoke("keys", "new")
+    assert "catalogue.json is not signed by key" in invoke(*AGAINST).output.replace("\n", " ")
     found = invoke(*AGAINST, "--json")
     document = json.loads(found.output)
     assert (found.exit_code, document["days"], document["signature_checked"]) == (1, 1, True)

@@ -66,22 +66,8 @@ def test_nothing_else_makes_one_either(here, words):
     assert not (here / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["ledger", "show", "--from", "2016-06-02", "--to", "2016-06-01"], "is before --from"),
-        (["ledger", "show", "--from", "june"], "a date looks like"),
-        (["ledger", "export"], "--into"),
-        (["ledger", "rewrite"], "No such command"),
-    ],
-)
-def test_wrong_words_are_explained(charged, words, message):
-    result = invoke(*words)
-    assert result.exit_code == 2
-    assert message in " ".join(result.output.split())
-
-
 def test_horizon_of_compromised_days_says_that_all_is_lost(charged):
+    assert "of one customer lose at most epsilon" in invoke("ledger", "horizon").output
     invoke("ledger", "compromised", "--date", "2016-06-03", "--reason", "a stolen disk")
     assert "noise was compromised, so all is lost" in invoke("ledger", "horizon").output
     assert (
