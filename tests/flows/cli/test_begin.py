@@ -137,22 +137,10 @@ SHAPES = {
         answers=("zone=Europe/Paris",),
         expected=('stamps_format = "%d/%m/%Y %H:%M"',),
     ),
-    "days in folders": Shape(
-        "%Y/%m/%d/{}.parquet",
-        {"ts": "stamp", "value": "value"},
-        "naive utc",
-        answers=("zone=Europe/Paris, UTC",),
-        expected=(
-            'path = "{date:%Y}/{date:%m}/{date:%d}/{region}.parquet"',
-            'stamps_zone = "UTC"',
-            'marker = ""',
-        ),
-        marked=False,
-    ),
 }
 
 
-RUN = ("usual Parquet, instants", "a table a day of wall clock")
+RUN = ("a table a day of wall clock",)
 """Shapes that are released; the days of the others are read and judged, after which a release is the same."""
 
 
@@ -331,7 +319,6 @@ def test_a_delta_table_without_dates_in_its_names(empty):
     [
         ("all.csv", 23, "2024-01-15"),
         ("all.csv", 0, "2024-01-16"),
-        ("all.csv", 5, "2024-01-16"),
         ("2024.csv", 23, "2024-01-15"),
         ("2024.csv", 0, "2024-01-16"),
     ],

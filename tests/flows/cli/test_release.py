@@ -3,14 +3,12 @@
 import json
 from datetime import date
 from fractions import Fraction
-from pathlib import Path
 
 import polars as pl
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.cli import release as run_days
-from flows.cli.release import with_config
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tests.failing import raising
@@ -129,14 +127,6 @@ def test_ctrl_c_in_a_run_names_the_command_that_goes_on(installation, monkeypatc
     shown = invoke(*RUN)
     assert shown.exit_code == 130
     assert "optstream run --date 2016-06-01" in shown.stderr
-
-
-def test_the_configuration_is_named_where_it_is_not_the_usual_one():
-    usual, other = Path("optstream.toml"), Path("other.toml")
-    assert with_config("optstream run", [other]) == "optstream run --config other.toml"
-    assert with_config("optstream run", [usual]) == with_config("optstream run", None) == "optstream run"
-    both = "optstream run --config optstream.toml --config other.toml"
-    assert with_config("optstream run", [usual, other]) == both
 
 
 def test_a_run_of_days_that_are_published_loads_no_orchestrator(installation, monkeypatch):

@@ -3,24 +3,21 @@
 import gc
 from collections import Counter
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from functools import partial
 
-import polars as pl
 import pytest
 from prefect.cache_policies import NO_CACHE
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.orchestration import release
 from optstream import read_published
 from optstream.catalogue import check_files
 from optstream.errors import OptStreamError, PublicationError
-from optstream.ledger import Key, ReleaseState, Reservation
+from optstream.ledger import ReleaseState
 from optstream.stream import PrivatePeriod
 from tasks.release import estimate, publish
 from tasks.release import pipeline as steps
-from tasks.release.run import Estimated, Lease, Requested, Status
-from tests.flows.command import invoke
+from tasks.release.run import Requested, Status
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, Installation
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
@@ -97,19 +94,6 @@ def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(instal
     assert installation.record(DAYS[1]).state is ReleaseState.DRAWN
 
 
-def test_estimates_wait_for_each_other_while_their_leases_and_memory_last(installation, monkeypatch):
-    began = installation.now
-    lease = Lease(Reservation(Key("stream", str(DAYS[0])), 1), began)
-    waiting = [Estimated(DAYS[0], 0, lease, pl.DataFrame({"value": [0, 1]}), None, {})]
-    run, minute = installation.run(lease=timedelta(minutes=3)), timedelta(minutes=1)
-    at = replace(run, clock=lambda: began + minute / 2)
-    assert steps.may_wait(run, [])
-    assert steps.may_wait(at, waiting)
-    assert not steps.may_wait(replace(run, clock=lambda: began + minute), waiting)
-    monkeypatch.setattr(steps, "MOST_ROWS", 2)
-    assert not steps.may_wait(at, waiting)
-
-
 @pytest.mark.slow
 def test_raw_values_are_gone_once_they_are_drawn(installation, monkeypatch):
     found, genuine = {}, {task: task.fn for task in (release.draw, release.estimate)}
@@ -125,15 +109,6 @@ def test_raw_values_are_gone_once_they_are_drawn(installation, monkeypatch):
         monkeypatch.setattr(task, "fn", partial(look, task))
     released(installation)
     assert found == {"draw": before + 2, "estimate": before}
-
-
-@pytest.mark.slow
-def test_a_run_without_a_server_shows_its_steps(installation):
-    with temporary_settings({PREFECT_API_URL: None}):
-        done = invoke("run", "--date", str(DAYS[0]))
-    assert done.exit_code == 0, done.output
-    shown = [line.removesuffix(", 1 day") for line in done.output.splitlines() if line.endswith(", 1 day")]
-    assert shown == [task.name for task in TASKS[:9]]
 
 
 # Days of an adaptive mechanism, drawn one by one, that wait to be judged and published together.

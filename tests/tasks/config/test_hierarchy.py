@@ -1,13 +1,11 @@
 """`[hierarchy]`: from a table or a file, with names, places and a margin."""
 
 from datetime import date
-from fractions import Fraction
 
 import polars as pl
 import pytest
 
 from optstream.catalogue.about import NodeFacts
-from optstream.stream import Lattice
 from tasks.config.load import read_hierarchy
 from tasks.config.schema import Hierarchy
 from tasks.config.templates import EXAMPLE, example_of
@@ -104,18 +102,6 @@ def loaded(load_text):
     return load
 
 
-def test_each_leaf_has_a_cell_for_each_node_of_the_margin(loaded):
-    settings = loaded()
-    tree = settings.tree_of(DAY)
-    assert isinstance(tree, Lattice)
-    assert tree.nodes[-2:] == ("industry", "households")
-    assert len(tree.leaves) == 24
-    assert tree.cells["53-industry"] == ("53", "industry")
-    assert settings.level_shares == (Fraction(1, 4),) * 4
-    assert settings.describe_mechanism(DAY)["margin"] == "sector"
-    assert settings.input_of(DAY).margin == "sector"
-
-
 SOME = SECTORS.replace("\n[budget]", '\n[hierarchy.cells]\n53 = ["households"]\n[budget]')
 
 
@@ -138,12 +124,3 @@ def test_the_hash_knows_the_margin_and_is_as_before_without_one(loaded):
     other = {SECTORS: SECTORS.replace("households", "homes")}
     assert loaded(more=other).configuration_hash not in hashes
     assert len(hashes) == 2
-
-
-def test_names_may_be_given_to_nodes_of_the_margin_and_to_cells(loaded):
-    named = {
-        "[hierarchy.names]  ": '[hierarchy.names]\nindustry = "Industry"\n53-industry = "Breton industry"\n#'
-    }
-    settings = loaded(more=named)
-    assert settings.called("industry") == "Industry (industry)"
-    assert settings.called("53-industry") == "Breton industry (53-industry)"

@@ -1,6 +1,5 @@
 """Files are read in one pass, whatever their types, row by row or aggregated."""
 
-from datetime import date
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from math import floor
@@ -31,15 +30,6 @@ def read(series, bounds=BOUNDS, resolution=RESOLUTIONS[0]):
     return lazy.collect(engine="streaming").with_columns(
         (pl.col("kind") == kind).alias(name) for kind, name in enumerate(KINDS)
     )
-
-
-@pytest.mark.parametrize("resolution", RESOLUTIONS, ids=str)
-@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64, pl.Decimal(20, 4), pl.Decimal(38, 12)], ids=str)
-def test_every_type_counts_as_defined(dtype, resolution):
-    series = pl.Series([Decimal(text) for text in AWKWARD], dtype=pl.Decimal(20, 4)).cast(dtype)
-    texts = [str(np.float32(text)) for text in AWKWARD] if dtype == pl.Float32 else AWKWARD
-    expected = [defined(text, BOUNDS, resolution) for text in texts]
-    assert read(series, resolution=resolution)["units"].to_list() == expected
 
 
 @pytest.mark.parametrize(
@@ -158,24 +148,6 @@ def test_any_float_counts_as_defined(values, bounds, resolution, number):
         raw = np.array(values, dtype=np.float64).astype(number)
     expected = [defined_float(value, bounds, resolution) for value in raw]
     assert read(pl.Series(raw), bounds, resolution)["units"].to_list() == expected
-
-
-SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
-
-
-@pytest.mark.parametrize(("day", "n_steps"), [(date(2025, 1, 15), 48), (SPRING, 46), (AUTUMN, 50)])
-def test_a_day_is_read_into_leaves_and_steps(small, day, n_steps):
-    stream = small()
-    stream.write("84", stream.rows(np.arange(n_steps) / 8, day), day)
-    # a later leaf, its rows in reverse order and in two files
-    rows = stream.rows(np.arange(n_steps) / 4, day).reverse()
-    stream.write("11", rows[:10], day, "a.parquet")
-    stream.write("11", rows[10:], day, "b.parquet")
-    expected = [np.arange(n_steps) * 125, np.arange(n_steps) * 250]
-    assert np.array_equal(stream.units(day), expected)
-    (ingested,) = stream.ingest(day)
-    assert ingested.period.first_step == stream.settings.calendar.first_step(day)
-    assert ingested.metrics["steps_found"].to_list() == [n_steps, n_steps]
 
 
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])

@@ -27,19 +27,6 @@ from tests.tasks.pages.snapshots import AT, FIRST, alarm
 SECOND = date(2016, 6, 2)
 
 
-def test_a_released_stream_is_seen_and_nothing_is_changed(installation):
-    installation.released(FIRST, SECOND)
-    file, before = installation.folder / "optstream.toml", installation.files("published", "trusted")
-    found = take_snapshot(file, installation.now)
-    assert (found.stream, found.problem, found.at) == ("two-regions", None, installation.now)
-    assert [day.state for day in found.view.days] == [State.PUBLISHED] * 2
-    assert set(found.nights) == {FIRST, SECOND}
-    assert all(night.took is not None for night in found.nights.values())
-    after = installation.files("published", "trusted")
-    changed = [name for name in after if after[name] != before.get(name)]
-    assert all(name.name.startswith("ledger.sqlite") for name in changed)
-
-
 def test_trouble_is_a_value_and_the_look_before_stays(small):
     file = small().settings.file
     before = take_snapshot(file, NOW)

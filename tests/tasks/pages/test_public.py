@@ -52,17 +52,6 @@ def test_the_error_of_a_daily_mean_is_never_understated(forty_days):
     assert kept.filter(pl.col("node") == "FR")["noise"][0] == pytest.approx(NOISE_MW * 12**0.5)
 
 
-def test_the_last_days_are_drawn_step_by_step_with_a_gap_where_one_is_gone(forty_days):
-    last = FIRST + timedelta(days=N_DAYS - 1)
-    root = facts_of(forty_days).recent.filter(pl.col("node") == "FR")
-    found = dict(root.select("at", "value").iter_rows())
-    rows = rows_of(forty_days).filter(pl.col("node") == "FR")
-    for day in days_from(last - timedelta(days=27), last):
-        own = rows.filter(pl.col("date") == day).sort("step")["load_mw"].to_list() or [None]
-        assert [found.pop(seconds(day) + 1800 * step) for step in range(len(own))] == own
-    assert found == {}
-
-
 def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, monkeypatch):
     place = open_storage(forty_days)
     catalogue = read_catalogue(place)

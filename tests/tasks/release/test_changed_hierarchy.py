@@ -76,18 +76,6 @@ def test_no_raw_state_goes_over_a_change(installation):
     assert min(map(min, groups)) >= settings.calendar.first_step(CHANGED)
 
 
-def test_a_restatement_of_an_old_day_has_that_days_tree(installation):
-    installation.configure('restatement_share = "0"', 'restatement_share = "1/5"')
-    installation.release(*DAYS[:2])
-    change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }')
-    installation.simulate(*DAYS[2:])
-    installation.release(*DAYS[2:])
-    assert installation.status(DAYS[1], restate=True) is Status.PUBLISHED
-    rows = installation.rows().filter(date=DAYS[1])
-    assert set(rows["node"]) == {"FR", "84", "11"}
-    assert set(rows["revision"]) == {1}
-
-
 def test_a_hierarchy_that_was_amended_is_not_remembered_in_the_old_shape(installation):
     """The state of two regions failed the draw of three after its first sample: every later day was void."""
     installation.change_mechanism("HistoryInformed", FEW_BLOCKS)

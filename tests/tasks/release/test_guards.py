@@ -1,6 +1,8 @@
 """The looks before a draw: ledgers and folders from backups, witnesses, and steps by other time zone data."""
 
 import shutil
+import subprocess
+import sys
 from contextlib import contextmanager
 from datetime import date, timedelta
 from itertools import combinations
@@ -13,6 +15,7 @@ from sqlalchemy.pool import NullPool
 from optstream.errors import LedgerError
 from optstream.ledger import Key
 from optstream.ledger.schema import metadata
+from optstream.storage import folders as lock
 from tasks.ledger.verify import verify
 from tasks.operate.amend import declare
 from tasks.operate.doctor import examine
@@ -369,16 +372,6 @@ def test_a_day_whose_neighbour_has_other_steps_now_is_refused_and_one_that_share
     assert renumbered.problems() == []
 
 
-def test_verify_names_days_that_lie_otherwise_by_the_present_data(installation, zone):
-    zone(SUMMER_TIME)
-    assert all_published(installation, BEFORE, CHANGED, AFTER, LATER + timedelta(days=9))
-    zone(NONE)
-    (alerted,) = installation.problems()
-    first = installation.settings.calendar.first_step(BEFORE)
-    own = "of stream 'two-regions' at"
-    assert f"has {BEFORE} {own} steps {first} to {first + 47} and {CHANGED} {own} {first + 94} to" in alerted
-
-
 def test_verify_names_days_of_two_streams_that_share_a_window_of_one_budget(
     installation, zone, tmp_path_factory
 ):
@@ -413,3 +406,26 @@ def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_p
     refused = release_as(own, FOURTH)
     assert refused.status is Status.FAILED
     assert "restored from an older copy" in refused.message
+
+
+def test_a_lock_that_another_process_holds_is_waited_for_and_named(installation, monkeypatch):
+    """A run that was stopped while it wrote the witness."""
+    assert installation.status(FIRST) is Status.PUBLISHED
+    monkeypatch.setattr(lock, "LONGEST_WAIT", 0.2)
+    code = (
+        "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); "
+        "sys.stdin.read()"
+    )
+    file = installation.folder / "trusted/witness/.lock"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        holder.stdout.readline()
+        said = refused(installation)
+    finally:
+        holder.communicate()
+    assert str(file) in said
+    assert "held" in said
+    assert installation.record(SECOND) is None
+    assert installation.status(SECOND) is Status.PUBLISHED

@@ -17,7 +17,7 @@ from tasks.release.run import Status
 from tests.by_night import few
 from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.test_schemas import validator
-from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 FIRST, SECOND, THIRD = DAYS[:3]
 
@@ -222,15 +222,6 @@ def test_a_day_that_remembers_others_shows_their_sums_in_their_own_files_alone(l
         with pytest.raises(PublicationError, match=words):
             read_measurements(folder, day)
     assert check_files(folder) == []
-
-
-def test_what_a_publisher_left_that_died_goes_with_a_day_that_was_never_listed(measuring):
-    measuring.cut_short(FIRST, steps=STEPS[:-1])
-    folder = measuring.folder / f"published/measurements/date={FIRST}"
-    folder.mkdir(parents=True)
-    (folder / f"revision-0-{'0' * 64}.parquet").write_bytes(b"written, and not listed")
-    measuring.withdraw(FIRST)
-    assert measured_files(measuring) == {}
 
 
 def test_lost_and_damaged_measurements_come_back_whatever_is_configured_by_then(measuring):

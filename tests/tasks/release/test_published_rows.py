@@ -18,7 +18,7 @@ from tasks.pages.published import NO_SUMMARIES, public_facts
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
 from tasks.release.run import Status
-from tasks.release.statement import _replicates, known_errors, published_rows, statement_of
+from tasks.release.statement import known_errors, published_rows, statement_of
 from tests.tasks.test_schemas import validator
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -129,19 +129,6 @@ def test_bands_are_published_whole_next_to_the_values_of_counts(load_text):
     nothing = replace(release, bands=None)
     assert published_rows(settings, DAY, nothing, 0, 0)["load_mw_low"].null_count() == rows.height
     assert statement_of(settings, DAY, nothing, 0, 0).bands.known == "none"
-
-
-def test_a_level_may_be_measured_and_not_published(load_text):
-    """The rows above it are as they were; statement and replicates are of the published nodes alone."""
-    every, some = load_text(COUNTS), load_text(COUNTS, ("[published]\n", "[published]\nlevels = [0]\n"))
-    assert every.configuration_hash != some.configuration_hash
-    release = drawn(some)
-    rows = published_rows(some, DAY, release, 0, 0)
-    assert rows.equals(published_rows(every, DAY, drawn(every), 0, 0).filter(pl.col("level") == 0))
-    stated = statement_of(some, DAY, release, 0, 0)
-    assert stated.published_levels == 1
-    assert statement_of(every, DAY, release, 0, 0).published_levels is None
-    assert set(_replicates(some, DAY, release).rows["node"]) == {some.tree_of(DAY).nodes[0]}
 
 
 @pytest.mark.slow

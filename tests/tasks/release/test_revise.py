@@ -73,17 +73,6 @@ def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_aft
     learning.assert_sound()
 
 
-def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(learning):
-    learning.once(night, FIRST)
-    night(learning, SECOND)
-    data = [path.name for path in (learning.folder / f"published/data/date={FIRST}").iterdir()]
-    assert data == [learning.entry(FIRST).file.rpartition("/")[2]]
-    assert len(list((learning.folder / f"published/superseded/date={FIRST}").iterdir())) == 1
-    assert learning.statement(FIRST)["vintage"] == 1
-    estimates = [event["run"]["facets"]["optstream_privacy"]["estimate"] for event in learning.lineage()]
-    assert [words.split(" of ")[0] for words in estimates] == ["first estimate"] * 2 + ["revised estimate"]
-
-
 def test_a_new_estimate_states_what_its_draw_was_planned_for_whatever_is_configured_since(learning):
     """Sum of alpha and rounding as before, and another share, are no amendment."""
     learning.configure('alpha = "1"', 'alpha = "0.5"')

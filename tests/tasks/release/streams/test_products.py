@@ -14,7 +14,6 @@ from flows.cli.main import app
 from optstream.catalogue import check_files, read_published
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.ledger import Key
 from optstream.privacy import OrderSpend, StepSpend, worst_window
@@ -41,17 +40,6 @@ def products(tmp_path):
     for one in both.values():
         one.simulate(DAY, NEXT)
     return both
-
-
-def test_the_statement_says_that_others_share_the_budget(products):
-    for name, one in products.items():
-        one.release(DAY)
-        (manifest,) = (one.folder / "published/manifests").rglob("*.json")
-        statement = ReleaseStatement.read(json.loads(manifest.read_text())["statement"])
-        assert ("streams of another quantity" in statement.privacy_in_words) is (name == "gas")
-        assert statement.budget_alpha == (Fraction(1) if name == "gas" else None)
-        assert statement.epsilon_plan <= Fraction(1, 2)
-        assert statement.epsilon_of_grant == 1
 
 
 def test_noise_of_one_that_became_known_is_said_by_all(products):
