@@ -227,7 +227,7 @@ def test_another_publisher_between_any_two_requests(request, put, monkeypatch, k
     ("others", "apart"),
     [
         (("a newer revision", "a withdrawal"), 17),
-        *(pytest.param(two, 1, marks=pytest.mark.nightly) for two in permutations(OTHERS, 2)),
+        *(pytest.param(two, 3, marks=pytest.mark.nightly) for two in permutations(OTHERS, 2)),
     ],
     ids=str,
 )
