@@ -201,7 +201,7 @@ CASES = {
     ],
     METERED: [
         ('input.supplier_rounding = "1"', "input.supplier_rounding must be left out for input.schema"),
-        ('published.reporting = true\nmechanism.name = "Gaussian"\nprivacy.delta = "1e-6"', "charged in epsilon"),
+        ('published.reporting = true\nmechanism.name = "Gaussian"\nprivacy.delta = "1e-6"', "in epsilon"),
         ('published = { reporting = true, value = "customers" }', "another column"),
     ],
     HOURS: [
@@ -224,7 +224,7 @@ CASES = {
         (WARMTH.format('path = "w", nodes = ["99"]'), "must be of the hierarchy, such as '11'; got '99'"),
         (WARMTH.format('path = "w.csv"'), "1: sha256 is missing; it must be, of a file, what `sha256sum`"),
         (WARMTH.format('path = "w.csv", sha256 = "1f"'), "must be of a file, what `sha256sum` prints: 64"),
-        (WARMTH.format(f'path = "w", sha256 = "{HASH}"'), "1: sha256 is for a .parquet or .csv file; got the"),
+        (WARMTH.format(f'path = "w", sha256 = "{HASH}"'), "sha256 is for a .parquet or .csv file; got the"),
         (WARMTH.format('path = "w", level = 2'), "1: level must be left out: nodes of the deepest level"),
         *((WARMTH.format(f'path = "{place}"'), "1: path must not lie in input.folder, which is private")
           for place in ("dumps", "dumps/region=84")),
