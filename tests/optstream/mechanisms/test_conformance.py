@@ -239,7 +239,7 @@ def test_what_a_class_says_of_itself_is_so(make, wavy):
     assert all((release.state is not None) == mechanism.adaptive for release in released)
     assert (mechanism.recall([]) is not None) == mechanism.adaptive
     assert mechanism.revises == (type(mechanism).revise is not Mechanism.revise)
-    assert mechanism.has_self_check == (type(mechanism).events is not Mechanism.events)
+    assert mechanism.has_self_check == (type(mechanism).self_check is not Mechanism.self_check)
     assert mechanism.takes_covariates == hasattr(mechanism, "covariates")
     assert mechanism.one_leaf_a_period == hasattr(mechanism, "leaves_per_period")
     assert (mechanism.tree_class is None) == hasattr(mechanism, "tree")
