@@ -125,7 +125,7 @@ SINCE_EPOCH = "epoch"
 def stamp_expression(written: str) -> str:
     """Return the expression of stamps of a format; raises ValueError for one without a day."""
     if written == SINCE_EPOCH:
-        return r"^(1[0-9]{9}(?:[0-9]{3}){0,3})(?:\.0*)?$"
+        return r"^([1-9][0-9]{9}(?:[0-9]{3}){0,3})(?:\.0*)?$"
     texts, keys = re.split("%.", written), re.findall("%(.)", written)
     named = {STAMP_PARTS[key][0] for key in keys if key in STAMP_PARTS}
     is_whole = len(keys) == len(named) and {"year", "month", "day"} <= named

@@ -20,7 +20,7 @@ from optstream.measurement.sums import open_private_period
 from tasks.config.fields import offset_minutes
 from tasks.ingest.arrivals import EVERY
 from tasks.ingest.clamping import reading
-from tasks.ingest.text import LOOKED_AT
+from tasks.ingest.text import LOOKED_AT, microseconds_of
 from tests.tasks.conftest import DAY
 
 pytestmark = pytest.mark.slow
@@ -46,6 +46,7 @@ def write(stream, content, region="84", day=DAY, name="part-0.csv"):
 def zipped(text):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("__MACOSX/._load.csv", b"\0")
         archive.writestr("a year.xls", text)
     return buffer.getvalue()
 
@@ -276,6 +277,12 @@ def test_instants_by_their_format_need_no_zone_where_the_clock_changes(small):
     assert np.array_equal(stream.units(SPRING)[0], UNITS[:46])
 
 
+@pytest.mark.parametrize("seconds", [10**9, 2_051_222_400, 9_199_999_999])
+def test_seconds_since_1970_go_on_after_2033(seconds):
+    text = pl.lit(f"{seconds}")
+    assert pl.select(microseconds_of(text, {True: 0}, "epoch")).item() == seconds * 10**6
+
+
 def test_instants_by_their_format_have_no_slot_where_the_clock_changes_on_fixed_days(small):
     """The day was released as zeros."""
     stream = small(schema="metered", day="fixed", marker="stamps_format = 'epoch'")
@@ -392,6 +399,20 @@ def test_a_text_counts_exactly_as_its_digits_say(number, form, resolution, decim
     assert read["units"].to_list() == [rounded(cut), 0, largest, largest, 0, 0]
     is_sound = BOUNDS[0] <= exact <= BOUNDS[1]
     assert read["kind"].to_list() == [0 if is_sound else 3, 1, 2, 3, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("1 234", 1234), ("-12\u00a0345,6", -12346), ("1\u202f234\u202f567", 1234567), ("1'234", 1234),
+        ("1’234e1", 12340), ("1 23", None), ("1234 567", None), ("1 2345", None), ("1.234", None),
+        ("1 234 MW", None), (" 234", None),
+    ],
+)  # fmt: skip
+def test_spaces_and_apostrophes_apart_thousands_and_points_are_no_number(text, units):
+    found = reading("load", pl.String(), (Fraction(-(10**9)), Fraction(10**9)), Fraction(1), ",")
+    read = pl.DataFrame({"load": [text]}).select(units=found.units, kind=found.kind)
+    assert read.row(0) == ((0, 1) if units is None else (units, 0))
 
 
 def stamps_of(stream, form, day=DAY):
