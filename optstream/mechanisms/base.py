@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from numbers import Number, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,15 @@ from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 from optstream.stream.changes import TreeMap
 from optstream.stream.tree import some_of
 
-__all__ = ["Mechanism", "SeriesMechanism"]
+__all__ = ["Mechanism", "SelfCheck", "SeriesMechanism"]
+
+
+class SelfCheck(NamedTuple):
+    """Noisy measurements against their predictions: whether the day is unlike all others, and levels that
+    miss their predictions far more than the prior expects."""
+
+    is_unlike: bool = False
+    levels_off: tuple[int, ...] = ()
 
 
 class Mechanism(ABC):
@@ -53,7 +61,7 @@ class Mechanism(ABC):
         currency: Of the privacy guarantees that it takes.
         revises: Whether it learns more of a period from later measurements (`revise`).
         noise_outlasts_trees: Whether its private state may be gone on from after a change of the tree.
-        has_self_check: Whether it finds days that were unlike all others (`events`).
+        has_self_check: Whether it compares measurements with what those before predicted (`self_check`).
         days_independent: Whether the errors of one period's estimate are independent of another's.
     """
 
@@ -224,13 +232,9 @@ class Mechanism(ABC):
         is_noise = self.misses_only_noise(measured)
         return replace(release, standard_errors=release.noise_standard_errors) if is_noise else release
 
-    def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the numbers, on the public clock, of days that a self-check found unlike all others."""
-        return ()
-
-    def levels_off(self, measured: Measured) -> tuple[int, ...]:
-        """Return the levels whose measurements miss their predictions far more than the prior expects."""
-        return ()
+    def self_check(self, measured: Measured) -> SelfCheck:
+        """Compare a period's measurements with what those before predicted of them."""
+        return SelfCheck()
 
     def measured(self, measured: Measured) -> bool:
         """Return whether `revise` can make a new estimate of these measurements."""

@@ -22,7 +22,6 @@ from optstream.history.counts import fit_counts, published_counts, seen_counts, 
 from optstream.history.filter import (
     NEAR_DAYS,
     FilterState,
-    Fitted,
     Histories,
     around,
     fit_tree,
@@ -38,6 +37,7 @@ from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks
 from optstream.measurement.sums import LinearSpend
 from optstream.mechanisms.base import (
     Mechanism,
+    SelfCheck,
     SeriesMechanism,
     check_positive,
     memory_of,
@@ -125,25 +125,18 @@ class InformedMechanism(Mechanism):
         """Compute the release from its measurements, standard errors included; repeatable."""
         return self._with_errors(measured, *self._known(measured))
 
-    def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others, this period's included: their blocks miss their
-        predictions by more than known noise can."""
-        belief, found = self._answer(measured)
-        return belief.events if found is None else found[1]
-
-    def levels_off(self, measured: Measured) -> tuple[int, ...]:
-        """Return the levels whose measurements miss their predictions twice as far as the prior expects, once
-        it has learned; errors are wider there."""
-        belief, found = self._answer(measured)
-        if found is None or belief.learned is None:
-            return ()
-        return tuple(np.flatnonzero(found[0].by_level >= OFF).tolist())
-
-    def _answer(self, measured: Measured) -> tuple[FilterState, tuple[Fitted, tuple[int, ...]] | None]:
+    def self_check(self, measured: Measured) -> SelfCheck:
+        """Judge the period's day by the period's blocks: unlike all others where they miss their predictions
+        by more than known noise can. A level is off at twice what the prior expects, once it has learned;
+        errors are wider there."""
         belief, histories = self._known(measured)
         steps, near = period_and_nearby_blocks(measured, self._dense_only(histories))
         seen = self._look(near, belief.events)
-        return belief, None if seen is None else belief.answer(seen, steps)
+        if seen is None:
+            return SelfCheck()
+        fitted, events = belief.answer(seen, steps)
+        off = () if belief.learned is None else np.flatnonzero(fitted.by_level >= OFF).tolist()
+        return SelfCheck(self.pattern.public_days.day_of(measured.first_step) in events, tuple(off))
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """Return the same period estimated again, with later measurements; without them, from its state. The

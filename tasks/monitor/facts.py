@@ -32,11 +32,10 @@ from tasks.config.fields import step_minutes
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ingest.clock import clock_ahead
 from tasks.ledger.show import BudgetSummary, read_book
-from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import Budget, budget_of, listed
 from tasks.trusted.covariates import read_covariates
 from tasks.trusted.files import read_verified, write_private
-from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, USER, newest_results
+from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, RELEASE, USER, newest_results
 
 Work = Literal["look", "watch"]  # a look of the night, and the watch
 LONGEST_WATCH = timedelta(minutes=30)  # a watch that takes longer is killed, so that the next one can look
@@ -171,17 +170,21 @@ class Suspect(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """Days that were refused; of each day its regions with rows, in the tree's order; users' alarms."""
+    """Days that were refused; of each day its regions with rows, in the tree's order; users' alarms; days
+    unlike all others, and each day's levels that miss their predictions, by the mechanism's self-check."""
 
     refused: frozenset[date]
     suspect: Mapping[date, Mapping[str, Suspect]]
     user_suites: Mapping[date, tuple[str, ...]]
+    unlike: frozenset[date]
+    levels_off: Mapping[date, tuple[str, ...]]
 
 
 def read_verdicts(settings: Settings, days: set[date]) -> Verdicts:
     """Return each day's verdict in the newest readable validation results."""
     refused, suspect = set[date](), dict[date, dict[str, Suspect]]()
     of_users: defaultdict[date, tuple[str, ...]] = defaultdict(tuple)
+    unlike, off = set[date](), dict[date, tuple[str, ...]]()
     for day, suite, document in newest_results(settings, days):
         with suppress(KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
             meta = document["meta"]
@@ -191,7 +194,12 @@ def read_verdicts(settings: Settings, days: set[date]) -> Verdicts:
                 suspect[day] = regions
             if suite.startswith(USER):
                 of_users[day] += tuple(map(str, meta["alarms"].get(day.isoformat(), ())))
-    return Verdicts(frozenset(refused), suspect, of_users)
+            if suite == RELEASE:
+                check = meta["self_checks"][day.isoformat()]
+                off[day] = tuple(map(str, check["levels_off"]))
+                if check["unlike"]:
+                    unlike.add(day)
+    return Verdicts(frozenset(refused), suspect, of_users, frozenset(unlike), off)
 
 
 def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:
@@ -355,8 +363,8 @@ class Hold(NamedTuple):
 class Facts:
     """Facts of a stream at one moment; only `suspect` and `user_suites` depend on readings.
 
-    figures: the pages' summaries. days: from first to last. newest: the newest published day; unlike: the
-    days that its self-check found unlike all others; off: levels that miss their predictions too far;
+    figures: the pages' summaries. days: from first to last. newest: the newest published day; is_unlike:
+    whether its self-check found it unlike all others; off: levels that miss their predictions too far;
     without: which covariates it lacked.
     """
 
@@ -376,7 +384,7 @@ class Facts:
     figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
     days: Sequence[date] = ()
     newest: date | None = None
-    unlike: tuple[date, ...] = ()
+    is_unlike: bool = False
     off: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     lost: Mapping[date, str] = field(default_factory=dict)
@@ -433,12 +441,10 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         arrivals = {day: arrival for day, arrival in found.items() if arrival is not None}
     if last is not None:
         recent = {*settings.calendar.periods(day_of(last) - timedelta(days=SUSPECT_DAYS - 1), last)}
-    verdicts = read_verdicts(settings, recent | unreleased)
-    of_users = {} if settings.contracts_folder is None else verdicts.user_suites
     published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
     newest = max(published, default=None)
-    of_newest = newest and _newest_facts(settings, newest, releases[newest])
-    unlike, off, without = of_newest or ((), (), ())
+    verdicts = read_verdicts(settings, recent | unreleased | ({newest} if newest else set()))
+    of_users = {} if settings.contracts_folder is None else verdicts.user_suites
     books = read_book(settings, ledger) if ledger and releases else ()
     known_noise, said = ledger.known_noise(stream) if ledger and catalogue else (), tuple[object, ...]()
     if known_noise:
@@ -465,9 +471,9 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         figures=figures,
         days=expected,
         newest=newest,
-        unlike=unlike,
-        off=off,
-        without=without,
+        is_unlike=newest in verdicts.unlike,
+        off=verdicts.levels_off.get(newest, ()) if newest else (),
+        without=_without(settings, newest, releases[newest]) if newest else (),
         lost=lost_files(settings, catalogue, figures),
         suspect={
             day: regions
@@ -509,26 +515,16 @@ def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOu
     return found
 
 
-def _newest_facts(
-    settings: Settings, day: date, release: ReleaseOutline
-) -> tuple[tuple[date, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return `unlike`, `off` and `without` of `Facts`, by the day's stored measurements, which are noisy."""
-    given, unlike, off = settings.covariates, tuple[date, ...](), tuple[str, ...]()
-    # no stream of hours has covariates
-    if not (settings.mechanism.kind.has_self_check or given):
-        return (), (), ()
+def _without(settings: Settings, day: date, release: ReleaseOutline) -> tuple[str, ...]:
+    """Return which covariates a day lacked, by its stored measurements, which are noisy."""
+    given = settings.covariates  # no stream of hours has any
+    if not given:
+        return ()
     try:
         folder = settings.measurements_of(day, release.revision)
         measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))
     except (LedgerError, ParameterError, OSError):
-        return (), (), ()
-    if settings.mechanism.kind.has_self_check:
-        with suppress(ParameterError):
-            mechanism = mechanism_for(settings, day, release.revision)
-            unlike = tuple(ORIGIN + timedelta(days=number) for number in mechanism.events(measured))
-            off = tuple(map(mechanism.tree.level_name, mechanism.levels_off(measured)))
-    if not given:
-        return unlike, off, ()
+        return ()
     from optstream.mechanisms.history_informed import COVARIATES, LATE  # it takes a second
 
     before, number = measured.before or {}, (day - ORIGIN).days
@@ -538,7 +534,7 @@ def _newest_facts(
     missing = [one for one in given if one.name not in in_time]
     unread = read_covariates(settings, day).unread if missing else {}
     without = "covariate {0.name}: {0.path} had no value of the day"
-    return unlike, off, tuple(unread.get(one.name, without.format(one)) for one in missing)
+    return tuple(unread.get(one.name, without.format(one)) for one in missing)
 
 
 def _page_behind(

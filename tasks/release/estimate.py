@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -10,7 +11,7 @@ from optstream.catalogue import StagedRelease, find_catalogue, stage
 from optstream.errors import ContractError, LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.stream import Measured, period_from
-from tasks.release.mechanism import estimate_of
+from tasks.release.mechanism import Mechanism, estimate_of
 from tasks.release.run import Drawn, Ended, Estimated, Run, Staged, Status, renewed, void
 from tasks.release.statement import Estimate, changed_since_draw, described, read_kept
 from tasks.trusted.files import NAMED, write_private
@@ -26,23 +27,25 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
         state = record.state if record else "not in it"
         raise LedgerError(f"the ledger does not have this day as DRAWN, but {state}: nothing is published")
 
-    def estimated() -> Estimate:
+    def measured() -> Measured:
         """VOID if the measurements are gone or differ, and a person decides."""
         try:
-            measured = run.measured(day, revision, record.measurements_hash)
+            return run.measured(day, revision, record.measurements_hash)
         except LedgerError as error:
             void(run, drawn, "the stored measurements are gone or were altered")
             raise LedgerError(f"void, and stays charged: {error}; it is never drawn again") from error
+
+    def estimated(found: Measured) -> Estimate:
         remedy = (
             ": bring that back until the day is published, or `optstream withdraw --date "
             f"{day} --reason WHY` gives it up"
         )
-        return first_estimate(run, record, measured, remedy)
+        return first_estimate(run, record, found, remedy)
 
     if record.staged_hash:
         with suppress(LedgerError):
             # another version of the code would encode other bytes: the staged bytes are published
-            kept = read_kept(run, day, revision, record.staged_hash, lambda: estimated().release)
+            kept = read_kept(run, day, revision, record.staged_hash, lambda: estimated(measured()).release)
             return Staged(day, revision, drawn.lease, kept)
         catalogue = find_catalogue(run.settings.published_folder)
         entry = catalogue.entry(day) if catalogue else None
@@ -50,7 +53,16 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
             # its run died between catalogue and ledger: readers have it, so it is not given up
             run.ledger.record_published(run.key(day, revision), run.clock(), drawn.reservation)
             return drawn.ended(Status.PUBLISHED, "was published already; its trusted files are lost")
-    return Estimated(day, revision, drawn.lease, *described(run.settings, estimated()))
+    estimate = estimated(found := measured())
+    check = _self_check(estimate.mechanism, found)
+    return Estimated(day, revision, drawn.lease, *described(run.settings, estimate), self_check=check)
+
+
+def _self_check(mechanism: Mechanism, measured: Measured) -> dict[str, Any]:
+    """The mechanism's findings for the watch, in noisy numbers alone."""
+    found = mechanism.self_check(measured)
+    tree: Any = mechanism.tree if found.levels_off else None
+    return {"unlike": found.is_unlike, "levels_off": [tree.level_name(level) for level in found.levels_off]}
 
 
 def first_estimate(run: Run, record: ReleaseRecord, measured: Measured, remedy: str = "") -> Estimate:
@@ -91,7 +103,9 @@ def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
     errors = refusals(broken)
     stopped = {day: str(error) for day, error in errors.items()}
     alarms = judge_by_users(settings, RELEASE, metrics, now)
-    keep(settings, result, RELEASE, [day.day for day in days], now, stopped=stopped, alarms=alarms)
+    checks = {day.day.isoformat(): day.self_check for day in days}
+    of_release = settings, result, RELEASE, [day.day for day in days], now
+    keep(*of_release, stopped=stopped, alarms=alarms, self_checks=checks)
     return [errors.get(day.day.isoformat()) for day in days]
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cached_property, lru_cache, partial
 from os import getpid
 from socket import gethostname
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import uuid4
 
 from optstream.catalogue import ReleaseStatement, StagedRelease
@@ -156,11 +156,13 @@ class Drawn(Held):
 
 @dataclass(frozen=True)
 class Estimated(Held):
-    """A release as rows that no contract judged yet. attachments: the files its statement names, by hash."""
+    """A release as rows that no contract judged yet. attachments: the files its statement names, by hash.
+    self_check: findings of the mechanism's own, JSON-ready."""
 
     rows: "pl.DataFrame" = field(repr=False)
     statement: ReleaseStatement = field(repr=False)
     attachments: Mapping[str, bytes] = field(repr=False)
+    self_check: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True)

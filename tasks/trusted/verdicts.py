@@ -89,6 +89,7 @@ def keep(
     alarms: Mapping[str, Sequence[str]] | None = None,
     metrics: pl.DataFrame | None = None,
     unfit_clock: Sequence[str] = (),
+    self_checks: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a result and its page, readable by the owner only; return the result's file."""
     from data_contracts.judge import page_of
@@ -105,6 +106,7 @@ def keep(
         "stopped": dict(stopped or {}),
         "alarms": by_day,
         "unfit_clock": list(unfit_clock),
+        "self_checks": dict(self_checks or {}),
     }
     lines = [f"Stream {settings.stream.name}, days {first} to {last}, suite {suite}."]
     lines += [*(stopped or {}).values(), *(line for own in by_day.values() for line in own)]

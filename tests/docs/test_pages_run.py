@@ -146,18 +146,3 @@ def test_what_does_not_do_as_the_page_says_is_found(block, tmp_path):
     page.write_text(f"# Page\n\n{block}\n", encoding="utf-8")
     with pytest.raises(AssertionError):
         Page(page, tmp_path, {"PATH": os.environ["PATH"]}).run()
-
-
-def test_what_does_as_the_page_says_is_listed(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(
-        "```console\n$ echo one two\none …\n```\n<!-- exits: 3 -->\n\n```sh\ntrue\nexit 3\n```\n"
-        "```python\nx = 1\n```\n```python\nassert x == 1\n```\n"
-        '<!-- skip: next "no moon" -->\n\n```sh\nfalse\n```\n',
-        encoding="utf-8",
-    )
-    running = Page(page, tmp_path, {"PATH": os.environ["PATH"]})
-    running.run()
-    words = ["echo one two", "true", "exit 3", "python: x = 1 …", "python: assert x == 1 …", "false"]
-    assert [one.words for one in running.ran] == words
-    assert [one.skipped for one in running.ran] == [""] * 5 + ["no moon"]

@@ -15,16 +15,14 @@ from itertools import islice
 from pathlib import Path
 
 from tests.faults.bench import Bench, open_bench
-from tests.faults.disk.cuts import FIRST, SERVER, CutBench, Recorded, at_every_step, by_chance, open_cuts
+from tests.faults.disk.cuts import DEAF, FIRST, CutBench, Recorded, at_every_step, by_chance, open_cuts
 from tests.faults.disk.model import Rules
-from tests.faults.mounts import why_not
+from tests.faults.disk.mount import why_not
 from tests.faults.points import scenarios
 from tests.faults.points.acts import REFUSALS
 from tests.faults.points.attacks import Tally, kill_at_each, refusable, refuse_at_each
 from tests.temporary_memory import keep_in_memory
 from tests.temporary_postgresql import find_binaries, temporary_cluster
-
-CONTROLS = ("/trusted/ledger.sqlite", f"/{SERVER}/pg_wal")
 
 
 def at_the_points(bench: Bench) -> Iterator[tuple[str, Tally]]:
@@ -49,7 +47,8 @@ def cut_everywhere(cuts: CutBench, n_cuts: int, seed: int) -> Iterator[tuple[str
         recorded = cuts.record(history)
         places = list(islice(by_chance(recorded, chance), each))
         if history is FIRST:
-            yield "control: the ledger's syncs do nothing", _control(cuts, recorded)
+            for deaf in DEAF["postgresql" if cuts.cluster else "sqlite"]:
+                yield f"control: syncs of {deaf} do nothing", _control(cuts, recorded, deaf)
             places = [*at_every_step(recorded)][:n_cuts] + places
         tally = Tally()
         for at, remains in places:
@@ -61,10 +60,11 @@ def cut_everywhere(cuts: CutBench, n_cuts: int, seed: int) -> Iterator[tuple[str
         yield f"power cut, {history.name}", tally
 
 
-def _control(cuts: CutBench, recorded: Recorded) -> Tally:
-    rules = Rules(syncs_names=cuts.rules.syncs_names, deaf=CONTROLS)
+def _control(cuts: CutBench, recorded: Recorded, deaf: str) -> Tally:
+    rules = Rules(syncs_names=cuts.rules.syncs_names, deaf=(deaf,))
     found = cuts.cut(recorded, recorded.ends[-1], "all unsynced lost", 1, rules)
-    missed = [] if found.double_spends else ["MISSED: a disk that forgets the ledger was not found out"]
+    is_found = found.double_spends or found.lost
+    missed = [] if is_found else [f"MISSED: a disk that forgets {deaf} was not found out"]
     return Tally(tried=1, releases_checked=found.releases_checked, broken=missed)
 
 

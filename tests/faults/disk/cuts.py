@@ -138,6 +138,11 @@ FIRST_FOLDER = {
 """Where the trusted folder is made: with the ledger, or with the first key."""
 HISTORIES = {database: (*ANY_DATABASE, _killed_in(point)) for database, point in FIRST_FOLDER.items()}
 """By database."""
+DEAF = {
+    "sqlite": ("/trusted/ledger.sqlite", "/trusted/measurements", "/published"),
+    "postgresql": (f"/{SERVER}/pg_wal", "/trusted/measurements", "/published"),
+}
+"""Files whose syncs a disk ignores that must be found out: parts of paths, by database."""
 
 
 @dataclass(frozen=True)

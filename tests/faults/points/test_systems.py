@@ -3,6 +3,8 @@
 import os
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,28 @@ from sqlalchemy.pool import NullPool
 
 from tests.by_night import few, on_both
 from tests.faults.judge import Judge
-from tests.faults.mounts import mounted, why_not
 from tests.faults.world import DAYS
 
+
+def mounted(*words):
+    subprocess.run(["mount", *words], check=True, capture_output=True)
+
+
+@cache
+def why_not():
+    """Why no mount can be made here; None if one can."""
+    if os.geteuid() != 0:
+        return "only root may mount"
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            mounted("-t", "tmpfs", "tmpfs", folder)
+        except (OSError, subprocess.CalledProcessError) as error:
+            return f"mount is refused ({type(error).__name__})"
+        subprocess.run(["umount", folder], check=True)
+    return None
+
+
+NO_MOUNTS = pytest.mark.skipif(why_not() is not None, reason=f"no mounts here: {why_not()}")
 BEFORE = [
     "before mkdir in make_private_folder < DrawingFile.preallocate, 1",
     "after commit in Ledger.begin_draw, 1",
@@ -107,7 +128,7 @@ def test_a_polite_stop(sqlite_bench, point):
     assert world.samplings() == [DAYS[0]]
 
 
-@pytest.mark.skipif(why_not() is not None, reason=f"no mounts here: {why_not()}")
+@NO_MOUNTS
 @pytest.mark.parametrize(
     ("bench", "case"),
     on_both(
@@ -141,7 +162,7 @@ def test_a_folder_that_becomes_read_only(bench, case):
     assert judge.voids() == 0
 
 
-@pytest.mark.skipif(why_not() is not None, reason=f"no mounts here: {why_not()}")
+@NO_MOUNTS
 @pytest.mark.parametrize("size_kb", few([150, 300], 1))
 def test_a_small_disk_that_is_full(sqlite_bench, size_kb):
     """The world lies on a tmpfs of this size; the rerun finds it larger."""

@@ -19,7 +19,6 @@ from optstream.errors import OptStreamError
 from optstream.stream import PrivatePeriod
 from tasks.config import load_settings
 from tasks.ingest import discover
-from tasks.operate.survey import survey
 from tests.flows.command import invoke, judge
 
 pytestmark = pytest.mark.slow
@@ -138,22 +137,10 @@ SHAPES = {
         answers=("zone=Europe/Paris",),
         expected=('stamps_format = "%d/%m/%Y %H:%M"',),
     ),
-    "days in folders": Shape(
-        "%Y/%m/%d/{}.parquet",
-        {"ts": "stamp", "value": "value"},
-        "naive utc",
-        answers=("zone=Europe/Paris, UTC",),
-        expected=(
-            'path = "{date:%Y}/{date:%m}/{date:%d}/{region}.parquet"',
-            'stamps_zone = "UTC"',
-            'marker = ""',
-        ),
-        marked=False,
-    ),
 }
 
 
-RUN = ("usual Parquet, instants", "a table a day of wall clock")
+RUN = ("a table a day of wall clock",)
 """Shapes that are released; the days of the others are read and judged, after which a release is the same."""
 
 
@@ -221,30 +208,47 @@ def test_an_answer_that_is_none_is_refused_with_what_would_be_one(empty, words, 
     assert sorted(empty.rglob("*")) == before
 
 
+LOADS = ("timestamp,kw,kwh", "{at},31337.625,1")
+DAILY = ["2024-03-30.csv"]
+
+
 @pytest.mark.parametrize(
-    ("files", "message"),
+    ("files", "lines", "message"),
     [
-        ([], "holds no file that is not hidden"),
-        (["a.csv", "2024-01-01.csv"], "whose paths do not all name a date in the same way"),
-        (["2024-01-01.csv", "_delta_log/0.json"], "has not every commit from the first on"),
-        (["2024-01-01.csv", "metadata/v1.json"], "is the log of a table"),
-        (["2024-01-01.pdf"], "ends in none of .parquet, .csv"),
-        (["2024-01-01.csv"], "neither its path nor a column, of 'timestamp', 'kw', 'kwh', says which region"),
+        ([], LOADS, "holds no file that is not hidden"),
+        (["a.csv", *DAILY], LOADS, "whose paths do not all name a date in the same way"),
+        ([*DAILY, "_delta_log/0.json"], LOADS, "has not every commit from the first on"),
+        ([*DAILY, "metadata/v1.json"], LOADS, "is the log of a table"),
+        (["2024-03-30.pdf"], LOADS, "ends in none of .parquet, .csv"),
+        (DAILY, LOADS, "neither its path nor a column, of 'timestamp', 'kw', 'kwh', says which region"),
         (
-            ["north/2024-01-01.csv", "south/2024-01-01.csv"],
-            "say by --column value=COLUMN which one is released: 'kw', 'kwh'",
+            ["n/2024-03-30.csv", "s/2024-03-30.csv"],
+            LOADS,
+            "--column value=COLUMN which one is released: 'kw', ",
         ),
+        (DAILY, ["timestamp,site_load_kw,temp", "{at},31337.625,7"], "nor a column, of 'timestamp'"),
+        (DAILY, ["{at};A;31337,625"], "begins with a row and not with names of columns"),
+        (
+            DAILY,
+            ["timestamp,meter_reading_kwh,meter_kwh,zone", "{at},31337.625,1,A"],
+            "say by --column value=",
+        ),
+        (DAILY, ["M7,A,30-Mar-2024 01:00 AM,3.1337625e+04"], "begins with a row and not with names"),
+        (DAILY, ["Name,J31337", "Account,1", "", "time,load_mw,temp", "{at},1,7"], "of 'time', 'load_mw'"),
     ],
 )
-def test_files_that_no_configuration_describes_are_named_with_a_remedy(empty, files, message):
+def test_files_that_no_configuration_describes_are_named_with_a_remedy(empty, files, lines, message):
+    """And a reading is taken for no name."""
+    (empty / "files").mkdir()
+    rows = [line.format(at=f"2024-03-30T{hour:02}:00") for hour in range(24) for line in lines[-1:]]
     for name in files:
         (empty / "files" / name).parent.mkdir(parents=True, exist_ok=True)
-        (empty / "files" / name).write_text("timestamp,kw,kwh\n2024-01-01 00:00,31337.625,1\n")
-    (empty / "files").mkdir(exist_ok=True)
+        (empty / "files" / name).write_text("\n".join([*lines[:-1], *rows]))
     with pytest.raises(OptStreamError) as refused:
         invoke("init", "files", "--yes")
     assert message in str(refused.value)
     assert "31337" not in str(refused.value)
+    assert [one.name for one in empty.iterdir()] == ["files"]
 
 
 def test_at_a_terminal_six_questions_are_asked_and_an_answer_counts(empty):
@@ -277,13 +281,15 @@ def test_columns_of_any_names_are_those_that_a_person_says(empty):
         rows = [f"{day}T{hour:02}:00Z,{zone},{hour}" for hour in range(24) for zone in ("n", "s")]
         file = empty / "files" / f"{day}.csv"
         file.parent.mkdir(exist_ok=True)
-        file.write_text("\n".join(["Horodatage,Lieu,Poids", *rows]))
+        file.write_text("\n".join(["Horodatage,Lieu,Last [kWh]", *rows]))
     with pytest.raises(OptStreamError, match="--column timestamp=COLUMN"):
         invoke("init", "files", "--yes")
-    said = [f"--column={one}" for one in ("timestamp=Horodatage", "region=Lieu", "value=Poids")]
+    said = [f"--column={one}" for one in ("timestamp=Horodatage", "region=Lieu", "value=Last [kWh]")]
     assert invoke("init", "files", "--yes", *said).exit_code == 0
-    source = load_settings(empty / "optstream.toml").input
-    assert (source.timestamp, source.region, source.value) == ("Horodatage", "Lieu", "Poids")
+    settings = load_settings(empty / "optstream.toml")
+    source = settings.input
+    assert (source.timestamp, source.region, source.value) == ("Horodatage", "Lieu", "Last [kWh]")
+    assert settings.published.value.endswith("_released")
 
 
 def test_a_delta_table_without_dates_in_its_names(empty):
@@ -309,32 +315,10 @@ def test_a_delta_table_without_dates_in_its_names(empty):
 
 
 @pytest.mark.parametrize(
-    ("names", "path"),
-    [
-        ("2024/03/2024-03-{:02}.csv", "{date:%Y}/{date:%m}/{date:%Y-%m-%d}.csv"),
-        ("y2024/load_202403{:02}.csv", "y{date:%Y}/load_{date:%Y%m%d}.csv"),
-        ("year=2024/month=3/day={}/part-0.csv", "year={date:%Y}/month={date:%m}/day={date:%d}/*.csv"),
-        ("v2/2024-03-{:02}.csv", "v2/{date:%Y-%m-%d}.csv"),
-        ("load_2024-3-{}.csv", "load_{date:%Y-%m-%d}.csv"),
-        ("2024/Mar/202403{:02}.csv", "{date:%Y}/*/{date:%Y%m%d}.csv"),
-    ],
-)
-def test_folders_of_the_month_and_year_are_those_of_any(empty, names, path):
-    """All files so far may be of one month: those of the next lie elsewhere."""
-    for day in (8, 9, 30):
-        file = empty / "files" / names.format(day)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        rows = [f"2024-03-{day:02}T{hour:02}:00,{zone},1" for hour in range(24) for zone in ("n", "s")]
-        file.write_text("\n".join(["time,zone,load_mw", *rows]))
-    assert survey(empty / "files", "UTC").path == path
-
-
-@pytest.mark.parametrize(
     ("name", "hour", "first"),
     [
         ("all.csv", 23, "2024-01-15"),
         ("all.csv", 0, "2024-01-16"),
-        ("all.csv", 5, "2024-01-16"),
         ("2024.csv", 23, "2024-01-15"),
         ("2024.csv", 0, "2024-01-16"),
     ],
@@ -347,36 +331,6 @@ def test_the_first_day_of_files_of_many_days_is_a_whole_one_of_the_zone(empty, h
     said = invoke("init", "files", "--yes", "--answer", "zone=Europe/Paris").output
     assert f"next: optstream run --date {first}" in said
     assert f"first_day = {first}" in (empty / "optstream.toml").read_text()
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (
-            ["timestamp,site_load_kw,temp", "{at},31337.625,7"],
-            "neither its path nor a column, of 'timestamp'",
-        ),
-        (["{at};A;31337,625"], "begins with a row and not with names of columns"),
-        (
-            ["timestamp,meter_reading_kwh,meter_kwh,zone", "{at},31337.625,1,A"],
-            "say by --column value=COLUMN",
-        ),
-        (["M7,A,30-Mar-2024 01:00 AM,3.1337625e+04"], "begins with a row and not with names of columns"),
-        (
-            ["Name,J31337", "Account,1", "", "time,load_mw,temp", "{at},1,7"],
-            "nor a column, of 'time', 'load_mw'",
-        ),
-    ],
-)
-def test_a_reading_is_taken_for_no_name(empty, lines, message):
-    (empty / "files").mkdir()
-    rows = [line.format(at=f"2024-03-30T{hour:02}:00") for hour in range(24) for line in lines[-1:]]
-    (empty / "files/2024-03-30.csv").write_text("\n".join([*lines[:-1], *rows]))
-    with pytest.raises(OptStreamError) as refused:
-        invoke("init", "files", "--yes")
-    assert message in str(refused.value)
-    assert "31337" not in str(refused.value)
-    assert [one.name for one in empty.iterdir()] == ["files"]
 
 
 @pytest.mark.parametrize("of", ["customer", "about"])
@@ -403,17 +357,6 @@ def test_days_that_may_be_months_are_not_guessed(empty):
     assert invoke("init", "files", "--yes", "--answer", "zone=UTC").exit_code == 0
 
 
-def test_a_unit_is_read_as_it_is_written(empty):
-    """One taken for a thousandth of it would hide a thousandth, or a thousand times, of a customer."""
-    rows = [f"2024-03-30T{hour:02}:00;A;7" for hour in range(24)]
-    for column in ("Verbrauch_kWh", "verbrauchKWh", "energykWh", "Last [kWh]"):
-        (empty / column).mkdir()
-        (empty / column / "2024-03-30.csv").write_text("\n".join([f"Zeitstempel;region;{column}", *rows]))
-        assert survey(empty / column, "UTC").unit == "kwh"
-    result = invoke("init", column, "--yes", "--answer", "zone=UTC")
-    assert "in kwh: taken for 12\n" in result.output + result.stderr
-
-
 def test_one_reading_does_not_decide_the_decimal_sign(empty):
     texts = set()
     for folder, odd in (("a", "31337"), ("b", "31337,5")):
@@ -424,14 +367,3 @@ def test_one_reading_does_not_decide_the_decimal_sign(empty):
             assert invoke("init", "files", "--yes").exit_code == 0
             texts.add(Path("optstream.toml").read_text())
     assert len(texts) == 1
-
-
-@pytest.mark.parametrize(("column", "path"), [("", "{region}.csv"), ("zone", "*.csv")])
-def test_numbers_are_regions_where_no_column_has_them(empty, column, path):
-    for day in ("2024-01-15", "2024-01-16"):
-        (empty / f"files/{day}").mkdir(parents=True)
-        for number in ("11", "24"):
-            rows = [f"{day}T{hour:02}:00Z,{hour}" + f",z{number}" * bool(column) for hour in range(24)]
-            header = "timestamp,load_mw" + f",{column}" * bool(column)
-            (empty / f"files/{day}/{number}.csv").write_text("\n".join([header, *rows]))
-    assert survey(empty / "files", "UTC").path == f"{{date:%Y-%m-%d}}/{path}"

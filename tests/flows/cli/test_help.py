@@ -59,13 +59,6 @@ def test_every_command_has_an_example_and_describes_every_option(name):
     assert [one.name for one in SINGLE[name].params if not getattr(one, "help", None)] == []
 
 
-def test_the_first_panel_has_the_eight_daily_commands():
-    text = help_of()
-    panel = text[text.index("Every day") : text.index("Set up")]
-    daily = ["run", "backfill", "serve", "status", "watch", "ui", "report", "ledger"]
-    assert re.findall(r"(?m)^│ (\S+)", panel) == daily
-
-
 DAY = date(2016, 6, 1)
 PROGRAM = """
 import json, sys

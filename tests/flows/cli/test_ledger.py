@@ -32,23 +32,6 @@ def charged(here):
     return here
 
 
-@pytest.mark.slow
-def test_show_answers_what_may_be_released_and_when_budget_returns(charged):
-    result = invoke("ledger", "show")
-    assert result.exit_code == 0, result.exception
-    lines = [" ".join(line.split()) for line in result.output.splitlines()]
-    shown = "\n".join(lines)
-    assert "privacy budget french-customers: epsilon 1 in any window of 48 steps (30 min, Eur" in shown
-    assert "Europe/Paris, elapsed)" in shown
-    assert (
-        "stream french-load: 2 reserved, 1 void; alpha 10, resolution 1/1000, unit customer, strict" in shown
-    )
-    assert "2016-06-01 reserved 1 0" in lines
-    assert "2016-06-03 void 1 0" in lines
-    assert any(line.startswith("2016-06-05 1 yes") for line in lines)
-    assert "windows that begin at 2016-06-04 00:00 or later have all of it, 1" in shown
-
-
 def test_verify_is_0_for_a_whole_ledger_and_1_with_a_line_for_each_problem(charged):
     result = invoke("ledger", "verify")
     assert result.exit_code == 0
@@ -83,22 +66,8 @@ def test_nothing_else_makes_one_either(here, words):
     assert not (here / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["ledger", "show", "--from", "2016-06-02", "--to", "2016-06-01"], "is before --from"),
-        (["ledger", "show", "--from", "june"], "a date looks like"),
-        (["ledger", "export"], "--into"),
-        (["ledger", "rewrite"], "No such command"),
-    ],
-)
-def test_wrong_words_are_explained(charged, words, message):
-    result = invoke(*words)
-    assert result.exit_code == 2
-    assert message in " ".join(result.output.split())
-
-
 def test_horizon_of_compromised_days_says_that_all_is_lost(charged):
+    assert "of one customer lose at most epsilon" in invoke("ledger", "horizon").output
     invoke("ledger", "compromised", "--date", "2016-06-03", "--reason", "a stolen disk")
     assert "noise was compromised, so all is lost" in invoke("ledger", "horizon").output
     assert (

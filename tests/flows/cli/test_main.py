@@ -53,6 +53,10 @@ def test_simulate_and_status_of_a_stream_that_has_not_begun(empty):
         (["simulate", "--from", "2016-02-02", "--to", "2016-02-01"], "is before --from"),
         (["simulate", "--from", "2016-02-02", "--to", "2016-02-03", "--seed", "-1"], "--seed"),
         (["rum"], "No such command 'rum'. Did you mean 'run'?"),
+        (["ledger", "show", "--from", "2016-06-02", "--to", "2016-06-01"], "is before --from"),
+        (["ledger", "show", "--from", "june"], "a date looks like"),
+        (["ledger", "export"], "--into"),
+        (["ledger", "rewrite"], "No such command"),
     ],
 )
 def test_wrong_words_are_explained_and_do_nothing(empty, words, message):

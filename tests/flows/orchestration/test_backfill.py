@@ -18,7 +18,7 @@ from optstream.ledger import Key, open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
 from tasks.release.run import Requested, Run, enrol
-from tests.faults.world import STREAM, configured, deliver
+from tests.faults.world import configured, deliver
 from tests.flows.command import invoke
 from tests.tasks.two_regions import STEPS
 
@@ -160,30 +160,6 @@ def vintages(here):
     return [entry.vintage for entry in read_catalogue(here / "published").entries]
 
 
-@pytest.mark.usefixtures("prefect_api")
-@pytest.mark.nightly
-def test_a_backfill_sharpens_all_its_days_at_its_end_and_a_night_after_it_the_last_again(
-    informed, monkeypatch
-):
-    monkeypatch.setattr(release, "REVISED_AT_ONCE", 2)
-    filled = invoke("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[3]))
-    assert filled.exit_code == 0, filled.output
-    assert vintages(informed) == [1, 1, 1, 0]
-    assert filled.output.count("revise, ") == 2
-    night = invoke("run", "--date", str(DAYS[4]))
-    assert night.exit_code == 0, night.output
-    assert vintages(informed) == [1, 1, 2, 1, 0]
-    before = (informed / "published/catalogue.json").read_bytes()
-    assert invoke("run", "--date", str(DAYS[4])).exit_code == 0
-    assert (informed / "published/catalogue.json").read_bytes() == before
-    read_published(informed / "published", verify=True)
-    assert check_files(informed / "published") == []
-    ledger = open_ledger(load_settings(informed / "optstream.toml").ledger_url)
-    assert ledger.verify() == []
-    assert len(ledger.vintages(STREAM)) == 4
-    assert invoke("ledger", "verify").exit_code == 0
-
-
 def test_a_backfill_that_died_before_its_new_estimates_makes_them_the_next_time(informed, monkeypatch):
     span = ("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[2]))
     with temporary_settings({PREFECT_API_URL: None}):
@@ -196,15 +172,3 @@ def test_a_backfill_that_died_before_its_new_estimates_makes_them_the_next_time(
         assert "nothing to do" not in again.output
         assert vintages(informed) == [1, 1, 0]
         assert "nothing to do" in invoke(*span).output
-
-
-@pytest.mark.usefixtures("prefect_api")
-@pytest.mark.nightly
-def test_a_new_estimate_that_fails_is_said_and_costs_no_day(informed):
-    assert invoke("run", "--date", str(DAYS[0])).exit_code == 0
-    for path in (informed / f"trusted/measurements/{STREAM}/{DAYS[0]}-r0").iterdir():
-        path.unlink()
-    failed = invoke("run", "--date", str(DAYS[1]))
-    assert failed.exit_code == 1
-    assert "is gone" in failed.output.replace("\n", " ")
-    assert read_published(informed / "published", verify=True)["date"].n_unique() == 2

@@ -61,15 +61,6 @@ def test_an_hours_run_has_no_runs_and_no_tasks_below_it(tmp_path, prefect_api):
     assert tasks == []
 
 
-def test_one_night_releases_the_hours_of_several_streams(tmp_path, prefect_api):
-    streams = [stream_of_hours(tmp_path / name)[0] for name in ("red", "blue")]
-    state = nights([str(one.file) for one in streams], return_state=True)
-    assert state.message == "looked at red, blue"
-    for one in streams:
-        last = last_ended(one, datetime.now(UTC))
-        assert find_catalogue(one.published_folder).entry(last) is not None
-
-
 def test_what_is_called_in_one_run_asks_prefect_for_nothing(prefect_api):
     @flow
     def asks():

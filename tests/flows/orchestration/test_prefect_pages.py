@@ -45,13 +45,3 @@ def test_of_a_night_paths_and_days_are_stored_and_no_result(shown):
     found = {one.name.rpartition("-")[0]: one.state.type.value for one in tasks}
     assert found == dict.fromkeys(STEPS, "COMPLETED")
     assert not (get_current_settings().home / "storage").exists()
-
-
-def test_artifacts_are_tables_of_days_and_budget(shown):
-    """No picture and no figure of a node: the operators' pages have them."""
-    settings, _, _, artifacts = shown
-    assert set(artifacts) == {"optstream-days", "optstream-budget"}
-    assert f"data/date={DAY}/release-" in artifacts["optstream-days"].data
-    assert artifacts["optstream-budget"].description.startswith(
-        f"Privacy budget of {settings.privacy.population}"
-    )

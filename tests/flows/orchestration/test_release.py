@@ -3,25 +3,21 @@
 import gc
 from collections import Counter
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from functools import partial
 
-import polars as pl
 import pytest
 from prefect.cache_policies import NO_CACHE
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.orchestration import release
 from optstream import read_published
 from optstream.catalogue import check_files
-from optstream.catalogue import index as catalogue
 from optstream.errors import OptStreamError, PublicationError
-from optstream.ledger import Key, ReleaseState, Reservation
+from optstream.ledger import ReleaseState
 from optstream.stream import PrivatePeriod
-from tasks.release import estimate, publish, run
+from tasks.release import estimate, publish
 from tasks.release import pipeline as steps
-from tasks.release.run import Estimated, Lease, Requested, Status
-from tests.flows.command import invoke
+from tasks.release.run import Requested, Status
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, Installation
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
@@ -57,30 +53,6 @@ def released(installation, **changes):
 def test_prefect_repeats_no_step_and_keeps_nothing_of_it():
     assert all(task.retries == 0 and task.persist_result is False for task in TASKS)
     assert all(task.cache_policy is NO_CACHE for task in TASKS)
-
-
-def test_a_run_loads_the_configuration_builds_the_mechanism_and_parses_each_catalogue_once(
-    installation, monkeypatch
-):
-    installation.release(DAYS[0])
-    done = Counter()
-
-    def counting(module, name):
-        genuine = getattr(module, name)
-
-        def counted(*given, **named):
-            done[name] += 1
-            return genuine(*given, **named)
-
-        monkeypatch.setattr(module, name, counted)
-
-    catalogue.parse_catalogue.cache_clear()
-    counting(release, "load_settings")
-    counting(run, "mechanism_for")
-    (ended,) = release.release_days.fn(str(installation.folder / "optstream.toml"), [str(DAYS[1])])
-    assert ended.status is Status.PUBLISHED
-    assert (done["load_settings"], done["mechanism_for"]) == (1, 1)
-    assert catalogue.parse_catalogue.cache_info().misses == 2  # what was there, and what is published
 
 
 @pytest.mark.slow
@@ -122,40 +94,6 @@ def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(instal
     assert installation.record(DAYS[1]).state is ReleaseState.DRAWN
 
 
-@pytest.mark.parametrize(("may_wait", "staged"), [(True, [DAYS]), (False, [[DAYS[0]], [DAYS[1]]])])
-def test_days_that_are_drawn_one_by_one_are_judged_and_published_together(
-    installation, monkeypatch, may_wait, staged
-):
-    seen = []
-
-    def passed(task, run, days):
-        seen.append((task.name, [one.day for one in days]))
-        return list(days)
-
-    for task in TASKS[:9]:
-        monkeypatch.setattr(task, "fn", partial(passed, task))
-    monkeypatch.setattr(steps, "groups", lambda run, days: [[one] for one in days])
-    monkeypatch.setattr(release, "let_go", lambda run, ended: None)
-    monkeypatch.setattr(steps, "may_wait", lambda run, days: may_wait)
-    released(installation)
-    days_of = {name: [days for task, days in seen if task == name] for name, _ in seen}
-    assert days_of["draw"] == days_of["estimate"] == [[DAYS[0]], [DAYS[1]]]
-    assert days_of["stage"] == days_of["publish"] == staged
-
-
-def test_estimates_wait_for_each_other_while_their_leases_and_memory_last(installation, monkeypatch):
-    began = installation.now
-    lease = Lease(Reservation(Key("stream", str(DAYS[0])), 1), began)
-    waiting = [Estimated(DAYS[0], 0, lease, pl.DataFrame({"value": [0, 1]}), None, {})]
-    run, minute = installation.run(lease=timedelta(minutes=3)), timedelta(minutes=1)
-    at = replace(run, clock=lambda: began + minute / 2)
-    assert steps.may_wait(run, [])
-    assert steps.may_wait(at, waiting)
-    assert not steps.may_wait(replace(run, clock=lambda: began + minute), waiting)
-    monkeypatch.setattr(steps, "MOST_ROWS", 2)
-    assert not steps.may_wait(at, waiting)
-
-
 @pytest.mark.slow
 def test_raw_values_are_gone_once_they_are_drawn(installation, monkeypatch):
     found, genuine = {}, {task: task.fn for task in (release.draw, release.estimate)}
@@ -171,15 +109,6 @@ def test_raw_values_are_gone_once_they_are_drawn(installation, monkeypatch):
         monkeypatch.setattr(task, "fn", partial(look, task))
     released(installation)
     assert found == {"draw": before + 2, "estimate": before}
-
-
-@pytest.mark.slow
-def test_a_run_without_a_server_shows_its_steps(installation):
-    with temporary_settings({PREFECT_API_URL: None}):
-        done = invoke("run", "--date", str(DAYS[0]))
-    assert done.exit_code == 0, done.output
-    shown = [line.removesuffix(", 1 day") for line in done.output.splitlines() if line.endswith(", 1 day")]
-    assert shown == [task.name for task in TASKS[:9]]
 
 
 # Days of an adaptive mechanism, drawn one by one, that wait to be judged and published together.

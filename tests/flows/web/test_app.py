@@ -9,11 +9,7 @@ from starlette.testclient import TestClient
 
 from flows.web.app import HEADERS, application
 from flows.web.poll import MOST_ROUNDS_LATE, Looks
-from tasks.monitor.alarms import Kind
-from tasks.monitor.days import State
-from tests.flows.web.conftest import Shown, assert_readable, opened
 from tests.tasks.conftest import CONFIGURATION, PLAIN
-from tests.tasks.pages.snapshots import FIRST, alarm
 
 SECRET = "optstream:grün"
 START = datetime(2025, 1, 16, 3, tzinfo=UTC)
@@ -117,21 +113,3 @@ def test_the_loop_ends_when_it_is_stopped(looks):
     stop.set()
     loop.join(30)
     assert not loop.is_alive()
-
-
-WIDTHS = [360, pytest.param(768, marks=pytest.mark.nightly), pytest.param(1440, marks=pytest.mark.nightly)]
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_twenty_streams_of_ten_years_are_one_screen(chromium, snapshot, width):
-    """Every third stream has an alarm a day of the last year."""
-    days = [FIRST + timedelta(days=number) for number in range(3650)]
-    alarms = [[], [alarm(Kind.BUDGET, day) for day in days[-365:]], []]
-    states = (*[State.PUBLISHED] * (len(days) - len(State)), *State)
-    streams = [snapshot(f"stream {n}", states, alarms[n % 3]) for n in range(20)]
-    with opened(chromium, Shown(*streams), width=width) as seen:
-        assert_readable(seen, f"twenty-{width}")
-        rows = seen.page.locator("tbody tr").count()
-        tall = seen.page.evaluate("document.documentElement.scrollHeight")
-    assert rows == 20
-    assert width < 1440 or tall <= 900

@@ -101,26 +101,6 @@ def test_a_static_page_can_be_read(chromium, written, forty_days, name, sizes):
     assert ("a disk is full" in text) == (name == "trusted")
 
 
-def test_control_faults_are_seen(chromium, tmp_path):
-    """A page that does everything wrong is found wrong in every way."""
-    wrong = tmp_path / "wrong.html"
-    wrong.write_text(
-        '<body style="background:#fff"><p style="color:#999;font-size:9px">faint</p><div tabindex="0"></div>'
-        '<a href="#nowhere">x</a><table><tr><td>1</td></tr></table><input>'
-        '<div style="width:3000px">wide</div>'
-        '<div role="region" aria-label="a">x</div><div role="region" aria-label="a">y</div>'
-        '<img src="https://example.org/x.png"><script>nothing()</script>'
-    )
-    with visit(chromium, allowed=(wrong.as_uri(),)) as seen:
-        seen.page.goto(wrong.as_uri())
-        looks = seen.page.evaluate(LOOKS)
-        assert Axe().run(seen.page).violations_count >= 4
-    for fault in ("dangling", "faint", "nameless", "headless", "wide", "tiny", "twice", "overflow"):
-        assert looks[fault], fault
-    assert seen.refused == ["https://example.org/x.png"]
-    assert any("nothing is not defined" in error for error in seen.errors)
-
-
 IMAGE = "document.body.append(Object.assign(new Image(), {src: 'https://example.org/x.png'}))"
 SCRIPT = """() => {
   const script = document.createElement('script');

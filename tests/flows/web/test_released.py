@@ -1,8 +1,6 @@
 """A stream that was really released: every page of it in the application, and its curve in Chromium."""
 
-import json
 import os
-import re
 from datetime import UTC, date, datetime
 from itertools import product
 
@@ -49,16 +47,7 @@ def test_two_clicks_lead_from_the_overview_to_a_day(client, looks):
     assert f'href="{HOME}/days/2016-06-02"' in client.get(HOME).text
     (snapshot,) = looks.snapshots
     text = client.get(f"{HOME}/days/2016-06-02").text
-    for said in (
-        "Its plan was charged to the privacy budget",
-        "It was measured with noise, once",
-        "It was published",
-        "The suite raw judged it",
-        "optstream withdraw --config",
-        "complete, 1 file",
-        "The last file of its dump was written, of ",
-        f'href="{HOME}/contracts/{snapshot.docs[0].path.name}">its findings</a>',
-    ):
+    for said in ("optstream withdraw --config", f'href="{HOME}/contracts/{snapshot.docs[0].path.name}">'):
         assert said in text, said
 
 
@@ -88,16 +77,6 @@ def test_contract_pages_open_in_a_sandbox_and_no_other_file_does(client, looks):
 )
 def test_what_is_not_there_is_not_found(client, path):
     assert client.get(path).status_code == 404
-
-
-def test_figures_are_published_ones(client):
-    text = client.get(f"{HOME}/nodes/84").text
-    (span,) = json.loads(re.search(r'application/json">(.*)</script>', text)[1])["spans"]
-    assert len(span["at"]) == 48
-    assert {one["kind"] for one in span["lines"][0]} >= {"value", "day-before"}
-    assert "noise" in span["lines"][0][0]
-    none = client.get(f"{HOME}/nodes/84?from=2015-06-01&to=2015-06-01").text
-    assert "Nothing is published on these days" in none
 
 
 def test_a_ledger_that_is_gone_is_said_and_hides_nothing_else(client, monkeypatch):

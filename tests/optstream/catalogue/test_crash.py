@@ -17,7 +17,7 @@ from optstream.catalogue.layout import LOCK
 from optstream.errors import PublicationError
 from optstream.storage import folders as lock
 from tests.optstream.catalogue.conftest import put_days
-from tests.optstream.catalogue.folders import DAY, NEXT, days_in, take_back
+from tests.optstream.catalogue.folders import DAY, NEXT, take_back
 
 
 class PowerCutError(BaseException):
@@ -25,7 +25,7 @@ class PowerCutError(BaseException):
 
 
 def die_at(monkeypatch, n):
-    """Let the process die instead of its n-th step on disk. Returns the list of steps that were taken."""
+    """Let the process die instead of its n-th step on disk."""
     taken = []
 
     def dying(call):
@@ -39,7 +39,6 @@ def die_at(monkeypatch, n):
 
     for name in ("replace", "link", "fsync", "unlink", "mkdir", "rmdir"):
         monkeypatch.setattr(os, name, dying(getattr(os, name)))
-    return taken
 
 
 def after_each_death(tmp_path, monkeypatch, before, work, each=1):
@@ -128,34 +127,6 @@ def test_a_release_after_a_withdrawal_that_was_cut_short_completes_it(tmp_path, 
             assert check_files(folder) == []
             kept = [path.name for path in folder.rglob("*.parquet") if path.parent.name == f"date={DAY}"]
             assert kept == [new.file.rpartition("/")[2]]
-
-
-def test_every_name_is_given_to_synced_bytes_and_then_synced_itself(tmp_path, monkeypatch, put):
-    """A crash of the machine, not only of the process: the order of the calls is what there is to see."""
-    put(tmp_path, DAY)
-    with monkeypatch.context() as patch:
-        taken = die_at(patch, 1000)
-        put(tmp_path, DAY, revision=2)
-    steps = " ".join(step for step in taken if step != "mkdir")
-    # file, manifest, catalogue, the move to superseded/; before them the folders
-    new, listed, moved = "fsync link unlink fsync", "fsync replace fsync", "replace fsync fsync"
-    assert f"{new} {new} {listed}" in steps
-    assert steps.endswith(moved)
-
-
-def test_a_full_disk_is_our_error_and_the_rerun_completes(tmp_path, monkeypatch, put):
-    put(tmp_path, DAY)
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(PublicationError, match="No space left"):
-            put(tmp_path, NEXT)
-    assert days_in(tmp_path) == [DAY]
-    put(tmp_path, NEXT)
-    assert check_files(tmp_path) == []
 
 
 NOBODY = 65534

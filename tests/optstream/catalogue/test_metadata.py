@@ -176,37 +176,6 @@ def test_croissant_loads_the_rows(folder):
     assert loaded == dict(zip(zip(*columns, strict=True), published["load_mw"], strict=True))
 
 
-DPV = "https://w3id.org/dpv#"
-
-
-def dpv_terms(document):
-    """The properties of the Data Privacy Vocabulary with their values, and those that it does not have."""
-    from rdflib import RDF, Graph, Namespace, URIRef
-
-    known = Graph().parse(FORMATS / "dpv_terms.ttl")
-    own = {key: value for key, value in document.items() if key.startswith("dpv:")}
-    whole = {"@context": {"dpv": DPV}, "@id": "https://a.example/", **own}
-    said, misused = [], []
-    for _, predicate, value in Graph().parse(data=json.dumps(whole), format="json-ld"):
-        said.append((str(predicate), str(value)))
-        kinds = set(known.objects(URIRef(predicate), Namespace("https://schema.org/").rangeIncludes))
-        if (URIRef(predicate), RDF.type, RDF.Property) not in known:
-            misused.append(str(predicate))
-        elif not kinds & set(known.objects(URIRef(value), RDF.type)):
-            misused.append(str(value))
-    return said, misused
-
-
-@pytest.mark.slow
-def test_the_description_uses_terms_that_there_are(dataset):
-    assert dpv_terms(dcat(dataset)) == ([(f"{DPV}hasTechnicalMeasure", f"{DPV}DifferentialPrivacy")], [])
-    for made_up, key, value in (
-        ("hasPrivacy", "dpv:hasPrivacy", "dpv:DifferentialPrivacy"),
-        ("Laplace", "dpv:hasTechnicalMeasure", "dpv:Laplace"),
-    ):
-        assert dpv_terms({key: {"@id": value}})[1] == [f"{DPV}{made_up}"]
-
-
 # The descriptions are put.
 
 
@@ -302,22 +271,6 @@ def test_the_card_names_what_the_registry_needs_too(dataset):
     card = deployment_card(replace(dataset, about=DESCRIBED.changed(sector="Transport")), DEPLOYMENT)
     assert len(card_problems(card)) == 1
     assert "or ask the registry to add yours" in str(card)
-
-
-def test_the_card_has_no_python_notation_and_quotes_names(dataset):
-    mechanism = {
-        "name": "OptStream",
-        "sampling": {"method": "l1"},
-        "features": {"day": [], "half": ["06:00", "18:00"]},
-    }
-    stated = replace(dataset, statement=dataset.statement.changed(mechanism=mechanism))
-    card = deployment_card(stated, replace(DEPLOYMENT, sharing=('the "gas"',)))["deployment"][
-        "implementation"
-    ]
-    assert card["mechanisms"].startswith(
-        "OptStream (sampling (method l1), features (day none, half 06:00 18:00)). Noise"
-    )
-    assert 'the budget: the "gas".' in card["composition"]
 
 
 def test_no_loss_is_understated(dataset):

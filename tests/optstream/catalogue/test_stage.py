@@ -2,8 +2,6 @@
 
 import hashlib
 import itertools
-import subprocess
-import sys
 from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
@@ -25,20 +23,6 @@ def test_same_rows_and_statement_give_the_same_bytes(rows, statement):
     assert stage(chunked, statement(DAY)) == first
     assert first.file_hash == hashlib.sha256(first.data).hexdigest()
     assert first.name == f"release-{first.file_hash}.parquet"
-
-
-@pytest.mark.slow
-def test_another_process_gives_the_same_bytes(rows, statement, request):
-    """String hashing and dictionary order differ between processes; the bytes may not."""
-    code = (
-        "import sys, datetime; sys.path.insert(0, sys.argv[1]); import conftest; "
-        "from optstream.catalogue import stage; "
-        "day = datetime.date(2016, 2, 1); "
-        "print(stage(conftest.make_rows(day), conftest.make_statement(day)).file_hash)"
-    )
-    folder = str(request.path.parent)
-    other = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=True)
-    assert other.stdout.strip() == stage(rows(DAY), statement(DAY)).file_hash
 
 
 def test_rows_hash_sees_every_cell(rows):

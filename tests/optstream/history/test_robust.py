@@ -84,17 +84,6 @@ def posterior_of(values, noise, *, slots=SLOTS, clock=None, like_group=None):
     return TreePosterior(TemporalPrior.broad(slots), seen)
 
 
-@pytest.mark.parametrize("variance", [0.2, 1.0])
-def test_values_with_joint_noise_err_less_by_its_shape_than_by_its_variance(variance):
-    """Tweedie's formula is the best estimate of a normal value; seeded, 40,000 draws."""
-    size = 2
-    value = np.random.default_rng(1).normal(0, np.sqrt(variance), 40_000)
-    seen = value + of_a_cube(5, size, value.size)[:, 0]
-    by_shape = variance * joint_score(seen, variance, 1.0, size)
-    by_variance = variance / (variance + (size + 1) * (size + 2) / 3) * seen
-    assert ((by_shape - value) ** 2).mean() < 0.995 * ((by_variance - value) ** 2).mean()
-
-
 def test_the_noise_of_known_shape_lies_between_its_bounds():
     size, n = 2, 60
     noise, like_group = of_a_cube(5, size, 2 * n)[:, 0].reshape(2, n), np.full((3, n), size)

@@ -1,7 +1,5 @@
 """No window above its grant: exact, over all streams of the grant, in any order."""
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from fractions import Fraction
@@ -144,46 +142,3 @@ def reading_committed(engine):
     """As `writing`, without SQLite's lock from the start."""
     with engine_module._begun(engine) as connection:
         yield connection
-
-
-PROCESS = """
-import sys
-from datetime import UTC, datetime, timedelta
-from fractions import Fraction
-from optstream.errors import BudgetError
-from optstream.ledger import Key, StreamTerms, open_ledger
-from optstream.privacy import PrivacyModel, StepSpend
-
-url, side = sys.argv[1], int(sys.argv[2])
-now = datetime(2026, 3, 1, tzinfo=UTC)
-print("ready", flush=True)
-sys.stdin.readline()
-ledger = open_ledger(url)
-model = PrivacyModel("1", 4, "1", resolution="1")
-ledger.enrol(StreamTerms("load", "customers", model, "tree", "30 min"), now)
-plan = (StepSpend(0, "samples", 2 * side, (Fraction(1, 4),) * 4, Fraction(1), 1),)
-try:
-    ledger.reserve(Key("load", f"day {side}"), plan, f"run {side}", now, timedelta(minutes=10))
-except BudgetError:
-    print("refused")
-else:
-    print("reserved")
-"""
-
-
-@pytest.mark.slow
-@BOTH
-def test_of_two_processes_on_a_new_ledger_exactly_one_passes(url, kit):
-    commands = [[sys.executable, "-c", PROCESS, url, side] for side in ("0", "1")]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    runs = [subprocess.Popen(command, **pipes) for command in commands]
-    for run in runs:
-        assert run.stdout.readline() == "ready\n"
-    for run in runs:
-        run.stdin.write("go\n")
-        run.stdin.flush()
-    said = sorted(run.communicate(timeout=60)[0].strip() for run in runs)
-    assert said == ["refused", "reserved"]
-    ledger = open_ledger(url)
-    assert len(ledger.releases("load")) == 1
-    assert ledger.verify() == []

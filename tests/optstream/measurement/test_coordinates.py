@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from optstream.measurement.fourier import COORDINATES, exact_coordinates, measure_coordinates
-from optstream.noise import simulated_noise
 from optstream.privacy.coordinates import CoordinatesChange
-from optstream.stream import Measured, PrivatePeriod
+from optstream.stream import PrivatePeriod
 from optstream.stream.features import fourier_basis, integer_basis, integer_bits
 from optstream.stream.private_period import LARGEST_UNITS, LONGEST_IN_INT64
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 
 def change_of(n_coordinates, alpha=1, per_step=1, per_period=1, window=48, shortest=48):
@@ -106,28 +106,16 @@ def test_the_unnormalised_transform_breaks_the_bound():
 
 
 @pytest.mark.parametrize("window", [3, 48])
-def test_the_spend_charges_what_n_steps_move_over_the_scale(window):
+def test_the_spend_charges_what_n_steps_move_over_the_scale_of_the_noise_on_every_coordinate(window):
     period = PrivatePeriod.from_values(np.ones((2, 6)), resolution=Fraction(1), first_step=17)
-    change = change_of(3, 10, window=window, shortest=6)
-    measured = measure_coordinates(period, change, Fraction(25), simulated_noise(1))
+    change, noise = change_of(3, 10, window=window, shortest=6), SilentNoise(7)
+    measured = measure_coordinates(period, change, Fraction(25), noise)
     (spend,) = measured.spends
     assert (spend.stage, spend.first_step, spend.n_steps, spend.level) == (COORDINATES, 17, 6, 0)
     assert spend.charges == tuple(Fraction(change.within(6, n), 25) for n in range(7))
     assert measured.simulated
     assert measured.points.shape == (2, 0)
-    assert measured.answers.values[0].shape == (2, 3)
+    assert noise.asked == [(25.0, (2, 3))]
+    exact = exact_coordinates(np.ones((2, 6), np.int64), 3)
+    assert np.array_equal(measured.answers.values[0], exact + 7)
     assert np.all(measured.answers.variances[0] == 2 * 25.0**2)
-
-
-def test_noise_of_the_scale_is_on_every_coordinate_and_survives_its_bytes():
-    """False alarm below 1e-9: 100,000 draws, 2 % off in scale is more than 6 standard errors."""
-    period = PrivatePeriod.from_values(np.zeros((10_000, 10)), resolution=Fraction(1), first_step=0)
-    measured = measure_coordinates(period, change_of(19, shortest=10), Fraction(1000), simulated_noise(5))
-    noise = measured.answers.values[0]
-    assert noise.shape == (10_000, 10)
-    assert abs(np.abs(noise).mean() / 1000 - 1) < 0.02
-    np.testing.assert_allclose(np.abs(noise).mean(axis=0), 1000, rtol=0.07)
-    again = Measured.from_bytes(measured.to_bytes())
-    assert np.array_equal(again.answers.values[0], noise)
-    assert again.points.shape == (10_000, 0)
-    assert again.spends == measured.spends

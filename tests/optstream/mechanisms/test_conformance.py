@@ -166,6 +166,13 @@ def test_no_window_ever_costs_more_than_the_grant(make, data):
     assert worst_window(spends, window).epsilon <= mechanism.epsilon <= model.epsilon
 
 
+@pytest.mark.parametrize("model", [MODEL, PrivacyModel("7/3", 48, "1.5", "0.5", "roaming", 2)], ids=str)
+def test_a_plan_may_spend_its_grant_but_for_rounding(make, model):
+    """More noise than is needed would be no breach, and nobody would see it."""
+    mechanism = make(model, model.window_length)
+    assert 1 - Fraction(1, 2**40) < mechanism.epsilon / mechanism.model.budget <= 1
+
+
 def test_flat_streams_are_released(make):
     for level in (0.0, 250.0, -250.0):
         for release in run(make(MODEL, 6), np.full((2, 12), level), [6, 6], simulated_noise(2)):

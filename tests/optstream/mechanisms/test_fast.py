@@ -1,34 +1,26 @@
-"""FAST: its cost over any periods, its decisions and its filter."""
+"""FAST: its decisions; its filter against the whole Gaussian computed at once, its controller by hand."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.mechanisms.fast import Fast
+from optstream.mechanisms.fast import ConstantState, Fast, SamplingController, StraightLine
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, StepSpend, worst_window
+from optstream.privacy import PrivacyModel, StepSpend
 from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
-ALMOST = 1 - Fraction(1, 2**40)
 MODEL = PrivacyModel("1", 48, 2, "0.5")
 WALK = np.round(500 + np.cumsum(np.random.default_rng(5).normal(0, 20, (2, 96)), axis=1))
 
 
 def build(model=MODEL, **changes):
     return Fast(model, **({"n_samples": 10} | changes))
-
-
-@pytest.mark.parametrize("sampling", ["adaptive", "fixed"])
-@pytest.mark.parametrize("samples", [1, 7, 48])
-def test_it_states_epsilon_and_its_noise_is_that_of_m_samples(sampling, samples):
-    mechanism = build(n_samples=samples, sampling=sampling)
-    assert ALMOST < mechanism.epsilon <= 1
-    (plan,) = mechanism.plan(48)
-    assert (plan.cap, float(plan.scale)) == (samples, 4.0 * samples)
-    assert ALMOST < worst_window([plan], 48).epsilon <= 1
 
 
 def test_values_and_variances_are_the_filters():
@@ -49,11 +41,6 @@ def test_values_and_variances_are_the_filters():
         assert np.allclose(estimate.values[:, step], mean)
         assert np.allclose(estimate.variances[:, step], variance)
     assert np.array_equal(release.values, estimate.values)
-
-
-def test_fixed_rate_is_every_ceil_of_w_over_m_steps():
-    (release,) = released(build(n_samples=10, sampling="fixed"), WALK, [])
-    assert release.measured.positions == tuple(range(0, 96, 5))
 
 
 def test_a_series_that_jumps_is_sampled_sooner_than_one_that_stays():
@@ -105,3 +92,89 @@ def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
     measured = mechanism.measure(WALK[:, :48], noise=simulated_noise(1), first_step=0, state=late)
     assert measured.positions
     assert np.isfinite(mechanism.estimate(measured).values).all()
+
+
+# Its filter and its controller.
+
+DIFFUSE = 1e9
+LONG = PrivacyModel("1", 100, "2", resolution=1)
+ADAPTIVE = Fast(LONG, proportional=0.7, integral=0.2, derivative=0.1, integration_time=2)
+
+
+def conditional(steps, noisy, at, process_variance, noise_variance):
+    """Mean and variance of x[at] given z at `steps` <= at: a random walk's joint covariance, conditioned.
+
+    The start has a variance so large that it says nothing, which costs some digits.
+    """
+    times = np.array([*steps, at]) - steps[0]
+    covariance = DIFFUSE + process_variance * np.minimum.outer(times, times)
+    observed = covariance[:-1, :-1] + noise_variance * np.eye(len(steps))
+    gain = np.linalg.solve(observed, covariance[:-1, -1])
+    return gain @ np.array(noisy), covariance[-1, -1] - gain @ covariance[:-1, -1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(-50, 50)), min_size=1, max_size=8),
+    st.integers(1, 12),
+    st.sampled_from([0.01, 1.0, 7.5]),
+    st.sampled_from([0.3, 2.0, 20.0]),
+)
+@pytest.mark.slow
+def test_prediction_and_correction_are_the_conditional_distribution(gaps, ahead, process, noise):
+    steps = [int(step) for step in np.cumsum([gap for gap, _ in gaps])]
+    noisy = [value for _, value in gaps]
+    filtered = ConstantState(process, noise, {})
+    assert filtered.prior(steps[0]) is None
+    found = []
+    for count, (step, value) in enumerate(zip(steps, noisy, strict=True), start=1):
+        found.append((filtered.correct(step, np.array([float(value)])), count, step))
+    found.append((filtered.prior(steps[-1] + ahead), len(steps), steps[-1] + ahead))
+    for state, count, step in found:
+        mean, variance = conditional(steps[:count], noisy[:count], step, process, noise)
+        assert state.mean[0] == pytest.approx(mean, rel=1e-4, abs=1e-4)
+        assert state.variance == pytest.approx(variance, rel=1e-4, abs=1e-4)
+
+
+def test_a_line_through_the_last_two_and_its_noise():
+    line = StraightLine(2.0, {})
+    assert line.prior(0) is None
+    line.correct(0, np.array([10.0]))
+    assert (line.prior(7).mean[0], line.prior(7).variance) == (10.0, 2.0)
+    line.correct(4, np.array([18.0]))
+    line.correct(6, np.array([17.0]))
+    for step, beyond in ((7, 0.5), (8, 1.0), (9, 1.0), (100, 1.0)):
+        prior = line.prior(step)
+        assert prior.mean[0] == pytest.approx(17.0 + beyond * (17.0 - 18.0))
+        assert prior.variance == pytest.approx(2.0 * (beyond**2 + (1 + beyond) ** 2))
+
+
+def test_feedback_by_hand():
+    errors = [(0, 0.9), (10, 0.4), (14, 0.2)]
+    expected = 0.7 * 0.2 + 0.2 * (0.4 + 0.2) / 2 + 0.1 * (0.2 - 0.4) / 4
+    assert ADAPTIVE.feedback(errors) == pytest.approx(expected)
+    assert ADAPTIVE.next_interval(12.0, errors) == pytest.approx(
+        12.0 + 5 * (1 - math.exp((expected - 0.1) / 0.1))
+    )
+
+
+def controller(mechanism):
+    return SamplingController(mechanism, ConstantState(1.0, 3.0, {}), {})
+
+
+def test_the_next_sample_is_k_plus_the_interval_not_a_multiple_of_it():
+    steered = controller(Fast(LONG, n_samples=20, sampling="fixed"))
+    assert steered.due(7)
+    for measured, expected in ((7, 12), (13, 18)):
+        steered.saw(measured, np.array([4]))
+        assert next(step for step in range(measured + 1, 30) if steered.due(step)) == expected
+
+
+def test_the_error_is_the_mean_over_series_of_the_relative_correction():
+    """Signed errors would cancel here: one series is corrected up, the other down by as much."""
+    steered = controller(ADAPTIVE)
+    steered.saw(0, np.array([100, 100]))
+    steered.saw(1, np.array([170, 30]))
+    moved = 4 / 7 * 70
+    expected = (moved / (100 + moved) + moved / (100 - moved)) / 2
+    assert steered.memory()["errors"] == [[1, pytest.approx(expected)]]

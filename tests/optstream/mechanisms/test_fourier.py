@@ -1,28 +1,18 @@
 """Fourier: what it costs over any periods, what it publishes, and what it refuses."""
 
 from dataclasses import replace
-from fractions import Fraction
-from itertools import accumulate
 from math import sqrt
 
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.mechanisms.fourier import Fourier
-from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy import PrivacyModel
 from optstream.stream import PrivatePeriod
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 DAY = PrivacyModel("1", 48, 10)
-ROAMING = PrivacyModel("1/3", 48, 10, unit="roaming", leaves_per_step=2)
 ONE_DEVICE = PrivacyModel("1", 48, 1, unit="roaming")
-ALMOST = 1 - Fraction(1, 2**40)
-
-
-def history_of(mechanism, lengths):
-    starts = accumulate(lengths[:-1], initial=0)
-    return [spend for at, n in zip(starts, lengths, strict=True) for spend in mechanism.plan(n, at)]
 
 
 def days(n_series, n_steps, seed=0):
@@ -62,24 +52,3 @@ def test_without_noise_it_publishes_the_low_frequencies_of_numpys_transform(n_st
         transform[:, n_coefficients:] = 0
     # a coordinate is rounded to 0.001, a reading too
     np.testing.assert_allclose(released, np.fft.irfft(transform, n_steps), atol=0.001 * (1 + sqrt(n_steps)))
-
-
-@pytest.mark.parametrize("model", [DAY, ROAMING])
-def test_days_of_a_window_cost_all_of_epsilon_where_they_meet(model):
-    mechanism = Fourier(model)
-    cost = worst_window(history_of(mechanism, [48, 48]), 48)
-    assert cost.epsilon == mechanism.epsilon >= model.epsilon * ALMOST
-    if model is DAY:
-        assert cost.first_step == 24
-        charges = mechanism.plan(48)[0].charges
-        assert float(charges[48]) == pytest.approx(1 / sqrt(2), rel=1e-3)
-        assert float(charges[12] / charges[48]) == pytest.approx(1 / 2, rel=1e-3)
-
-
-def test_a_period_shorter_than_declared_is_refused_before_anything_is_drawn():
-    noise, expected = SilentNoise(), "shortest_period of Fourier is 48, and this period has 46 steps"
-    with pytest.raises(ParameterError, match=expected):
-        Fourier(DAY).release(np.zeros((1, 46)), noise=noise)
-    assert noise.asked == []
-    with pytest.raises(ParameterError, match=expected):
-        Fourier(DAY).plan(46)

@@ -9,7 +9,7 @@ import pytest
 from optstream import mechanisms
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
-from optstream.mechanisms import MECHANISMS, Gaussian, Hierarchical, Laplace
+from optstream.mechanisms import MECHANISMS, Gaussian
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
@@ -64,14 +64,3 @@ def test_noise_and_its_standard_errors_are_those_of_the_plan():
     assert np.std(release.values - values) == pytest.approx(sigma, rel=0.05)
     # scales of another noise would be seen
     assert np.std(release.values - values) != pytest.approx(sigma * 2**0.5, rel=0.05)
-
-
-def test_levels_and_products_share_rho():
-    whole = Gaussian(model())
-    levels = Hierarchical(whole, TREE, ["1/4", "3/4"])
-    assert levels.epsilon <= whole.model.budget
-    assert [float(own.sigma / whole.sigma) for _, own in levels.levels] == pytest.approx([2, (4 / 3) ** 0.5])
-    quarter = Gaussian(whole.model.with_budget(whole.model.budget / 4))
-    assert float(quarter.sigma / whole.sigma) == pytest.approx(2)
-    laplace = Laplace(PrivacyModel("1/4", 48, 1), noise="laplace")
-    assert float(laplace.plan(48)[0].scale) == pytest.approx(192_000)

@@ -19,12 +19,11 @@ from optstream.ledger.accounting import covers
 from optstream.measurement import EquallySpaced, ordered
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, OptStream
 from optstream.noise import simulated_noise
-from optstream.privacy import OrderSpend, PrivacyModel, StepSpend, charged_to_windows, worst_window
+from optstream.privacy import OrderSpend, PrivacyModel, charged_to_windows, worst_window
 from optstream.privacy.spends import NOT_DRAWN
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part, raw_bytes, with_raw
-from tests.optstream.mechanisms.planned_days import drawn, spends_of
 
 MODEL, HALF_HOURS = PrivacyModel("1", 48, 1), (46, 48, 50)
 WEEK = PrivacyModel("1", 7 * 24, 1)
@@ -309,31 +308,6 @@ def test_broken_twins_are_caught(twin, history, dies, named_noise, monkeypatch):
 
 
 # the real noise
-
-
-def levels_of(declared_leaves, **given):
-    pattern = HistoryInformed(
-        MODEL, 16, 1, period_lengths=HALF_HOURS, declared_leaves=declared_leaves, days=PublicDays(48), **given
-    )
-    return HistoryInformedTree(pattern, TREE, ["1/2", "1/2"])
-
-
-def test_all_levels_share_their_blocks_and_noise_is_joint_where_customers_stay():
-    for mechanism, kinds in (
-        (levels_of(1), [OrderSpend, OrderSpend]),
-        (levels_of(None), [OrderSpend, StepSpend]),
-        (levels_of(None, noise="laplace"), [StepSpend, StepSpend]),
-    ):
-        days = drawn(mechanism, np.full((2, 192), 100.0), [48, 46, 50, 48])
-        for one in days:
-            assert [type(spend) for spend in one.spends] == kinds
-            assert len({str(part.choices["blocks"]) for part in one.parts}) == 1
-            assert [spend.weights for spend in one.spends[:1]] == [one.spends[1].weights]
-        assert worst_window(spends_of(days), 48).epsilon <= mechanism.epsilon <= 1
-        release = mechanism.estimate(days[-1])
-        assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
-        assert np.isfinite(release.standard_errors).all()
-    assert [spend.n_nodes for spend in levels_of(1).plan(48)] == [1, 2]
 
 
 def test_a_raw_state_is_padded_and_says_nothing_of_the_noise():

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from optstream.catalogue.measurements import describe, mechanism_from
-from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.measurement.sums import feature_stage
 from optstream.mechanisms import (
-    Gaussian,
     Hierarchical,
     HistoryInformed,
     HistoryInformedTree,
@@ -150,31 +148,6 @@ def test_two_roaming_leaves_lose_at_most_what_two_are_charged():
             moved[[first, second], 0] = ups
             worst = max(worst, exact_loss(mechanism, moved))
     assert worst == worst_window(mechanism.plan(1, 0), 1).epsilon == mechanism.epsilon <= 1
-
-
-def test_gaussian_noise_at_a_margin_is_charged_in_rho_as_at_a_level():
-    """One step of one customer moves one node of each level and of the margin by alpha: rho adds up."""
-    mechanism = Hierarchical(Gaussian(PrivacyModel("1", 2, 1, resolution=1, delta="0.001")), LATTICE, SHARES)
-    measured = mechanism.measure(np.full((6, 2), 5.0), noise=simulated_noise(3))
-    per_step = sum(1 / (2 * one.sigma**2) for _, one in mechanism.levels)
-    assert 2 * per_step <= mechanism.model.budget
-    assert 2 * per_step == pytest.approx(float(mechanism.model.budget))
-    release = mechanism.estimate(measured)
-    assert np.allclose(release.values, LATTICE.add_up(release.values[LATTICE.leaf_indices]))
-    assert (release.standard_errors > 0).all()
-
-
-def test_features_beside_a_large_margin_are_refused_in_words_and_points_alone_are_not():
-    wide = cells_of(2, 70)
-    features = [Feature((range(48),), "day")]
-    model = PrivacyModel("1", 48, 1)
-
-    def make(features):
-        return OptStream(model, wide, sampling=EquallySpaced(3), features=features, level_shares=SHARES)
-
-    assert make([]).epsilon <= 1
-    with pytest.raises(ParameterError, match=r"at most 3,000 of steps times nodes .* got 48 times 71: leave"):
-        make(features)
 
 
 QUARTERS = ["1/4"] * 4

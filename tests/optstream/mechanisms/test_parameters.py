@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
@@ -22,10 +23,10 @@ from optstream.mechanisms import (
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature
 from optstream.stream.public_days import PublicDays
-from studies.points import error_bound, suggest_n_samples
 from tests.optstream.estimation.lattices import product
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
-MODEL, UNITS = PrivacyModel("1", 48, 1), PrivacyModel("1000", 48, 1, resolution=1)
+MODEL = PrivacyModel("1", 48, 1)
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
 HALF_HOURS = (46, 48, 50)
 PARTS = [Feature((range(0, 14), range(14, 48)), "parts"), Feature((range(48),), "day")]
@@ -68,10 +69,6 @@ def pegasus(**given):
 
 def beside_a_margin(kind, pattern, shares):
     return kind(pattern, product(2, 3), shares)
-
-
-def suggest(**given):
-    return suggest_n_samples(**({"window_length": 48, "epsilon": 1, "alpha": 1, "lipschitz": 1} | given))
 
 
 def share_of(kind):
@@ -167,15 +164,6 @@ WRONG = {
         ({"n_blocks": 2, "length": 4}, r"length of DriftingBlocks must be an integer in \[1, 3\]; got 4"),
         ({"n_blocks": 2, "length": 1, "drift": 7}, r"drift of DriftingBlocks must be an integer in \[0, 6\]"),
     ],
-    suggest: [
-        ({"window_length": 1}, "window_length must be an integer of at least 2; got 1"),
-        ({"epsilon": 0}, "epsilon must be a finite number greater than 0; got 0"),
-        ({"alpha": -1}, "alpha must be a finite number greater than 0; got -1"),
-        ({"lipschitz": -1}, "lipschitz must be a finite number of at least 0; got -1"),
-    ],
-    lambda n_samples: error_bound(48, n_samples, 1, 1, 1): [
-        ({"n_samples": 49}, r"n_samples of error_bound must be an integer in \[2, 48\]"),
-    ],
     lambda n_samples: EquallySpaced(n_samples).residues(48): [
         ({"n_samples": count}, r"n_samples of EquallySpaced must be an integer in \[2, 48\]; got")
         for count in (1, 0, -3, 49, 10.0, "10", True)
@@ -188,3 +176,23 @@ CASES = [(make, *case) for make, cases in WRONG.items() for case in cases]
 def test_bad_parameters_are_named(make, given, message):
     with pytest.raises(ParameterError, match=message):
         make(**given)
+
+
+@pytest.mark.parametrize("made", [fourier(), optstream(sampling=L1Sampling(10, "50"), features=[])], ids=repr)
+def test_a_period_shorter_than_declared_is_refused_before_anything_is_drawn(made):
+    noise, expected = SilentNoise(), f"shortest_period of {type(made).__name__} is 48, and this period has 46"
+    with pytest.raises(ParameterError, match=expected):
+        made.release(np.zeros((2, 46)), noise=noise)
+    assert noise.asked == []
+    with pytest.raises(ParameterError, match=expected):
+        made.plan(46)
+
+
+def test_features_next_to_a_large_margin_are_refused_and_points_alone_are_not():
+    def make(features):
+        shares = ["1/8", "1/8", "1/4", "1/2"]
+        return OptStream(MODEL, product(2, 70), sampling=TEN, features=features, level_shares=shares)
+
+    assert make([]).epsilon <= 1
+    with pytest.raises(ParameterError, match=r"at most 3,000 of steps times nodes .* got 48 times 71: leave"):
+        make([Feature((range(48),), "day")])

@@ -12,14 +12,13 @@ from optstream.measurement.grouping import measure_groups
 from optstream.mechanisms import Hierarchical, Laplace, PeGaSus, PeGaSusTree
 from optstream.mechanisms.pegasus import GroupedBelow
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
 from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 MODEL = PrivacyModel("1", 4, 1, "1")
-ALMOST = 1 - Fraction(1, 2**40)
 SECRET = 271828
 
 
@@ -30,17 +29,6 @@ def streams(n_steps, seed=0, n_series=3):
 
 def groups_of(parts):
     return np.concatenate([part.measured.choices["groups"] for part in parts], axis=1)
-
-
-def test_every_step_costs_the_perturbers_and_the_groupers_epsilon():
-    mechanism = PeGaSus(PrivacyModel("1", 48, 1))
-    spends = mechanism.plan(7, 3)
-    assert [spend.stage for spend in spends] == ["perturber", "grouper"]
-    assert [float(spend.unit_charge) for spend in spends] == pytest.approx([0.8 / 48, 0.2 / 48], rel=1e-12)
-    assert all(spend.weights == (1,) * 7 and spend.first_step == 3 for spend in spends)
-    assert ALMOST < mechanism.epsilon <= 1
-    history = [spend for at, length in [(0, 7), (7, 50), (57, 46)] for spend in mechanism.plan(length, at)]
-    assert worst_window(history, 48).epsilon == mechanism.epsilon
 
 
 def test_what_is_drawn_costs_what_was_planned_and_is_drawn_at_the_scale_that_was_priced():
@@ -111,39 +99,6 @@ def test_raw_values_are_in_no_bytes_and_no_text():
     assert not any(isinstance(entry, RawState) for entry in second.measured.before.values())
 
 
-def test_smoothing_pays_where_nothing_changes():
-    """Mean squared error over 8,000 equal steps, against the noise alone; groups are short by default, for
-    a comparison's noise alone passes the threshold in a quarter of the steps.
-    """
-    values = np.full((4, 2000), 500)
-    noise_alone = 2 * (4 / 0.8) ** 2
-    for smoother in ("median", "average", "james_stein"):
-        for threshold, least in ((None, 0.7), (10**6, 0.05)):
-            mechanism = PeGaSus(MODEL, threshold=threshold, smoother=smoother)
-            release = mechanism.release(values, noise=simulated_noise(5))
-            assert np.mean((release.values - values) ** 2) < least * noise_alone
-
-
-def test_on_a_tree_each_level_has_groups_of_its_own_that_run_on():
-    tree = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
-    mechanism = Hierarchical(PeGaSus(MODEL, threshold=10**6), tree, ["1/2", "1/2"])
-    assert ALMOST < mechanism.epsilon <= 1
-    values = np.full((2, 20), 70)
-    parts = released(mechanism, values, [10])
-    assert np.allclose(parts[1].values[0], parts[1].values[1:].sum(axis=0))
-    for level in parts[1].measured.parts:
-        assert np.all(np.array(level.choices["groups"]) == 0)
-    lost = released(mechanism, values, [10], keep=public_part)
-    assert all(np.all(np.array(level.choices["groups"]) == 10) for level in lost[1].measured.parts)
-    stored = released(
-        mechanism,
-        values,
-        [10],
-        keep=lambda state: with_raw(mechanism.recall([], public_part(state)), raw_bytes(state)),
-    )
-    assert np.array_equal(stored[1].values, parts[1].values)
-
-
 def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
     mechanism, noise = PeGaSus(MODEL), SilentNoise()
     period = PrivatePeriod.from_values([[1, 2, 3]], resolution=MODEL.resolution, first_step=4)
@@ -156,24 +111,6 @@ def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
 
 THRESHOLD = 3
 REACH = 40
-
-
-def a_step(epsilon, alpha="1", resolution="1", **unit):
-    """PeGaSus as its paper has it: epsilon for each step."""
-    return PeGaSus(PrivacyModel(epsilon, 1, alpha, resolution, **unit))
-
-
-@pytest.mark.parametrize("length", [1, 2, 12, 200])
-def test_a_property_of_k_steps_is_kept_at_k_epsilon(length):
-    """The paper's own figures: steps of 5 minutes at 0.1 are 0.2 for 10 minutes and 1.2 for an hour."""
-    mechanism = a_step("0.1")
-    history = [spend for first in (0, 50) for spend in mechanism.plan(50, first)]
-    # never above, and below by what rounding a scale up to the next float takes
-    found = worst_window(history, length).epsilon
-    assert found <= min(length, 100) * Fraction(1, 10)
-    assert float(found) == pytest.approx(0.1 * min(length, 100), rel=1e-12)
-    apart = sum(one.unit_charge * one.weights[step] for one in mechanism.plan(999) for step in range(length))
-    assert float(apart) == pytest.approx(0.1 * length, rel=1e-12)  # of steps anywhere in an endless stream
 
 
 def laplace(scale):
@@ -206,7 +143,7 @@ def exact_loss(scales, moved, n_states):
 def scales_for(n_states, part=1):
     """Of a user who counts so much in each of several states: perturber, threshold and comparisons."""
     noise = SilentNoise()
-    mechanism = a_step("1", part, part, unit="roaming", leaves_per_step=n_states)
+    mechanism = PeGaSus(PrivacyModel("1", 1, part, part, unit="roaming", leaves_per_step=n_states))
     assert mechanism.model.alpha_units == 1
     mechanism.release(np.zeros((3, 4)), noise=noise)
     return noise.scales
@@ -306,6 +243,29 @@ def test_a_level_with_leaves_keeps_its_grouper_and_a_derived_one_hands_on():
     assert [type(mechanism) for _, mechanism in flat.levels] == [PeGaSus]
 
 
+def test_another_pattern_and_another_state_are_refused():
+    with pytest.raises(ParameterError, match="mechanism of PeGaSusTree must be a PeGaSus; got Laplace"):
+        PeGaSusTree(Laplace(MODEL), TREE, ["1/2", "1/2"])
+    own, children = on_tree(kind=Hierarchical), on_tree()
+    left = own.measure(blocks(10), noise=simulated_noise(1)).state
+    with pytest.raises(ParameterError, match="state of GroupedBelow"):
+        children.measure(blocks(10), noise=simulated_noise(1), first_step=10, state=left)
+    assert children.recall([], public_part(left))["levels"]["0"] == {"mechanism": "GroupedBelow"}
+
+
+def test_smoothing_pays_where_nothing_changes():
+    """Mean squared error over 8,000 equal steps, against the noise alone; groups are short by default, for
+    a comparison's noise alone passes the threshold in a quarter of the steps.
+    """
+    values = np.full((4, 2000), 500)
+    noise_alone = 2 * (4 / 0.8) ** 2
+    for smoother in ("median", "average", "james_stein"):
+        for threshold, least in ((None, 0.7), (10**6, 0.05)):
+            mechanism = PeGaSus(MODEL, threshold=threshold, smoother=smoother)
+            release = mechanism.release(values, noise=simulated_noise(5))
+            assert np.mean((release.values - values) ** 2) < least * noise_alone
+
+
 def error_at_root(kind, values):
     mechanism = on_tree(kind=kind, threshold=3000, smoother="average")
     measured = mechanism.measure(values, noise=simulated_noise(8))
@@ -324,13 +284,3 @@ def test_it_pays_where_the_children_move_together_and_not_where_they_move_apart(
     ]
     assert 0.7 < ratios[0] < 0.9
     assert ratios[1] > 2
-
-
-def test_another_pattern_and_another_state_are_refused():
-    with pytest.raises(ParameterError, match="mechanism of PeGaSusTree must be a PeGaSus; got Laplace"):
-        PeGaSusTree(Laplace(MODEL), TREE, ["1/2", "1/2"])
-    own, children = on_tree(kind=Hierarchical), on_tree()
-    left = own.measure(blocks(10), noise=simulated_noise(1)).state
-    with pytest.raises(ParameterError, match="state of GroupedBelow"):
-        children.measure(blocks(10), noise=simulated_noise(1), first_step=10, state=left)
-    assert children.recall([], public_part(left))["levels"]["0"] == {"mechanism": "GroupedBelow"}

@@ -98,14 +98,6 @@ def test_plain_series_have_no_names_to_match():
         assert released(series, Laplace(MODEL)).tolist() == [READINGS["west"]]
 
 
-def test_a_step_goes_by_label_too():
-    online = Hierarchical(Laplace(MODEL), TREE, ["1/2", "1/2"])
-    values = {leaf: READINGS[leaf][0] for leaf in ORDER}
-    for value in (pd.Series(values), pl.DataFrame([values]), ARRAY[:, :1]):
-        release = online.release(value, noise=SilentNoise())
-        assert release.values[:, 0].tolist() == [111, 1, 10, 100]
-
-
 @pytest.mark.parametrize("noise", [0, None, 0.5, secure_noise, type(secure_noise())])
 def test_no_noise_is_refused_in_words(noise):
     with pytest.raises(ParameterError, match=r"noise must be secure_noise\(\).*nothing is released without"):

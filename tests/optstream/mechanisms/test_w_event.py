@@ -108,18 +108,6 @@ def cost(mechanism, spends):
     return worst_window(spends, mechanism.model.window_length).epsilon
 
 
-@BOTH
-def test_a_state_without_its_keys_or_of_other_series_is_refused(kind):
-    mechanism = build(kind)
-    with pytest.raises(ParameterError, match=f"state of {kind.__name__}"):
-        mechanism.plan(4, 4, {"mechanism": kind.__name__})
-    left = mechanism.release([[5, 5]], noise=SilentNoise()).state
-    noise = SilentNoise()
-    with pytest.raises(ParameterError, match="last release of 1 series, and this period has 2"):
-        mechanism.release([[5], [5]], noise=noise, first_step=2, state=left)
-    assert noise.asked == []
-
-
 ALMOST = 1 - Fraction(1, 2**40)
 
 
@@ -139,14 +127,6 @@ def test_the_steps_noise_is_what_its_price_says(kind):
     assert sum(size == (1,) for _, size in noise.asked) == sum(distance.weights)
     variances = [2 * float(scale) ** 2 for scale in drawn]
     assert np.array_equal(release.measured.point_variances, np.tile(variances, (3, 1)))
-
-
-def test_distances_are_added_up_beyond_64_bits():
-    """A last release may be far outside: 64 series of 2^58 each."""
-    mechanism = build(BudgetDistribution)
-    state = {"mechanism": "BudgetDistribution", "spent": [], "held": [2**58] * 64, "held_variance": 1.0}
-    release = mechanism.release(np.zeros((64, 1), dtype=int), noise=SilentNoise(), state=state)
-    assert release.measured.positions == (0,)
 
 
 @BOTH

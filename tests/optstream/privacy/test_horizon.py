@@ -166,18 +166,6 @@ def test_groups_compose_to_what_enumeration_says():
         assert found < 2 * shift / scale
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "groups", "size", "most", "plain", "lost"),
-    [("1", 6, 8, 7, 313, 51.5), ("1", 8, 6, 9, 324, 44.6), ("1/10", 6, 8, 7, 31.3, 3.10)],
-)
-def test_a_year_of_joint_noise(epsilon, groups, size, most, plain, lost):
-    days = [joint_day(groups, size, 1000 * most / Fraction(epsilon), 1000, day) for day in range(365)]
-    found = lost_over(days, window=(48, Fraction(epsilon)))
-    assert found.composed == "draws"
-    assert float(found.plain) == pytest.approx(plain, rel=0.01)
-    assert found.epsilon == pytest.approx(lost, rel=0.02)
-
-
 def test_a_group_is_one_draw_of_its_largest_part():
     parts = ((range(0, 2), range(2, 5)), (range(5, 6),))
     groups = [JointSpend(0, "blocks", 6 * day, 6, parts, Fraction(40), 2, 1, 3) for day in range(30)]

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
-from math import prod
 
 import numpy as np
 import pytest
@@ -138,17 +137,6 @@ def test_one_who_changes_leaf_inside_a_group_pays_in_each_leaf():
 
 
 # what is refused
-
-
-def test_the_loss_of_independent_groups_is_a_sum():
-    """What the accountant adds up, by the product of two groups' probabilities: e^(1/b) twice."""
-    weights = {x: Fraction(1, 2) ** max(map(abs, x)) for x in product(range(-3, 4), repeat=2)}
-    moved = [(0, 1), (1, 0)]
-    ratios = [
-        max(p / weights[m] for x, p in weights.items() if (m := (x[0] + v[0], x[1] + v[1])) in weights)
-        for v in moved
-    ]
-    assert prod(ratios) == 2 ** worst_window(history([4], 2), 2).epsilon
 
 
 @pytest.mark.parametrize("document", ["x", [["x"]], [[[0, 1, 2]]], [[[0, "1"]]], [[[0, True]]], {}])

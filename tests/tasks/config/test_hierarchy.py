@@ -1,17 +1,14 @@
 """`[hierarchy]`: from a table or a file, with names, places and a margin."""
 
 from datetime import date
-from fractions import Fraction
 
 import polars as pl
 import pytest
 
 from optstream.catalogue.about import NodeFacts
-from optstream.stream import Lattice
 from tasks.config.load import read_hierarchy
 from tasks.config.schema import Hierarchy
 from tasks.config.templates import EXAMPLE, example_of
-from tasks.release.mechanism import mechanism_for
 
 
 @pytest.mark.parametrize(
@@ -55,51 +52,35 @@ def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, endin
     assert settings.tree_of(date.min).leaves == ("01",)
 
 
-# Codes that would be read otherwise than they are written: refused.
+TWO = {"node": ["FR", "84"], "parent": ["", "FR"]}
+OTHERWISE = [
+    *(({"node": codes, "parent": [None, codes[0]]}, "text or whole numbers")
+      for codes in ([1.0, 2.0], [True, False], [date(2016, 1, 1), date(2016, 1, 2)])),
+    *((TWO | facts, "true or a date")
+      for facts in ({"name": [1.0, 2.0]}, {"name": [True, False]},
+                    {"latitude": [True, False], "longitude": [False, True]},
+                    {"latitude": [date(1970, 1, 5)] * 2, "longitude": [1.0, 2.0]})),
+    *((f"{header}\nFR{commas}\n{commas}", "must have each column once")
+      for header in ("node,parent,parent", "node,node,parent", "node,parent,name,name")
+      for commas in ["," * header.count(",")]),
+]  # fmt: skip
+"""What would be read otherwise than it is written."""
 
 
-@pytest.mark.parametrize(
-    ("codes", "is_read"),
-    [
-        ([1.0, 2.0], False),
-        ([True, False], False),
-        ([date(2016, 1, 1), date(2016, 1, 2)], False),
-        (["01", "1"], True),
-        ([1, 2], True),
-    ],
-)
-def test_codes_have_one_spelling(tmp_path, codes, is_read):
-    table = pl.DataFrame({"node": codes, "parent": [None, codes[0]]})
-    table.write_parquet(tmp_path / "nodes.parquet")
-    nodes, problems = read_hierarchy(Hierarchy(file="nodes.parquet"), tmp_path)
-    assert (nodes is not None) == is_read
-    assert [*(nodes.parents if nodes else ())] == ([str(code) for code in codes] if is_read else [])
-    assert is_read or "text or whole numbers" in problems[0]
-
-
-@pytest.mark.parametrize("header", ["node,parent,parent", "node,node,parent", "node,parent,name,name"])
-def test_a_column_that_is_there_twice_is_refused(tmp_path, header):
-    rows = [",".join(["FR"] + [""] * header.count(",")), ",".join("1" * (header.count(",") + 1))]
-    (tmp_path / "nodes.csv").write_text("\n".join([header, *rows]))
-    nodes, (problem,) = read_hierarchy(Hierarchy(file="nodes.csv"), tmp_path)
+@pytest.mark.parametrize(("table", "words"), OTHERWISE)
+def test_what_would_be_read_otherwise_is_refused(tmp_path, table, words):
+    file = tmp_path / ("n.csv" if isinstance(table, str) else "n.parquet")
+    file.write_text(table) if isinstance(table, str) else pl.DataFrame(table).write_parquet(file)
+    nodes, problems = read_hierarchy(Hierarchy(file=file.name), tmp_path)
     assert nodes is None
-    assert "must have each column once" in problem
+    assert words in problems[0]
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [
-        {"name": [1.0, 2.0]},
-        {"name": [True, False]},
-        {"latitude": [True, False], "longitude": [False, True]},
-        {"latitude": [date(1970, 1, 5)] * 2, "longitude": [1.0, 2.0]},
-    ],
-)
-def test_facts_of_another_type_are_refused(tmp_path, facts):
-    pl.DataFrame({"node": ["FR", "84"], "parent": ["", "FR"], **facts}).write_parquet(tmp_path / "n.parquet")
-    nodes, problems = read_hierarchy(Hierarchy(file="n.parquet"), tmp_path)
-    assert nodes is None
-    assert "true or a date" in problems[0]
+@pytest.mark.parametrize("codes", [["01", "1"], [1, 2]])
+def test_codes_are_text_or_whole_numbers(tmp_path, codes):
+    pl.DataFrame({"node": codes, "parent": [None, codes[0]]}).write_parquet(tmp_path / "nodes.parquet")
+    nodes, _ = read_hierarchy(Hierarchy(file="nodes.parquet"), tmp_path)
+    assert [*nodes.parents] == [str(code) for code in codes]
 
 
 DAY = date(2016, 2, 1)
@@ -119,18 +100,6 @@ def loaded(load_text):
         return load_text(example_of(mechanism), *{**changes, **(more or {})}.items())
 
     return load
-
-
-def test_each_leaf_has_a_cell_for_each_node_of_the_margin(loaded):
-    settings = loaded()
-    tree = settings.tree_of(DAY)
-    assert isinstance(tree, Lattice)
-    assert tree.nodes[-2:] == ("industry", "households")
-    assert len(tree.leaves) == 24
-    assert tree.cells["53-industry"] == ("53", "industry")
-    assert settings.level_shares == (Fraction(1, 4),) * 4
-    assert settings.describe_mechanism(DAY)["margin"] == "sector"
-    assert settings.input_of(DAY).margin == "sector"
 
 
 SOME = SECTORS.replace("\n[budget]", '\n[hierarchy.cells]\n53 = ["households"]\n[budget]')
@@ -155,21 +124,3 @@ def test_the_hash_knows_the_margin_and_is_as_before_without_one(loaded):
     other = {SECTORS: SECTORS.replace("households", "homes")}
     assert loaded(more=other).configuration_hash not in hashes
     assert len(hashes) == 2
-
-
-def test_names_may_be_given_to_nodes_of_the_margin_and_to_cells(loaded):
-    named = {
-        "[hierarchy.names]  ": '[hierarchy.names]\nindustry = "Industry"\n53-industry = "Breton industry"\n#'
-    }
-    settings = loaded(more=named)
-    assert settings.called("industry") == "Industry (industry)"
-    assert settings.called("53-industry") == "Breton industry (53-industry)"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["OptStream", "HistoryInformed", "PeGaSus"])
-def test_mechanisms_with_estimates_of_their_own_take_one(loaded, mechanism):
-    settings = loaded(mechanism=mechanism)
-    tree = mechanism_for(settings, DAY).tree
-    assert isinstance(tree, Lattice)
-    assert tree == settings.tree_of(DAY)

@@ -8,31 +8,20 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
-from pydantic import TypeAdapter
 
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
-from optstream.stream import Hour
 from tasks.config import load_settings
-from tasks.config.fields import Number, ledger_database
+from tasks.config.fields import ledger_database
 from tasks.config.schema import next_fire
 from tasks.config.templates import EXAMPLE
 from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
-from tests.tasks.two_regions import CONFIGURATION, released_by
+from tests.tasks.two_regions import CONFIGURATION
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
 
 
 EPSILON, CUTS, N_SAMPLES = 'epsilon = "1"', '["07:00", "12:00", "18:00"]', "n_samples = 10"
-
-
-@pytest.mark.parametrize(
-    ("day", "zone", "shortest"),
-    [("elapsed", "Europe/Paris", 46), ("fixed", "Europe/Paris", 48), ("elapsed", "Antarctica/Troll", 44)],
-)
-def test_the_shortest_day_is_the_calendars(load, day, zone, shortest):
-    settings = load(('"elapsed"', f'"{day}"'), ("Europe/Paris", zone))
-    assert settings.period_lengths[0] == shortest
 
 
 def test_all_problems_are_listed_at_once(refusal):
@@ -155,16 +144,6 @@ def test_the_ledger_lies_in_the_folder_whatever_its_name_holds(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize(
-    "text", ["1e64", "1e-64", f"1.{'3' * 62}", f"1.{'3' * 57}e-64", "1/3", f"{'7' * 60}/9"]
-)
-def test_settings_reach_another_process_with_every_number_that_is_taken(text):
-    """As JSON: a decimal is a fraction there, which is longer."""
-    number = TypeAdapter(Number)
-    taken = number.validate_python(text)
-    assert number.validate_json(number.dump_json(taken)) == taken
-
-
 TEN_LINES = """\
 stream = { name = "visits", step = "1h", time_zone = "Europe/Paris" }
 mechanism.name = "OptStream"
@@ -240,22 +219,6 @@ marker = "DONE"
 """
 
 
-def test_each_day_has_the_layout_that_began_last(small):
-    source = small(marker=CHANGES).settings.input
-    found = [(first, one.value, one.timestamp, one.factor, one.announcement) for first, one in source.layouts]
-    thousandth = Fraction(1, 1000)
-    assert found == [
-        (date.min, "load", "timestamp", 1, "_SUCCESS"),
-        (date(2015, 7, 1), "load_kw", "timestamp", thousandth, "_SUCCESS"),
-        (date(2016, 1, 1), "load_kw", "when", thousandth, "_FILES"),
-        (date(2016, 3, 1), "load_kw", "when", thousandth, "DONE"),
-    ]
-    settings, ends = small(marker=CHANGES).settings, [first for first, _ in source.layouts[1:]]
-    for (first, layout), end in zip(source.layouts, [*ends, None], strict=True):
-        last = date.max if end is None else end - timedelta(days=1)
-        assert settings.input_of(first) == settings.input_of(last) == layout
-
-
 def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
     """As computed before changes and factors were known: published statements go on saying it."""
     plain = small().settings.configuration_hash
@@ -265,17 +228,6 @@ def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
     hashes = {small(marker=text).settings.configuration_hash for text in others}
     assert len(hashes | {plain}) == 5
     assert small(marker=CHANGES.replace('"0.001"', '"1/1000"')).settings.configuration_hash in hashes
-
-
-def test_many_changes_are_distinguished_and_only_metered_input_needs_a_column_of_customers(small):
-    days = [date(2000, 1, 1) + timedelta(days=number) for number in range(1000)]
-    changes = "".join(f'[[input.changes]]\nvalid_from = {day}\nvalue = "v{day}"\n' for day in days)
-    assert small(marker=changes).settings.input_of(date(2001, 1, 1)).value == "v2001-01-01"
-    same = '[[input.changes]]\nvalid_from = 2015-07-01\ncustomer = "load"'
-    assert small(marker=same).settings.input.layouts[1][1].customer == "load"
-
-
-HOUR = Hour(date(2016, 6, 1), 13)
 
 
 def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load_text):
@@ -304,20 +256,3 @@ def test_a_cron_fires_next_when_cron_says_by_the_clock_of_its_zone():
     ):
         found = next_fire([cron], datetime.fromisoformat(after).replace(tzinfo=zone))
         assert f"{found:%Y-%m-%dT%H:%M}" == fires, cron
-
-
-def test_hours_have_their_steps_and_clocks(load_text):
-    text = released_by("PeGaSus").replace("[mechanism]", 'period = "hour"\n[mechanism]')
-    settings = load_text(
-        text, ("[published]", '[watch]\nlate_after = "00:20"\n[published]\nnot_before = "01:00"')
-    )
-    assert settings.calendar.period == "hour"
-    assert settings.period_lengths == (2,)
-    assert settings.publish_from(HOUR) == datetime(2016, 6, 1, 13, tzinfo=UTC)  # 14:00 in Paris, and an hour
-    assert settings.clock_after(HOUR, settings.watching.late_after) == datetime(
-        2016, 6, 1, 12, 20, tzinfo=UTC
-    )
-    assert settings.local_period(datetime(2016, 6, 1, 11, 59, tzinfo=UTC)) == HOUR
-    assert settings.scheduling.cron == "5 * * * *"
-    scheduled = load_text(text, ("[published]", "[schedule]\ncatch_up_days = 3\n[published]"))
-    assert scheduled.scheduling.cron == "5 * * * *"

@@ -38,17 +38,6 @@ def load(load_text):
     return lambda name, *pieces: load_text(laid_over(example_of(name), "\n".join(pieces)))
 
 
-def test_level_shares_are_stated_however_they_were_configured(load):
-    """They are parameters of the mechanism, and readers are promised all of these."""
-    settings = load("Laplace", 'budget.levels = ["1/3", "2/3"]')
-    assert settings.describe_mechanism(date.min)["level_shares"] == ["1/3", "2/3"]
-
-
-def test_keys_reach_the_mechanism(load):
-    assert mechanism_for(load("PeGaSus", 'mechanism.threshold = "7"'), DAY).mechanism.threshold == 7
-    assert mechanism_for(load("Fourier"), DAY).mechanism.shortest_period == 46
-
-
 def test_holidays_are_those_of_the_country_and_those_that_are_named(load):
     keys = ('mechanism.country = "FR"', "mechanism.holidays = [2025-01-17]", "mechanism.scale = 500.0")
     mechanism = mechanism_for(load("HistoryInformed", *keys), DAY)
@@ -77,13 +66,6 @@ def test_the_configuration_hash_is_that_of_before_keys_went_and_knows_each_key(l
         text = TWO_REGIONS if name == "OptStream" else released_by(name)
         assert load_text(text).configuration_hash[:16] == known
     assert load_text(laid_over(text, "mechanism.scale = 7.5")).configuration_hash[:16] not in HASHES.values()
-
-
-def test_a_mechanism_without_a_name_lists_the_names_and_no_other_table_is_blamed(load_text):
-    message = refused(load_text, example_of("Laplace").replace('name = "Laplace"', ""))
-    assert "mechanism.name is missing; it must be" in message
-    assert "BudgetAbsorption" in message
-    assert "sampling" not in message
 
 
 # Joint noise: at the root by default, and at all levels where each customer's readings lie in one leaf.
@@ -262,3 +244,10 @@ def test_sums_of_metered_customers_vary_by_a_part_of_alpha(load_text, name, piec
     settings = load_text(laid_over(text, piece))
     assert settings.variation == variation == settings.describe_mechanism(DAY).get("variation")
     assert getattr(mechanism_for(settings, DAY).mechanism, "variation", None) == variation
+
+
+def test_a_mechanism_without_a_name_lists_the_names_and_no_other_table_is_blamed(load_text):
+    message = refused(load_text, example_of("Laplace").replace('name = "Laplace"', ""))
+    assert "mechanism.name is missing; it must be" in message
+    assert "BudgetAbsorption" in message
+    assert "sampling" not in message

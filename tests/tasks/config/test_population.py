@@ -4,7 +4,6 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings, stream_files
-from tasks.release.run import terms_of
 from tests.tasks.config.conftest import refused
 from tests.tasks.products import POPULATION, two_products
 
@@ -12,19 +11,6 @@ from tests.tasks.products import POPULATION, two_products
 @pytest.fixture
 def products(tmp_path):
     return two_products(tmp_path)
-
-
-def test_each_stream_has_what_the_file_says_and_an_alpha_of_its_own(products, tmp_path):
-    electricity, gas = (one.settings for one in products.values())
-    for one in (electricity, gas):
-        assert one.privacy.population == "people"
-        assert (one.model.epsilon, one.model.window_length) == (1, 48)
-        assert one.stream.time_zone == "Europe/Paris"
-        assert str(one.ledger_url) == f"sqlite:///{tmp_path}/ledger/ledger.sqlite"
-    # whose alpha is the budget's has none of its own, in the ledger's terms as without the file
-    assert terms_of(electricity).budget_alpha is None
-    assert terms_of(gas).budget_alpha == electricity.model.alpha == 1
-    assert terms_of(gas).alpha_ratio == 3
 
 
 def test_the_file_changes_no_hash(products):

@@ -1,7 +1,6 @@
 """What is refused with key, rule and remedy, and examples of every kind that are not."""
 
 import re
-import tomllib
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -12,8 +11,6 @@ from optstream.mechanisms import MECHANISMS, mechanism_named
 from tasks.config.load import REMOVED
 from tasks.config.schema import EVERY_HOUR
 from tasks.config.templates import example_of
-from tasks.plan.dry_run import dry_run
-from tests.by_night import few
 from tests.tasks.config.conftest import laid_over, refused
 
 LOAD, HISTORY = example_of(), example_of("HistoryInformed")
@@ -139,6 +136,24 @@ CASES = {
           for cron in ("0 3 * *", "0 3 * * * *", "0  3 * * *", "60 3 * * *", "0 24 * * *", "0 3 0 * *",
                        "0 3 * 13 *", "0 3 * * 8", "0 3 * * mon", "@daily", "5/10 3 * * *", "*/0 3 * * *",
                        "9-3 3 * * *", "0,, 3 * * *", "0 3 31 2 *", "0 3 L * *", "")),
+        ('input = { step = "20min", combine = "sum" }', "input.step must divide stream.step"),
+        ('input.step = "15min"', "input.combine must say how rows of a finer input.step make a step"),
+        ('input.combine = "sum"', "be left out where none is finer"),
+        ('input.stamps_zone = "Europe/Paris"', 'must be "UTC", or a fixed distance from it'),
+        ('input = { period_number = "n", stamps = "end" }', "leave stamps and stamps_zone out"),
+        ('input.stamps = "middle"', 'input.stamps must be "start" or "end"'),
+        *((f'input.stamps_format = "{wrong}"', "must be a format such as")
+          for wrong in ("%d/%m %H:%M", "%d/%m/%Y %m", "%d/%m/%Y %", "%d/%m/%y%Y", "%d/%m/%Y %I:%M",
+                        "%d/%m/%Y %H %I %p")),
+        ('input.path = "{region}.csv"', "watch.first_day must be given for an input.path without"),
+        ('input.path = "{date:%Y-%m-%d}.csv"', "input.path must hold {region}, or input.region name"),
+        *((f'input.path = "{wrong}"', "and a date in it must have its year")
+          for wrong in ("{region}/{date:%d}.csv", "{region}/{date:%Y}/{utc:%m}.csv")),
+        ('input.path = "{region}/{date:%Y-%B}.csv"', "and %B is none of its parts of a date"),
+        *((f'input.path = "{wrong}"', "and it must name folders and a file below input.folder")
+          for wrong in ("../{region}/{date:%Y}.csv", "/{region}/{date:%Y}.csv")),
+        ('input.path = "{region}/{day:%Y}.csv"', "and it has a brace that is none of these"),
+        ('input.path = "{region}/{date:%Y-%m-%d}/{hour}.csv"', 'for stream.period "hour" alone'),
         (FIRST + "value_ = 1", "[[input.changes]] 1: value_ is not a known key; did you mean value?"),
         (FIRST + SECOND + "x = 1", "[[input.changes]] 2: x is not a known key; known: valid_from, timestamp"),
         (FIRST + SECOND + "timestamp = 1", "2: timestamp must be the name of a column, of 1 to 200 char"),
@@ -251,9 +266,6 @@ def test_of_a_key_of_an_earlier_version_it_is_said_once_what_to_do_without_it(lo
     assert refused(load_text, text if n_found else f"{text}\n{heading}\n{line}").count(REMOVED[named]) == 1
 
 
-DAY = date(2016, 2, 1)
-
-
 class Kind(NamedTuple):
     """The arguments of `example_of`."""
 
@@ -269,11 +281,6 @@ KINDS = [
     for template in ((False, False), (True, False), (False, True))
     for hourly in (False, True)[: 1 + mechanism_named(name).serves_hours]
 ]
-OF_EACH = [
-    Kind(name, number % 3 == 0, number % 3 == 1)
-    for number, name in enumerate(sorted(MECHANISMS, key=lambda name: name == "HistoryInformed"))
-]
-"""HistoryInformed, the last, by night: flows/cli/test_release.py prices an example of it by day."""
 
 
 @pytest.fixture
@@ -296,25 +303,12 @@ def test_every_kind_is_usable_and_is_what_was_asked_for(settings_of, name):
             assert max(map(abs, settings.privacy.bounds)) <= settings.privacy.alpha
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", few(OF_EACH, len(OF_EACH) - 1), ids=lambda kind: kind.mechanism)
-def test_a_night_of_each_mechanism_fits_its_budget(settings_of, kind):
-    assert dry_run(settings_of(kind), [DAY]).fits
-
-
 def test_what_an_example_by_the_hour_leaves_to_be_chosen_is_usable_too(load_text):
     text = example_of("Laplace", hourly=True).replace('cron = "0 3 * * *"', f'cron = "{EVERY_HOUR}"')
     chosen = r"^# (?=not_before|\[watch\]|late_after|max_runtime|\[schedule\]|cron)"
     settings = load_text(re.sub(chosen, "", text, flags=re.MULTILINE))
     assert settings.schedule.cron == EVERY_HOUR
     assert settings.watch is not None
-
-
-def test_comments_speak_of_the_unit_of_the_readings():
-    for kind in KINDS:
-        text = example_of(*kind)
-        assert ("MW" in text) == (not kind.counts and not kind.metered)
-        assert tomllib.loads(text)["published"]["value"] == tomllib.loads(text)["input"]["value"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Files are read in one pass, whatever their types, row by row or aggregated."""
 
-from datetime import date
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from math import floor
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.stream.private_period import quantise
 from tasks.config import Input
 from tasks.ingest.clamping import KINDS, countable, reading
 
@@ -32,15 +30,6 @@ def read(series, bounds=BOUNDS, resolution=RESOLUTIONS[0]):
     return lazy.collect(engine="streaming").with_columns(
         (pl.col("kind") == kind).alias(name) for kind, name in enumerate(KINDS)
     )
-
-
-@pytest.mark.parametrize("resolution", RESOLUTIONS, ids=str)
-@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64, pl.Decimal(20, 4), pl.Decimal(38, 12)], ids=str)
-def test_every_type_counts_as_defined(dtype, resolution):
-    series = pl.Series([Decimal(text) for text in AWKWARD], dtype=pl.Decimal(20, 4)).cast(dtype)
-    texts = [str(np.float32(text)) for text in AWKWARD] if dtype == pl.Float32 else AWKWARD
-    expected = [defined(text, BOUNDS, resolution) for text in texts]
-    assert read(series, resolution=resolution)["units"].to_list() == expected
 
 
 @pytest.mark.parametrize(
@@ -66,9 +55,7 @@ def test_what_is_not_a_number_is_absent_and_what_is_infinite_is_clamped(dtype):
     assert found["absent"].to_list() == [True, True, False, False, False]
     assert found["infinite"].to_list() == [False, False, True, True, False]
     assert not any(found["out_of_bounds"])
-
-
-def test_absence_counts_as_zero_even_where_the_bounds_exclude_it():
+    # also where the bounds exclude 0
     assert read(pl.Series([None, 0.0]), (Fraction(5), Fraction(6)))["units"].to_list() == [0, 5000]
 
 
@@ -123,15 +110,6 @@ def test_a_factor_counts_the_exact_product(values, resolution, factor, dtype):
     assert read(column, bounds, own)["units"].to_list() == expected
 
 
-def test_control_a_product_in_floats_counts_other_integers():
-    resolution, factor = Fraction(1, 1000), Fraction(1, 100)
-    column = np.round((np.arange(20_000) + 0.5) / 10, 2)  # times the factor, ties all
-    bounds, own = laid_out(factor).in_column_units((Fraction(-25), Fraction(25)), resolution)
-    exact = read(pl.Series(column), bounds, own)["units"].to_numpy()
-    assert np.array_equal(exact, np.arange(20_000) + 1)
-    assert np.any(quantise(column * float(factor), resolution) != exact)
-
-
 # Floats, also where floating point alone does not decide.
 
 FINE = [*RESOLUTIONS, Fraction(1, 10**8)]
@@ -170,27 +148,6 @@ def test_any_float_counts_as_defined(values, bounds, resolution, number):
         raw = np.array(values, dtype=np.float64).astype(number)
     expected = [defined_float(value, bounds, resolution) for value in raw]
     assert read(pl.Series(raw), bounds, resolution)["units"].to_list() == expected
-
-
-SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
-
-
-SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
-
-
-@pytest.mark.parametrize(("day", "n_steps"), [(date(2025, 1, 15), 48), (SPRING, 46), (AUTUMN, 50)])
-def test_a_day_is_read_into_leaves_and_steps(small, day, n_steps):
-    stream = small()
-    stream.write("84", stream.rows(np.arange(n_steps) / 8, day), day)
-    # a later leaf, its rows in reverse order and in two files
-    rows = stream.rows(np.arange(n_steps) / 4, day).reverse()
-    stream.write("11", rows[:10], day, "a.parquet")
-    stream.write("11", rows[10:], day, "b.parquet")
-    expected = [np.arange(n_steps) * 125, np.arange(n_steps) * 250]
-    assert np.array_equal(stream.units(day), expected)
-    (ingested,) = stream.ingest(day)
-    assert ingested.period.first_step == stream.settings.calendar.first_step(day)
-    assert ingested.metrics["steps_found"].to_list() == [n_steps, n_steps]
 
 
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])

@@ -87,18 +87,6 @@ def test_days_tell_charge_headroom_and_whether_they_may_be_released(released):
     assert stream.counts == {ReleaseState.DRAWN: 2}
 
 
-def test_may_be_released_is_what_a_run_would_find(released):
-    (page,) = read_book(released.settings, released.ledger)
-    for one in page.days:
-        if one.may is not None and one.day > DAYS[-1]:
-            released.simulate(one.day)
-            done = released.release(one.day)[one.day]
-            assert (done.status.value == "published") == one.may, done
-            break
-    else:
-        raise AssertionError("no day was judged")
-
-
 def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
     ledger, terms = released.ledger, terms_of(released.settings)
     ledger.enrol(StreamTerms(**{**terms.__dict__, "stream": "second"}), released.now)

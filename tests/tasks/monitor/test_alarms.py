@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from flows.cli.output import Terminal
 from flows.cli.status import show_view
 from optstream.catalogue import Entry
+from optstream.mechanisms.base import SelfCheck
 from optstream.mechanisms.history_informed import InformedMechanism
 from optstream.stream import AggregationTree
 from optstream.stream.lattice import Margin
-from tasks.config import load_settings
-from tasks.ingest.arrivals import EVERY
 from tasks.monitor.alarms import Severity, likeness, renamed
 from tasks.monitor.days import lacking, touched
 from tasks.monitor.facts import LEAST_DAYS, Suspect, compare, loudest, read_verdicts
@@ -143,28 +142,6 @@ def test_a_run_says_loudly_what_is_most_of_a_region(small, share, revision, reme
     assert f"restatement_share = {share}" in line
 
 
-@pytest.mark.slow
-def test_of_many_leaves_without_rows_a_run_verdict_and_watch_say_few_lines(small):
-    """Of sparse meters half of the leaves may lack most steps every day."""
-    leaves = [f"L{number}" for number in range(40)]
-    stream = small(schema="metered", marker='region = "zone"')
-    text = stream.settings.file.read_text()
-    stream.settings.file.write_text(
-        text.replace('84 = "FR"\n11 = "FR"', "\n".join(f'{leaf} = "FR"' for leaf in leaves))
-    )
-    stream.settings = load_settings(stream.settings.file)
-    row = stream.metered("one", 1.0).with_columns(zone=pl.lit("L0"))
-    stream.write(EVERY, row[:1])
-    (verdict,) = stream.judge()
-    assert verdict.error is None
-    (alarm,) = verdict.alarms
-    assert "'L1'" in alarm
-    assert "more)" in alarm
-    (line,) = loudest(stream.settings, {DAY: 0})
-    assert line.startswith(f"{DAY}: readings were unusable in L1 (100%), L2 (100%)")
-    assert "and 27 more" in line
-
-
 SPAN = [FIRST + timedelta(days=number) for number in range(11)]
 FAR, SUSPECT = ("far-from-history", 11, "84"), ("suspect-readings", 11, "84")
 
@@ -175,13 +152,11 @@ def shown(installation, *days):
     installation.write_pages()
 
 
-@pytest.mark.parametrize(
-    ("factor", "seen"), [(1000, [SUSPECT]), (-1, [FAR, SUSPECT]), (1 / 1000, [FAR]), (1, [])]
-)
+@pytest.mark.parametrize(("factor", "seen"), [(1000, [SUSPECT]), (-1, [FAR, SUSPECT]), (1 / 1000, [FAR])])
 def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, capsys, factor, seen):
     """From dumps to alarms. Clamped to the bounds, a thousandfold load is at the upper one, 20,000 and not
     ten times as much as usual, and a negated one at zero, far below; a thousandth stays within them, so
-    nothing of it is clamped and only published history shows it. The control is an ordinary day.
+    nothing of it is clamped and only published history shows it.
     """
     watched.configure('epsilon = "1"', 'epsilon = "50"')
     watched.simulate(*SPAN)
@@ -298,14 +273,15 @@ def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
 def test_a_level_that_misses_its_predictions_is_a_warning(tmp_path, monkeypatch):
     (tmp_path / "optstream.toml").write_text(released_by("HistoryInformed", keys=FEW_BLOCKS))
     installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
-    installation.simulate(SPAN[0])
+    installation.simulate(*SPAN[:2])
     installation.released(SPAN[0])
 
     def off():
         return [one for one in installation.watch(live=False).alarms if one.kind == "off-prior"]
 
     assert off() == []  # a stream that has learned nothing expects nothing
-    monkeypatch.setattr(InformedMechanism, "levels_off", lambda mechanism, measured: (1,))
+    monkeypatch.setattr(InformedMechanism, "self_check", lambda mechanism, measured: SelfCheck(False, (1,)))
+    installation.release(SPAN[1])
     (alarm,) = off()
-    assert (alarm.day, alarm.severity) == (SPAN[0], Severity.WARNING)
+    assert (alarm.day, alarm.severity) == (SPAN[1], Severity.WARNING)
     assert "level 1" in alarm.words

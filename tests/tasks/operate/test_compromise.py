@@ -13,13 +13,22 @@ from tasks.release import draw, publish
 from tasks.release.run import Status
 from tasks.trusted.files import take_raw
 from tests.by_night import few
-from tests.tasks.release.streams.test_known_attacks import opened_before, pegasus
 from tests.tasks.two_regions import STEPS
-
-__all__ = ["pegasus"]
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
 FOUR = DAYS[:4]
+
+
+@pytest.fixture
+def pegasus(installation):
+    installation.change_mechanism("PeGaSus", 'threshold = "100000"')
+    installation.simulate(*DAYS)
+    return installation
+
+
+def opened_before(installation, day):
+    first, parts = installation.settings.calendar.first_step(day), installation.measured(day).parts
+    return any(series[0] < first for part in parts for series in part.choices["groups"])
 
 
 @pytest.fixture

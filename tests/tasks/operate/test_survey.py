@@ -279,14 +279,6 @@ def test_what_names_leave_open_is_said(tmp_path, name, regions, head, words):
     assert words in "".join(found)
 
 
-def test_a_text_without_names_of_columns_shows_no_row(tmp_path):
-    lines = ["M31337;January 15, 2024 05:00;31337.5 kWh"] * 24
-    (tmp_path / "2024-01-15.csv").write_text("\n".join(lines))
-    with pytest.raises(DumpError, match="begins with a row and not with names of columns") as refused:
-        survey(tmp_path, "UTC")
-    assert "31337" not in str(refused.value)
-
-
 def test_numbers_of_steps_that_begin_at_0_and_regions_with_a_point_are_refused(tmp_path):
     rows = {"date": "2024-01-15", "period": [0, 1], "zone": [1.0, 2.0], "mw": 31337.5}
     for number, columns in enumerate((rows, rows | {"period": [1, 2]})):
@@ -333,3 +325,39 @@ def test_a_column_of_time_that_no_run_reads_of_a_parquet_file_is_refused(tmp_pat
     seconds = pl.Series([int(one.timestamp()) for one in at])
     rows.with_columns(time=seconds).write_parquet(tmp_path / "2024-01-15.parquet")
     assert survey(tmp_path, "UTC").stamps_format == "epoch"
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("%Y/%m/%Y-%m-%d.csv", "{date:%Y}/{date:%m}/{date:%Y-%m-%d}.csv"),
+        ("y%Y/load_%Y%m%d.csv", "y{date:%Y}/load_{date:%Y%m%d}.csv"),
+        ("year=%Y/month=%-m/day=%-d/part-0.csv", "year={date:%Y}/month={date:%m}/day={date:%d}/*.csv"),
+        ("v2/%Y-%m-%d.csv", "v2/{date:%Y-%m-%d}.csv"),
+        ("load_%Y-%-m-%-d.csv", "load_{date:%Y-%m-%d}.csv"),
+        ("%Y/%b/%Y%m%d.csv", "{date:%Y}/*/{date:%Y%m%d}.csv"),
+    ],
+)
+def test_folders_of_the_month_and_year_are_those_of_any(tmp_path, name, path):
+    """All files so far may be of one month: those of the next lie elsewhere."""
+    days = [date(2024, 3, number) for number in (8, 9, 30)]
+    write(tmp_path, name, "time,zone,load_mw", lambda at, r: f"{at:%Y-%m-%dT%H:%M},{r},1", days)
+    assert survey(tmp_path, "UTC").path == path
+
+
+@pytest.mark.parametrize("column", ["Verbrauch_kWh", "verbrauchKWh", "energykWh", "Last [kWh]"])
+def test_a_unit_is_read_as_it_is_written(tmp_path, column):
+    """One taken for a thousandth of it would hide a thousandth, or a thousand times, of a customer."""
+    write(tmp_path, "%Y-%m-%d.csv", f"time,zone,{column}", lambda at, r: f"{at:%Y-%m-%dT%H:%M},{r},7")
+    assert survey(tmp_path, "UTC").unit == "kwh"
+
+
+@pytest.mark.parametrize(("column", "path"), [("", "{region}.csv"), ("zone", "*.csv")])
+def test_numbers_are_regions_where_no_column_has_them(tmp_path, column, path):
+    head = "timestamp,load_mw" + f",{column}" * bool(column)
+
+    def line(at: datetime, region: str) -> str:
+        return f"{at:%Y-%m-%dT%H:%MZ},{at.hour}" + f",z{region}" * bool(column)
+
+    write(tmp_path, "%Y-%m-%d/{}.csv", head, line, regions=("11", "24"))
+    assert survey(tmp_path, "UTC").path == f"{{date:%Y-%m-%d}}/{path}"

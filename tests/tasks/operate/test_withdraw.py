@@ -198,3 +198,20 @@ def test_what_the_ledger_has_is_reported_although_its_witness_cannot_be(released
     witness.touch()
     with pytest.raises(LedgerError, match=f"the {what}, permanently, and nothing is drawn before it is"):
         act(released)
+
+
+def test_a_withdrawal_records_a_restatement_published_while_it_waited(installation, monkeypatch):
+    """`latest` is read before the publishers' lock: the tombstone names revision 1, the ledger gets 0."""
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/2"')
+    installation.release(DAY)
+    genuine = withdraw_module.withdraw_published
+
+    def waits(*arguments, **named):
+        installation.release(DAY, restate=True)
+        return genuine(*arguments, **named)
+
+    monkeypatch.setattr(withdraw_module, "withdraw_published", waits)
+    installation.withdraw(DAY)
+    assert installation.entry(DAY).withdrawn
+    monkeypatch.undo()
+    assert installation.status(DAY) is Status.WITHDRAWN

@@ -1,6 +1,5 @@
 """The operators' pages and metrics: a look at real streams, the pages of stream, day and node, the card."""
 
-import json
 from datetime import date, timedelta
 from fractions import Fraction
 from math import inf
@@ -11,35 +10,21 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from optstream.catalogue import check_files
-from optstream.ledger import ReleaseEvent, ReleaseState
+from optstream.ledger import ReleaseState
 from tasks.monitor.alarms import Kind
 from tasks.monitor.days import State
 from tasks.operate.keys import new_key
-from tasks.pages.day import KINDS, DayFacts, day_page, read_day
+from tasks.pages.day import DayFacts, day_page, read_day
 from tasks.pages.metrics import METRICS, metrics_text
 from tasks.pages.node import Span, node_page, read_nodes
 from tasks.pages.render import page
 from tasks.pages.snapshot import Snapshot, take_snapshot
 from tasks.pages.stream import Need, overview, stream_page
-from tasks.trusted.verdicts import ResultFile
 from tests.failing import raising
 from tests.tasks.conftest import NOW
 from tests.tasks.pages.snapshots import AT, FIRST, alarm
 
 SECOND = date(2016, 6, 2)
-
-
-def test_a_released_stream_is_seen_and_nothing_is_changed(installation):
-    installation.released(FIRST, SECOND)
-    file, before = installation.folder / "optstream.toml", installation.files("published", "trusted")
-    found = take_snapshot(file, installation.now)
-    assert (found.stream, found.problem, found.at) == ("two-regions", None, installation.now)
-    assert [day.state for day in found.view.days] == [State.PUBLISHED] * 2
-    assert set(found.nights) == {FIRST, SECOND}
-    assert all(night.took is not None for night in found.nights.values())
-    after = installation.files("published", "trusted")
-    changed = [name for name in after if after[name] != before.get(name)]
-    assert all(name.name.startswith("ledger.sqlite") for name in changed)
 
 
 def test_trouble_is_a_value_and_the_look_before_stays(small):
@@ -192,14 +177,6 @@ def test_the_written_page_is_the_live_one_and_says_when_its_curves_are_old(watch
     assert not values()["curves_are_old"]
 
 
-def test_what_happened_on_a_day_is_in_order_from_all_sources(snapshot):
-    result = ResultFile(Path("x.json"), FIRST, FIRST, AT - timedelta(minutes=1), "raw")
-    events = (ReleaseEvent(AT, "reserved", 0), ReleaseEvent(AT + timedelta(seconds=1), "something new", 0))
-    found = day_page(snapshot(), DayFacts(results=(result,), events=events), FIRST)["happened"]
-    assert [one.words for one in found] == ["The suite raw judged it", KINDS["reserved"], "Something new"]
-    assert [one.at for one in found] == sorted(one.at for one in found)
-
-
 RUN = "optstream run --config two-regions.toml --date 2016-06-01"
 COMMANDS = {
     State.PUBLISHED: "",
@@ -307,27 +284,3 @@ def test_a_night_leaves_a_card_signed_and_the_same_whenever_it_runs(installation
     (published / CARDS[1]).write_bytes(first[CARDS[1]].replace(b"Pure DP", b"No DP"))
     (line,) = check_files(published, public)
     assert line.startswith(CARDS[1])
-
-
-def test_days_keep_what_they_were_drawn_under(installation):
-    """Bounds and schema of each day are its statement's, whatever the configuration says by now."""
-    published = installation.folder / "published"
-
-    def card_and_privacy():
-        installation.write_pages()
-        page = (published / "index.html").read_text()
-        card = json.loads((published / CARDS[0]).read_text())["deployment"]
-        return str(card), page.partition('id="privacy"')[2].partition("</section>")[0]
-
-    installation.release(FIRST)
-    installation.configure('bounds = ["0", "20000"]', 'bounds = ["0", "77"]')
-    card, _ = card_and_privacy()
-    assert "0 to 20,000" in card
-    assert "0 to 77" not in card
-    assert "'77'" not in card
-    installation.release(SECOND)
-    card, privacy = card_and_privacy()
-    for said in (card, privacy):
-        assert "clamped to 0 to 20,000" in said
-        assert "clamped to 0 to 77" in said
-    assert "2016-06-01 to 2016-06-01 (1 day(s)): epsilon at most" in card

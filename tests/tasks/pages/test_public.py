@@ -19,8 +19,8 @@ from optstream.catalogue.backends import open_storage
 from optstream.errors import PublicationError
 from optstream.privacy import PrivacyModel
 from optstream.stream import days_from
-from tasks.monitor.days import DayState, State
-from tasks.pages.calendar import Mark, calendar, marks_of_days, marks_of_facts, stretches
+from tasks.monitor.days import State
+from tasks.pages.calendar import marks_of_facts
 from tasks.pages.public import public_page, write_public_page
 from tasks.pages.published import NO_SUMMARIES, Node, public_facts, read_summaries
 from tasks.pages.render import day_in_words, seconds
@@ -52,17 +52,6 @@ def test_the_error_of_a_daily_mean_is_never_understated(forty_days):
     assert kept.filter(pl.col("node") == "FR")["noise"][0] == pytest.approx(NOISE_MW * 12**0.5)
 
 
-def test_the_last_days_are_drawn_step_by_step_with_a_gap_where_one_is_gone(forty_days):
-    last = FIRST + timedelta(days=N_DAYS - 1)
-    root = facts_of(forty_days).recent.filter(pl.col("node") == "FR")
-    found = dict(root.select("at", "value").iter_rows())
-    rows = rows_of(forty_days).filter(pl.col("node") == "FR")
-    for day in days_from(last - timedelta(days=27), last):
-        own = rows.filter(pl.col("date") == day).sort("step")["load_mw"].to_list() or [None]
-        assert [found.pop(seconds(day) + 1800 * step) for step in range(len(own))] == own
-    assert found == {}
-
-
 def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, monkeypatch):
     place = open_storage(forty_days)
     catalogue = read_catalogue(place)
@@ -80,9 +69,9 @@ def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, m
     }
 
 
-@pytest.mark.parametrize("number", [3, 20, -1])
+@pytest.mark.parametrize("number", [3, -1])
 def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp_path, number):
-    """One of the first days, one of the last 28, the newest: the other days are shown as before."""
+    """One of the first days, and the newest: the other days are shown as before."""
     copy = tmp_path / "published"
     shutil.copytree(forty_days, copy)
     before, entry = facts_of(copy), read_catalogue(copy).entries[number]
@@ -153,20 +142,6 @@ def test_the_code_of_a_tool_gives_daily_means_and_reads_no_page(without_noise, t
 DAY = date(2015, 12, 30)
 
 
-def test_the_last_sixty_days_stand_in_their_months_and_columns_and_older_ones_when_asked():
-    marks = [Mark(DAY + timedelta(days=number), State.PUBLISHED) for number in range(70)]
-    for all_days in (False, True):
-        shown = calendar(marks, all_days=all_days)
-        assert shown["n_older"] == 10
-        found = {"months": marks[10:], "older": marks[:10] if all_days else []}
-        for name, own in found.items():
-            rows = [row for _, row in shown[name]]
-            assert sorted(mark.day for row in rows for mark in row if mark) == [mark.day for mark in own]
-            for row in rows:
-                assert all(mark is None or mark.day.day == n for n, mark in enumerate(row, start=1))
-    assert [name for name, _ in shown["months"]] == ["Mar 2016", "Feb 2016", "Jan 2016"]
-
-
 def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_skipped(forty_days):
     facts = facts_of(forty_days)
     marks = {mark.day: mark.state.value for mark in marks_of_facts(facts)}
@@ -185,26 +160,6 @@ def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_sk
         31: "absent",
         1: "published",
     }
-
-
-def test_a_day_that_waits_says_for_what_and_which_nodes_it_leaves_unknown():
-    late = DayState(day=DAY, state=State.LATE, note=f"{DAY}: no dump", waiting_for=("84",), levels=(1, 1))
-    (mark,) = marks_of_days([late], {"84": "North (84)"}.get)
-    assert mark.words == (
-        "30 Dec 2015: late, North (84); its day: no dump; unknown nodes: 1 of level 0, 1 of level 1"
-    )
-
-
-def test_neighbouring_days_that_are_alike_are_one_line_the_newest_first():
-    states = {2: State.LATE, 3: State.LATE, 5: State.LATE, 6: State.VOID}
-    marks = [Mark(DAY + timedelta(days=one), states.get(one, State.PUBLISHED)) for one in range(8)]
-    assert [(when, mark.state.value, n_days) for when, mark, n_days in stretches(marks)] == [
-        ("5 Jan 2016", "void", 1),
-        ("4 Jan 2016", "late", 1),
-        ("1 Jan 2016 to 2 Jan 2016", "late", 2),
-    ]
-    legend = calendar(marks, all_days=False)["legend"]
-    assert [mark.state.value for mark in legend] == ["published", "void", "late"]
 
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)

@@ -1,28 +1,20 @@
 """Plans compared by what one prior expects of them, shares of streams, and the proposal that is written."""
 
-import re
 from datetime import date
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from flows.cli.setup import as_toml
 from optstream.errors import ConfigurationError
-from optstream.history.prior import TemporalPrior
-from optstream.mechanisms.blocks import Figures, choose_level_shares
 from tasks.config import load_settings
 from tasks.plan.advise import (
     Choice,
     Judge,
-    advise_plans,
     choose_stream_shares,
     compare_plans,
-    drawn_series,
-    model_level_shares,
     total_of,
     useful_levels,
-    with_level_shares,
     write_proposal,
 )
 from tasks.plan.dry_run import Expected, dry_run
@@ -77,37 +69,6 @@ def test_other_mechanisms_are_judged_by_their_whole_error(load_text):
     assert judged.expected[1].error > 100 * noise
 
 
-@pytest.mark.slow
-def test_drawn_series_vary_as_the_prior_says():
-    """The deviation of 20,000 leaves' own part at one step: within six of its standard errors, 1 in 10^8."""
-    prior = TemporalPrior.broad(48)
-    values = drawn_series(prior, 100.0, 20_000, 2, counts=False, seed=1)
-    own = sum(one.own**2 for one in prior.components if one.gate != "event")
-    spread = values.std(axis=0) / 100.0
-    clipped = 0.02  # what lies below 0 counts as 0: a leaf in a hundred
-    assert np.all(np.abs(spread / np.sqrt(own) - 1) < 6 / np.sqrt(2 * 20_000) + clipped)
-    counts = drawn_series(prior, 3.0, 100, 48, counts=True, seed=1)
-    assert np.array_equal(counts, np.round(counts))
-    assert np.array_equal(values, drawn_series(prior, 100.0, 20_000, 2, counts=False, seed=1))
-
-
-@pytest.mark.slow
-def test_level_shares_of_the_model_know_the_noise_that_is_drawn(load_text):
-    """A customer in one leaf a day: joint noise at every level errs less than Laplace noise."""
-    word = ('time_zone = "Europe/Paris"', 'time_zone = "Europe/Paris"\nleaves_per_window = 1')
-    said = ("scale = 5000", 'scale = 5000\nnoise = "laplace"')
-    streams = [load_text(INFORMED, ('alpha = "1"', 'alpha = "5"'), word, *more) for more in ((), (said,))]
-    shares = [model_level_shares(one) for one in streams]
-    joint, laplace = (
-        with_level_shares(Choice("", {}, one), own).settings for one, own in zip(streams, shares, strict=True)
-    )
-    errors = [dry_run(one, [DAY]).periods[0].levels[0].expected.error for one in (joint, laplace)]
-    assert errors[0] < 0.95 * errors[1]
-    assert [sum(own) for own in shares] == [1, 1]
-    noise = float(laplace.model_of(0).alpha / laplace.model_of(0).epsilon) / 5000.0
-    assert shares[1] == choose_level_shares(laplace.tree_of(date.min), Figures(48, 48, noise))
-
-
 GAUSSIAN = released_by("Gaussian")
 
 
@@ -123,56 +84,6 @@ def test_beside_a_delta_both_currencies_are_compared(load_text):
     assert all(plan.choice.keys["privacy"] == {"delta": None} for plan in laplace)
     # at 48 steps and two levels Gaussian noise has less than either noise of Laplace
     assert found.configured.relative < min(plan.relative for plan in laplace)
-
-
-SECTORS = '[hierarchy.margins]\nsector = ["industry", "homes"]\n[budget]\nmargins = { sector = "1/4" }\n'
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory):
-    text = released_by("Laplace").replace("[budget]\n", SECTORS)
-    path = tmp_path_factory.mktemp("margin") / "optstream.toml"
-    text = text.replace('step = "30min"', 'step = "1h"').replace("window = 48 ", "window = 24 ")
-    text = re.sub(r"(?m)^(2[478]|32|44|5[23]|7[56]|93) = .*\n", "", text)  # two of twelve regions
-    path.write_text(text.replace('levels = ["1/2", "1/2"]', 'levels = ["1/4", "1/4", "1/4"]'))
-    return load_settings(path)
-
-
-@pytest.fixture(scope="module")
-def advice(settings):
-    return advise_plans([settings], [1000.0])
-
-
-@pytest.mark.nightly
-def test_plans_with_a_margin_have_shares_and_errors_of_it(advice):
-    found = advice.streams[0]
-    assert found.levels == ("level 0", "level 1", "level 2", "sector")
-    assert [one.size for one in found.configured.expected] == [4_000, 2_000, 1_000, 2_000]
-    of_margin = {plan.level_shares[-1] for plan in found.plans}
-    assert {Fraction(0), Fraction(1, 4)} < of_margin
-    for plan in found.plans:
-        budget = plan.choice.keys.get("budget")
-        if budget is not None:
-            shares = [*budget["levels"], budget["margins"]["sector"]]
-            assert tuple(map(Fraction, shares)) == plan.level_shares
-            assert sum(plan.level_shares) == 1
-    # the sum of a sector's cells, each with noise of its own, errs more than a sector that is measured
-    derived = (*[Fraction(1, 3)] * 3, Fraction(0))
-    choice = with_level_shares(Choice("", {}, found.settings), derived)
-    without = Judge(found.settings, 1000.0).judged(choice)
-    assert without.expected[3].error > found.configured.expected[3].error
-
-
-@pytest.mark.nightly
-def test_a_proposal_with_a_margin_is_written(settings, advice):
-    folder = settings.folder
-    budget = {"levels": ["1/8", "1/8", "1/4"], "margins": {"sector": "1/2"}}
-    keys = {"budget": budget}
-    write_proposal(settings, keys, folder / "proposed.toml")
-    proposed = load_settings(folder / "proposed.toml")
-    assert proposed.level_shares == tuple(map(Fraction, ("1/8", "1/8", "1/4", "1/2")))
-    assert 'margins = { sector = "1/2" }' in as_toml(keys)
-    assert advice.to_json()["streams"][0]["levels"][-1] == "sector"
 
 
 def test_the_deepest_levels_that_are_as_good_as_nothing_are_proposed_to_be_left_out(load_text):
@@ -232,3 +143,26 @@ def test_what_stands_beside_the_proposal_stays(tmp_path):
     again = tmp_path / "again.toml"
     write_proposal(load_settings(proposed), {"budget": {"stream_share": "5/8"}}, again)
     assert load_settings(again).budget.stream_share == Fraction(5, 8)
+
+
+SECTORS = '[hierarchy.margins]\nsector = ["industry", "homes"]\n[budget]\nmargins = { sector = "1/4" }\n'
+
+
+@pytest.mark.nightly
+def test_plans_with_a_margin_have_shares_and_errors_of_it_and_are_written(load_text):
+    text = released_by("Laplace").replace('levels = ["1/2", "1/2"]', 'levels = ["1/4", "1/4", "1/4"]')
+    settings = load_text(text, ("[budget]\n", SECTORS), *HOURLY)
+    found = compare_plans(settings, 1000.0)
+    assert found.levels == ("level 0", "level 1", "level 2", "sector")
+    assert [one.size for one in found.configured.expected] == [4_000, 2_000, 1_000, 2_000]
+    for plan in found.plans:
+        budget = plan.choice.keys.get("budget")
+        if budget is not None:
+            shares = [*budget["levels"], budget["margins"]["sector"]]
+            assert tuple(map(Fraction, shares)) == plan.level_shares
+            assert sum(plan.level_shares) == 1
+    keys = {"budget": {"levels": ["1/8", "1/8", "1/4"], "margins": {"sector": "1/2"}}}
+    write_proposal(settings, keys, settings.folder / "proposed.toml")
+    proposed = load_settings(settings.folder / "proposed.toml")
+    assert proposed.level_shares == tuple(map(Fraction, ("1/8", "1/8", "1/4", "1/2")))
+    assert 'margins = { sector = "1/2" }' in as_toml(keys)

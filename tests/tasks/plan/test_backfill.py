@@ -133,34 +133,24 @@ def test_a_stopped_run_says_what_is_left_and_until_when_it_is_held(there):
     assert words(until)[1:] == [f"  {DAY} DRAWN: free", f"go on at any time with `{again}`"]
 
 
-@pytest.fixture
-def published(installation):
+def test_a_published_day_is_over_but_not_one_under_way_or_asked_for_again_or_with_a_page_behind(installation):
     installation.released(DAY)
     installation.write_pages()
-    return installation
-
-
-def test_a_published_day_is_over_and_nothing_changes(published):
-    before = published.files("published", "trusted/report")
-    (ended,) = over_already(published.run(), [DAY])
+    before = installation.files("published", "trusted/report")
+    (ended,) = over_already(installation.run(), [DAY])
     assert ended.status is Status.UNCHANGED
-    assert published.files("published", "trusted/report") == before
-
-
-def test_a_day_that_is_missing_under_way_or_asked_for_again_is_not(published):
-    assert over_already(published.run(), [DAY, NEXT]) is None
-    assert over_already(published.run(restate=True), [DAY]) is None
-    published.release(NEXT, steps=DRAWN)  # drawn
-    assert over_already(published.run(), [NEXT]) is None
-
-
-def test_a_page_that_a_run_left_behind_is_still_to_be_made(published):
-    (published.folder / "published/index.html").write_text("of another day")
-    assert over_already(published.run(), [DAY]) is None
-    published.write_pages()
-    assert over_already(published.run(), [DAY]) is not None
-    published.settings.report_file.unlink()
-    assert over_already(published.run(), [DAY]) is None
+    assert installation.files("published", "trusted/report") == before
+    assert over_already(installation.run(), [DAY, NEXT]) is None
+    assert over_already(installation.run(restate=True), [DAY]) is None
+    (installation.folder / "published/index.html").write_text("of another day")
+    assert over_already(installation.run(), [DAY]) is None
+    installation.write_pages()
+    installation.settings.report_file.unlink()
+    assert over_already(installation.run(), [DAY]) is None
+    installation.release(NEXT, steps=DRAWN)
+    installation.write_pages()
+    assert over_already(installation.run(), [DAY]) is not None
+    assert over_already(installation.run(), [NEXT]) is None
 
 
 def test_an_estimate_that_is_due_is_still_to_be_made(learning):

@@ -2,21 +2,22 @@
 
 import re
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from optstream import mechanisms
-from optstream.estimation.variances import noise_variances
 from optstream.mechanisms.blocks import choose_plan_blocks, expected_level_misses
 from optstream.mechanisms.history_informed import tree_figures
 from optstream.noise import simulated_noise
 from optstream.privacy import worst_window
 from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
+from tasks.plan.advise import compare_plans
 from tasks.plan.dry_run import dry_run
+from tasks.plan.long_spans import plan_horizons
 from tasks.release.mechanism import mechanism_for
 from tasks.release.run import Status
 from tests.tasks.two_regions import CONFIGURATION, released_by
@@ -86,27 +87,6 @@ def test_bands_are_those_of_the_releases(settings_with):
         assert np.sqrt((seen**2).mean()) == pytest.approx(level.band.typical, rel=0.08)
         assert level.band.least < level.band.typical < level.band.most
         assert seen.max() < 1.2 * level.band.most
-
-
-def test_bands_are_those_of_the_days_own_points(settings_with):
-    """In summer a day begins at residue 46, and its points lie elsewhere."""
-    settings, summer = settings_with(), date(2025, 7, 1)
-    mechanism, first_step = mechanism_for(settings, summer), settings.calendar.first_step(summer)
-    assert first_step % 48 == 46
-    measured = mechanism.measure(np.ones((2, 48)), noise=simulated_noise(1), first_step=first_step)
-    variances = noise_variances(measured, mechanism.tree, mechanism.features, "variance")
-    (period,) = dry_run(settings, [summer]).periods
-    assert period.levels[0].band.typical == pytest.approx(np.sqrt(variances[0].mean()))
-    assert period.levels[1].band.most == pytest.approx(np.sqrt(variances[1:].max()))
-    winter = dry_run(settings, [DAY]).periods[0].levels
-    assert winter[0].band.typical != pytest.approx(period.levels[0].band.typical)
-
-
-def test_derived_levels_cost_nothing_and_have_a_band(settings_with):
-    found = dry_run(settings_with(('levels = ["1/2", "1/2"]', 'levels = ["0", "1"]')), [DAY])
-    root, leaves = found.periods[0].levels
-    assert (root.stages, root.epsilon) == ((), 0)
-    assert root.band.typical == pytest.approx(leaves.band.typical * 2**0.5)
 
 
 OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in section.tables]
@@ -194,3 +174,59 @@ def test_it_reads_the_ledger_and_says_a_full_window_that_a_run_is_refused_for(in
     installation.configure('alpha = "1"', 'alpha = "2"')
     said = dry_run(installation.settings, [second]).ledger.says
     assert said.startswith("the ledger was not read, so a full window would not be seen: ")
+
+
+def test_planned_revisions_are_part_of_the_plan(small):
+    """Equal shares for three deliveries: their charges add up to those of the stream without revisions."""
+    settings = small().settings
+    changed = {"restatement_share": Fraction(2, 3), "revisions": 2}
+    planned = settings.model_copy(update={"budget": settings.budget.model_copy(update=changed)})
+    for (_, alone), (_, all_three) in zip(*map(plan_horizons, (settings, planned), (DAY, DAY)), strict=True):
+        assert all_three.plain == pytest.approx(alone.plain)
+        assert all_three.epsilon <= alone.epsilon * 1.001
+
+
+FIRST, N_DAYS = date(2025, 1, 6), 9
+LEARNING = released_by("HistoryInformed", keys="scale = 5000.0")
+
+
+@pytest.fixture
+def jumping(load_text):
+    """Nine days of two regions that jump from step to step, measured and stored, but not released."""
+    settings, state = load_text(LEARNING, ('alpha = "1"', 'alpha = "20"')), None
+    random = np.random.default_rng(3)
+    for number in range(N_DAYS):
+        day = FIRST + timedelta(number)
+        values = 5000 * np.exp(random.normal(0, 0.2, (2, 48)))
+        at = settings.calendar.first_step(day)
+        mechanism = mechanism_for(settings, day)
+        measured = mechanism.measure(
+            np.minimum(values, 20_000).round(3), noise=simulated_noise(number), first_step=at, state=state
+        )
+        state = measured.state
+
+    def store():
+        folder = settings.measurements_of(FIRST + timedelta(N_DAYS - 1), 0)
+        folder.mkdir(parents=True)
+        (folder / "measured").write_bytes(measured.to_bytes())
+
+    return settings, store
+
+
+def test_dry_run_and_advice_expect_what_was_learned_and_propose_its_blocks(jumping):
+    settings, store = jumping
+    day = FIRST + timedelta(N_DAYS)
+    general, general_plan = dry_run(settings, [day]).periods[0].levels, compare_plans(settings).configured
+    assert general_plan.expected == tuple(level.expected for level in general)
+    store()
+    learned, found = dry_run(settings, [day]).periods[0].levels, compare_plans(settings)
+    assert found.configured.expected == tuple(level.expected for level in learned)
+    # the blocks that run stay as they are, and are known to miss more
+    assert [level.stages for level in learned] == [level.stages for level in general]
+    assert all(a.expected.error < b.expected.error for a, b in zip(general, learned, strict=True))
+    informed = [one for one in found.plans if one.mechanism == "HistoryInformed"]
+    proposed = min(informed, key=lambda one: one.relative)
+    blocks = mechanism_for(settings, day).common_blocks
+    assert proposed.choice.keys["mechanism"]["n_blocks"] > blocks["n_blocks"]
+    assert proposed.relative < found.configured.relative
+    assert mechanism_for(proposed.choice.settings, day).common_blocks["n_blocks"] > blocks["n_blocks"]

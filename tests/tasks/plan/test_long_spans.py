@@ -1,7 +1,6 @@
 """The month and the year of a statement: of the plan alone, composed once, and kept for the nights after."""
 
 from datetime import date
-from fractions import Fraction
 
 import pytest
 
@@ -41,16 +40,6 @@ def test_it_is_the_dry_runs_figure_rounded_up_and_the_same_all_year(small, compo
         assert loss.plain <= span.plain_sum <= loss.plain * 1001 / 1000
     assert long_spans_of(settings, LATER, 0) == (month, year)
     assert composed == [DAY]
-
-
-def test_planned_revisions_are_part_of_the_plan(small):
-    """Equal shares for three deliveries: their charges add up to those of the stream without revisions."""
-    settings = small().settings
-    changed = {"restatement_share": Fraction(2, 3), "revisions": 2}
-    planned = settings.model_copy(update={"budget": settings.budget.model_copy(update=changed)})
-    for (_, alone), (_, all_three) in zip(*map(plan_horizons, (settings, planned), (DAY, DAY)), strict=True):
-        assert all_three.plain == pytest.approx(alone.plain)
-        assert all_three.epsilon <= alone.epsilon * 1.001
 
 
 @pytest.mark.nightly

@@ -17,18 +17,16 @@ from optstream.ledger import Key
 from optstream.ledger.schema import metadata
 from optstream.storage import folders as lock
 from tasks.ledger.verify import verify
-from tasks.monitor.alarms import Kind
-from tasks.monitor.view import watch
 from tasks.operate.amend import declare
 from tasks.operate.doctor import examine
 from tasks.release.run import Status
+from tests.by_night import few
 from tests.tasks.release.conftest import NONE, SUMMER_TIME
 from tests.tasks.release.noises import NoiseMeanwhile
 from tests.tasks.two_regions import STEPS, Installation
 
 FIRST, SECOND, THIRD, FOURTH = (date(2016, 6, day) for day in (1, 2, 3, 4))
 TELLING = ("witness", "measurements", "staging", "lineage")
-EVERYTHING = ("published", *(f"trusted/{name}" for name in TELLING))
 
 
 def back_up(installation, *folders):
@@ -126,18 +124,6 @@ def test_ledger_and_published_folder_restored_together(either, telling):
     assert doctor_finds_an_older_copy(either)
 
 
-@pytest.mark.parametrize("second", ["second", "memory://witness/of-{name}"])
-def test_everything_restored_is_noticed_by_the_second_place(either, tmp_path, second):
-    place = second.format(name=tmp_path.name)
-    with_second_witness(either, place)
-    either.released(FIRST)
-    restore = back_up(either, *EVERYTHING)
-    either.release(SECOND)
-    restore()
-    assert place.rpartition("/")[2] in refused(either)
-    assert doctor_finds_an_older_copy(either)
-
-
 def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_reserved(either):
     with_second_witness(either)
     (either.folder / "second").write_text("in the way")
@@ -169,25 +155,6 @@ def test_a_ledger_restored_while_a_run_draws(either):
     assert either.problems() == []
 
 
-def test_an_older_published_folder_shows_a_withdrawn_day_again_and_is_an_alarm(either):
-    def is_alarm():
-        alarms = watch(either.settings, either.ledger, either.now, live=False).alarms
-        return Kind.WITHDRAWN in [alarm.kind for alarm in alarms]
-
-    either.released(FIRST)
-    shutil.copytree(either.folder / "published", either.folder / "older")
-    for restored in (False, True):
-        either.withdraw(FIRST)
-        assert not is_alarm()
-        if not restored:
-            shutil.rmtree(either.folder / "published")
-            shutil.copytree(either.folder / "older", either.folder / "published")
-            assert is_alarm()
-            # a night of other days goes on, and does not hide it
-            assert either.status(SECOND) is Status.PUBLISHED
-            assert is_alarm()
-
-
 @pytest.mark.parametrize("declared", ["withdrawn", "compromised", "amended"])
 def test_what_a_person_declared_is_not_forgotten(either, declared):
     """The copy lacks nothing but that: readers would have the day again, or its windows be drawn in."""
@@ -215,25 +182,6 @@ def test_what_a_person_declared_is_not_forgotten(either, declared):
     with pytest.raises(LedgerError, match="older copy"):
         declare(either.settings, either.ledger, "larger customers", either.now)
     assert either.ledger.head("two-regions") == head
-
-
-@pytest.mark.parametrize("shared", ["published", "witness"])
-def test_a_copied_trusted_folder_run_elsewhere(installation, tmp_path_factory, shared):
-    """Two machines, a ledger each: the second notices the first before it draws."""
-    if shared == "witness":
-        with_second_witness(installation, installation.folder / "second")
-    else:
-        place = installation.folder / "published"
-        installation.configure('[published]\nfolder = "published"', f'[published]\nfolder = "{place}"')
-    installation.released(FIRST)
-    installation.ledger.close()
-    elsewhere = Installation(tmp_path_factory.mktemp("elsewhere") / "copy", installation.now)
-    shutil.copytree(installation.folder, elsewhere.folder)
-    if shared == "published":
-        shutil.rmtree(elsewhere.folder / "published")
-    assert installation.status(SECOND) is Status.PUBLISHED
-    assert "bring" in refused(elsewhere).lower()
-    assert elsewhere.record(SECOND) is None
 
 
 STORES = ("ledger", "trusted", "published")
@@ -334,10 +282,23 @@ def test_no_restored_part_of_any_earlier_moment_has_a_day_that_readers_saw_drawn
         moments.judge(stores, range(1, moments.last))
 
 
-def test_all_parts_of_any_earlier_moment_are_noticed_by_a_second_place_outside_of_the_backup(installation):
-    with_second_witness(installation)
-    moments = Moments(installation)
+@pytest.mark.parametrize("place", few(["memory://witness/of-{name}", "second"], 1))
+def test_all_parts_of_any_earlier_moment_are_noticed_by_a_second_place_outside_of_the_backup(either, place):
+    with_second_witness(either, place.format(name=either.folder.name))
+    moments = Moments(either)
     moments.judge(STORES, range(moments.last))
+    assert doctor_finds_an_older_copy(either)
+
+
+def test_a_copied_trusted_folder_run_elsewhere_is_noticed_by_the_second_place(installation, tmp_path_factory):
+    with_second_witness(installation, installation.folder / "second")
+    installation.released(FIRST)
+    installation.ledger.close()
+    elsewhere = Installation(tmp_path_factory.mktemp("elsewhere") / "copy", installation.now)
+    shutil.copytree(installation.folder, elsewhere.folder)
+    assert installation.status(SECOND) is Status.PUBLISHED
+    assert "bring" in refused(elsewhere).lower()
+    assert elsewhere.record(SECOND) is None
 
 
 # Witnesses that are behind, broken, shared or locked.
@@ -377,6 +338,76 @@ def test_two_populations_with_a_ledger_each_share_a_trusted_folder(installation,
         assert one.status(day) is Status.PUBLISHED
 
 
+# Days that have other steps by the present time zone data.
+
+CHANGED = date(2016, 3, 28)  # the day after the clock changes by the older data; by the newer it does not
+BEFORE, AFTER, LATER = (CHANGED + timedelta(days=number) for number in (-2, 1, 5))
+
+
+def all_published(installation, *days):
+    installation.simulate(*days)
+    return installation.statuses(*days) == {Status.PUBLISHED}
+
+
+@pytest.fixture
+def renumbered(installation, zone):
+    """A day is released by the older data; then come the newer."""
+    zone(SUMMER_TIME)
+    assert all_published(installation, CHANGED)
+    zone(NONE)
+    return installation
+
+
+def test_a_day_whose_neighbour_has_other_steps_now_is_refused_and_one_that_shares_no_window_released(
+    renumbered,
+):
+    renumbered.simulate(AFTER)
+    before = renumbered.files("published", "trusted/measurements")
+    message = refused(renumbered, AFTER)
+    assert f"has {CHANGED} of stream 'two-regions' at steps" in message
+    assert "time zone data of Test/" in message
+    assert renumbered.ledger.find(Key("two-regions", AFTER.isoformat())) is None
+    assert renumbered.files("published", "trusted/measurements") == before
+    assert all_published(renumbered, LATER, LATER + timedelta(days=1))
+    assert renumbered.problems() == []
+
+
+def test_verify_names_days_of_two_streams_that_share_a_window_of_one_budget(
+    installation, zone, tmp_path_factory
+):
+    zone(SUMMER_TIME)
+    ledger = {"sqlite:///trusted/ledger.sqlite": str(installation.settings.ledger_url)}
+    other = other_stream(installation, tmp_path_factory.mktemp("other"), **ledger)
+    assert all_published(installation, BEFORE)
+    assert all_published(other, CHANGED)
+    zone(NONE)
+    for one in (installation, other):
+        (alerted,) = verify(one.settings, one.ledger).problems
+        assert f"and {CHANGED} of stream 'other' at" in alerted
+
+
+def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_published_since(installation):
+    """It holds the newest head of this stream's folder, and not what the other has spent."""
+    text = (installation.folder / "optstream.toml").read_text()
+    own, other = text, text.replace('"two-regions"', '"twins"').replace('"published"', '"elsewhere"')
+
+    def release_as(configuration, day):
+        (installation.folder / "optstream.toml").write_text(configuration)
+        return installation.outcome(day)
+
+    assert release_as(own, FIRST).status is Status.PUBLISHED
+    (installation.folder / "optstream.toml").write_text(other)
+    installation.run()
+    copy = installation.copy_ledger()
+    installation.simulate(FIRST, FOURTH)
+    assert release_as(other, FOURTH).status is Status.PUBLISHED
+    assert release_as(own, FOURTH).status is Status.REFUSED  # the population's window is full
+    installation.bring_back(copy)
+    refused = release_as(own, FOURTH)
+    assert refused.status is Status.FAILED
+    assert "restored from an older copy" in refused.message
+
+
 def test_a_lock_that_another_process_holds_is_waited_for_and_named(installation, monkeypatch):
     """A run that was stopped while it wrote the witness."""
     assert installation.status(FIRST) is Status.PUBLISHED
@@ -398,63 +429,3 @@ def test_a_lock_that_another_process_holds_is_waited_for_and_named(installation,
     assert "held" in said
     assert installation.record(SECOND) is None
     assert installation.status(SECOND) is Status.PUBLISHED
-
-
-# Days that have other steps by the present time zone data.
-
-CHANGED = date(2016, 3, 28)  # the day after the clock changes by the older data; by the newer it does not
-BEFORE, AFTER, LATER = (CHANGED + timedelta(days=number) for number in (-2, 1, 5))
-
-
-def all_published(installation, *days):
-    installation.simulate(*days)
-    return installation.statuses(*days) == {Status.PUBLISHED}
-
-
-@pytest.fixture
-def renumbered(installation, zone):
-    """A day is released by the older data; then come the newer."""
-    zone(SUMMER_TIME)
-    assert all_published(installation, CHANGED)
-    zone(NONE)
-    return installation
-
-
-def test_a_day_is_refused_whose_neighbour_has_other_steps_now(renumbered):
-    renumbered.simulate(AFTER)
-    before = renumbered.files("published", "trusted/measurements")
-    message = refused(renumbered, AFTER)
-    assert f"has {CHANGED} of stream 'two-regions' at steps" in message
-    assert "time zone data of Test/" in message
-    assert renumbered.ledger.find(Key("two-regions", AFTER.isoformat())) is None
-    assert renumbered.files("published", "trusted/measurements") == before
-
-
-def test_days_that_share_no_window_with_it_are_released_and_verify_does_not_name_them(renumbered):
-    assert all_published(renumbered, LATER, LATER + timedelta(days=1))
-    assert renumbered.ledger.verify() == []
-    assert renumbered.problems() == []
-
-
-def test_verify_names_days_that_lie_otherwise_by_the_present_data(installation, zone):
-    zone(SUMMER_TIME)
-    assert all_published(installation, BEFORE, CHANGED, AFTER, LATER + timedelta(days=9))
-    zone(NONE)
-    (alerted,) = installation.problems()
-    first = installation.settings.calendar.first_step(BEFORE)
-    own = "of stream 'two-regions' at"
-    assert f"has {BEFORE} {own} steps {first} to {first + 47} and {CHANGED} {own} {first + 94} to" in alerted
-
-
-def test_verify_names_days_of_two_streams_that_share_a_window_of_one_budget(
-    installation, zone, tmp_path_factory
-):
-    zone(SUMMER_TIME)
-    ledger = {"sqlite:///trusted/ledger.sqlite": str(installation.settings.ledger_url)}
-    other = other_stream(installation, tmp_path_factory.mktemp("other"), **ledger)
-    assert all_published(installation, BEFORE)
-    assert all_published(other, CHANGED)
-    zone(NONE)
-    for one in (installation, other):
-        (alerted,) = verify(one.settings, one.ledger).problems
-        assert f"and {CHANGED} of stream 'other' at" in alerted

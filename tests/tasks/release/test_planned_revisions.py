@@ -15,7 +15,6 @@ from tasks.release.run import Status
 from tests.tasks.two_regions import RESERVED
 
 DAY, NEXT, THIRD = DAYS = [date(2016, 6, day) for day in (1, 2, 3)]
-L1 = ('method = "equally_spaced"\nn_samples = 10', 'method = "l1"\nn_samples = 10\nthreshold = "50"')
 
 
 def deliver(installation, revision, *days):
@@ -41,28 +40,26 @@ def spends(installation, revision):
     ]
 
 
-@pytest.mark.parametrize("sampling", [None, L1])
-def test_every_delivery_of_neighbouring_days_is_released_with_its_own_share(planned, sampling):
-    if sampling:
-        planned.configure(*sampling)
+def test_every_delivery_of_neighbouring_days_is_released_with_its_own_share(planned):
+    planned.configure("revisions = 3", "revisions = 2")
     planned.released(*DAYS)
-    for revision in (1, 2, 3):
+    for revision in (1, 2):
         assert planned.statuses(*DAYS) == {Status.UNCHANGED}
         deliver(planned, revision, *DAYS)
         assert plan_backfill(planned.settings, planned.ledger, DAYS).to_run == tuple(DAYS)
         assert planned.statuses(*DAYS) == {Status.PUBLISHED}
         assert {planned.entry(day).revision for day in DAYS} == {revision}
-    costs = [worst_window(spends(planned, revision), 48).epsilon for revision in range(4)]
-    assert all(Fraction(24, 100) < cost <= Fraction(1, 4) for cost in costs)
+    costs = [worst_window(spends(planned, revision), 48).epsilon for revision in range(3)]
+    assert all(Fraction(32, 100) < cost <= Fraction(1, 3) for cost in costs)
     assert Fraction(96, 100) < planned.ledger.worst("people").epsilon <= 1
-    # a fourth has no share: it is refused, and costs nothing
-    deliver(planned, 4, DAY)
-    (planned.folder / "dumps/revision=4").rename(planned.folder / "dumps/_revision=4")
+    # a third has no share: it is refused, and costs nothing
+    deliver(planned, 3, DAY)
+    (planned.folder / "dumps/revision=3").rename(planned.folder / "dumps/_revision=3")
     before = planned.files("published", "trusted/measurements")
     assert planned.status(DAY) is Status.UNCHANGED
     refused = planned.outcome(DAY, restate=True)
     assert refused.status is Status.REFUSED
-    assert "budget.revisions keeps shares for 3" in refused.message
+    assert "budget.revisions keeps shares for 2" in refused.message
     assert planned.files("published", "trusted/measurements") == before
     planned.assert_sound()
 
@@ -73,20 +70,6 @@ def test_noisier_revisions_than_first_releases_are_warned_of(planned, share, war
     found = [one for one in dry_run(planned.settings, [DAY]).warnings if "budget.revisions" in one]
     assert len(found) == warned
     assert all("27 times" in one for one in found)
-
-
-def test_what_is_measured_is_the_delivery_and_nothing_of_the_first(planned):
-    planned.configure('epsilon = "1"', 'epsilon = "5000"')
-    planned.released(DAY)
-    deliver(planned, 1, DAY)
-    assert planned.status(DAY) is Status.PUBLISHED
-    first, again = ((planned.folder / f"dumps{place}") for place in ("", "/revision=1"))
-    sums = [
-        sum(pl.read_parquet(file)["load_mw"].sum() for file in folder.glob(f"region=*/date={DAY}/*.parquet"))
-        for folder in (first, again)
-    ]
-    root = planned.rows().filter(pl.col("node") == "FR")["load_mw"].sum()
-    assert abs(root - sums[1]) < abs(sums[0] - sums[1]) / 20
 
 
 @pytest.mark.parametrize(
@@ -126,13 +109,21 @@ def test_what_a_later_delivery_does_by_itself(planned, what, status):
         assert delivered_days(planned.settings, planned.ledger) == ((DAY,) if what == "broken" else ())
 
 
-def test_a_restatement_that_died_goes_on_from_its_own_delivery(planned):
+def test_a_restatement_that_died_goes_on_from_its_own_delivery_and_measures_nothing_of_the_first(planned):
+    planned.configure('epsilon = "1"', 'epsilon = "5000"')
     planned.released(DAY)
     deliver(planned, 1, DAY)
     planned.cut_short(DAY, steps=RESERVED)
     assert planned.status(DAY) is Status.PUBLISHED
     assert planned.entry(DAY).revision == 1
     assert planned.settings.delivered(1).input.folder == "dumps/revision=1"
+    first, again = ((planned.folder / f"dumps{place}") for place in ("", "/revision=1"))
+    sums = [
+        sum(pl.read_parquet(file)["load_mw"].sum() for file in folder.glob(f"region=*/date={DAY}/*.parquet"))
+        for folder in (first, again)
+    ]
+    root = planned.rows().filter(pl.col("node") == "FR")["load_mw"].sum()
+    assert abs(root - sums[1]) < abs(sums[0] - sums[1]) / 20
     planned.assert_sound()
 
 

@@ -13,14 +13,12 @@ from optstream import read_sum
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.estimation.estimate import UNKNOWN
-from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
 from tasks.pages.published import NO_SUMMARIES, public_facts
-from tasks.release.lineage import EVENTS, released_by_lineage
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
 from tasks.release.run import Status
-from tasks.release.statement import _replicates, known_errors, published_rows, statement_of
+from tasks.release.statement import known_errors, published_rows, statement_of
 from tests.tasks.test_schemas import validator
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -96,32 +94,7 @@ def test_what_cannot_be_a_standard_error_is_not_known(load_text):
     assert np.isnan(known_errors(settings, None)).all()
 
 
-def test_an_event_that_a_full_disk_tore_takes_the_next_one_not_with_it(installation):
-    second = FIRST + timedelta(days=1)
-    installation.released(FIRST)
-    events = installation.settings.lineage_folder / EVENTS
-    events.write_bytes(events.read_bytes() + events.read_bytes()[:100])
-    assert installation.status(second) is Status.PUBLISHED
-    assert released_by_lineage(installation.settings) == {("2016-06-01", 0), ("2016-06-02", 0)}
-    assert installation.problems() == []
-
-
 # Counts.
-
-
-def test_counts_are_a_fact_of_mechanism_statement_and_hash(load_text):
-    settings = load_text(COUNTS)
-    mechanism = mechanism_for(settings, DAY)
-    assert isinstance(mechanism, HistoryInformedTree)
-    assert mechanism.pattern.counts
-    assert mechanism.small_level == 1
-    assert settings.describe_mechanism(date.min)["counts"] is True
-    counted = settings.configuration_hash
-    plain = load_text(PLAIN)
-    said = load_text(COUNTS.replace("true", "false")).configuration_hash
-    assert plain.configuration_hash == said != counted
-    assert "counts" not in plain.describe_mechanism(date.min)
-    assert not mechanism_for(plain, DAY).pattern.counts
 
 
 def in_bands(rows):
@@ -156,19 +129,6 @@ def test_bands_are_published_whole_next_to_the_values_of_counts(load_text):
     nothing = replace(release, bands=None)
     assert published_rows(settings, DAY, nothing, 0, 0)["load_mw_low"].null_count() == rows.height
     assert statement_of(settings, DAY, nothing, 0, 0).bands.known == "none"
-
-
-def test_a_level_may_be_measured_and_not_published(load_text):
-    """The rows above it are as they were; statement and replicates are of the published nodes alone."""
-    every, some = load_text(COUNTS), load_text(COUNTS, ("[published]\n", "[published]\nlevels = [0]\n"))
-    assert every.configuration_hash != some.configuration_hash
-    release = drawn(some)
-    rows = published_rows(some, DAY, release, 0, 0)
-    assert rows.equals(published_rows(every, DAY, drawn(every), 0, 0).filter(pl.col("level") == 0))
-    stated = statement_of(some, DAY, release, 0, 0)
-    assert stated.published_levels == 1
-    assert statement_of(every, DAY, release, 0, 0).published_levels is None
-    assert set(_replicates(some, DAY, release).rows["node"]) == {some.tree_of(DAY).nodes[0]}
 
 
 @pytest.mark.slow

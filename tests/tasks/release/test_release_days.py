@@ -1,24 +1,26 @@
 """From dumps to published rows, without an orchestrator: the protocol of DESIGN's section 6."""
 
+import shutil
 import stat
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
 import polars as pl
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue
-from optstream.errors import LedgerError, ParameterError, PublicationError
-from optstream.ledger import Key, ReleaseState
+from optstream.errors import LedgerError
+from optstream.ledger import Key, Ledger, ReleaseState
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, StepSpend, worst_window
 from tasks.release import pipeline as chunk
-from tasks.release import publish, statement
 from tasks.release import run as release
+from tasks.release import statement
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
-from tasks.release.run import Status, terms_of
+from tasks.release.run import Status, let_go, terms_of
+from tests.by_night import few
 from tests.failing import raising
 from tests.tasks.two_regions import (
     CONFIGURATION,
@@ -69,16 +71,6 @@ def test_a_day_to_come_is_refused_though_its_dump_lies_there(installation):
     assert installation.status(tomorrow) is Status.PUBLISHED
 
 
-def test_clock_change_days_are_released_at_their_length(installation):
-    days = [date(2016, 3, 26), date(2016, 3, 27), date(2016, 3, 28), date(2016, 10, 30)]
-    installation.simulate(*days)
-    installation.later(hours=24 * 200)  # the last of them is over
-    assert installation.statuses(*days) == {Status.PUBLISHED}
-    steps = installation.rows().group_by("date").agg(pl.col("step").n_unique()).sort("date")["step"]
-    assert steps.to_list() == [48, 46, 48, 50]
-    assert spent(installation) <= 1
-
-
 def test_a_day_that_fails_stops_no_other(installation):
     (installation.folder / "dumps/region=84" / f"date={FIRST}" / "part-0.parquet").write_bytes(b"not parquet")
     works = installation.release(FIRST, SECOND, THIRD)
@@ -89,31 +81,6 @@ def test_a_day_that_fails_stops_no_other(installation):
     ]
     assert "region=84" in works[FIRST].message
     assert installation.record(FIRST) is installation.record(THIRD) is None
-
-
-def test_a_full_window_is_refused_before_anything_is_drawn(installation):
-    installation.released(FIRST)
-    installation.configure('"two-regions"', '"another-stream"')
-    installation.configure('folder = "published"', 'folder = "published-elsewhere"')
-    outcome = installation.outcome(FIRST)
-    assert outcome.status is Status.REFUSED
-    assert "of 48 steps" in outcome.message
-    assert "privacy budget 'people' is 1" in outcome.message
-    assert installation.ledger.find(Key("another-stream", FIRST.isoformat())) is None
-    assert not list((installation.folder / "trusted/measurements").rglob("another-stream/*"))
-
-
-def test_after_drawn_the_measurements_are_the_release(installation):
-    """A run that dies after DRAWN is finished by the next one from the stored bytes, without the dumps."""
-    installation.cut_short(FIRST)
-    drawn = installation.files("trusted/measurements")
-    assert installation.record(FIRST).state is ReleaseState.DRAWN
-    for path in (installation.folder / "dumps").rglob("*.parquet"):
-        path.unlink()
-    installation.release(FIRST, steps=STEPS[:1])
-    assert installation.record(FIRST).lease_until == installation.now + installation.run().lease
-    assert installation.status(FIRST, noise=None) is Status.PUBLISHED
-    assert installation.files("trusted/measurements") == drawn
 
 
 DAMAGE = {
@@ -162,20 +129,9 @@ def test_simulated_noise_is_never_published(installation):
     assert not (installation.folder / "published/data").exists()
 
 
-def test_publishing_that_fails_is_finished_by_the_next_run(installation, monkeypatch):
-    fails = raising(PublicationError("the published folder cannot be written"))
-    monkeypatch.setattr(publish, "publish_releases", fails)
-    works = installation.release(FIRST)
-    assert works[FIRST].status is Status.FAILED
-    assert installation.record(FIRST).state is ReleaseState.DRAWN
-    monkeypatch.undo()
-    assert "wait" in installation.outcome(FIRST, owner="impatient").message
-    release.let_go(installation.run(), works.values())
-    assert installation.status(FIRST, owner="next") is Status.PUBLISHED
-    assert check_files(installation.folder / "published") == []
-
-
-def test_publishing_a_chunk_again_finds_what_it_published_before(installation, monkeypatch):
+def test_one_day_that_cannot_be_published_keeps_no_other_back_and_a_chunk_is_published_again(
+    installation, monkeypatch
+):
     """The orchestrator repeats a step for all of its days when it failed for one of them."""
     run, works = installation.through(STEPS[:-1], FIRST, SECOND)
     genuine = run.ledger.record_published
@@ -192,16 +148,7 @@ def test_publishing_a_chunk_again_finds_what_it_published_before(installation, m
     again = chunk.publish_releases(run, works)
     assert [work.status for work in again] == [Status.PUBLISHED, Status.PUBLISHED]
     assert installation.record(SECOND).state is ReleaseState.PUBLISHED
-
-
-def test_one_day_that_cannot_be_published_keeps_no_other_back(installation):
-    run, works = installation.through(STEPS[:-1], FIRST, SECOND)
-    installation.ledger.void(Key(run.stream, FIRST.isoformat()), "a person said so", installation.now)
-    first, second = chunk.publish_releases(run, works)
-    assert first.status is Status.FAILED
-    assert "VOID" in first.message
-    assert second.status is Status.PUBLISHED
-    assert [entry.period for entry in read_catalogue(installation.folder / "published").entries] == [SECOND]
+    assert check_files(installation.folder / "published") == []
 
 
 def test_raw_values_stay_out_of_every_value_that_a_step_returns(installation):
@@ -226,10 +173,11 @@ def l1(installation):
     return installation
 
 
-@pytest.mark.parametrize("order", [[4, 3, 2, 1, 0], [0, 2, 4, 1, 3]], ids=["backwards", "late days"])
+@pytest.mark.parametrize("order", few([[0, 2, 4, 1, 3], [4, 3, 2, 1, 0]], 1), ids=["late days", "backwards"])
 def test_days_in_any_order_stay_within_epsilon_across_a_clock_change(l1, order):
     assert l1.statuses(*[DAYS[number] for number in order]) == {Status.PUBLISHED}
-    assert l1.rows()["date"].n_unique() == 5
+    steps = l1.rows().group_by("date").agg(pl.col("step").n_unique()).sort("date")["step"]
+    assert steps.to_list() == [48, 48, 46, 48, 48]
     assert spent(l1) <= 1
     assert l1.ledger.verify() == []
 
@@ -245,17 +193,6 @@ def test_the_plan_knows_the_points_of_the_days_around_it_and_is_drawn_by_what_wa
         assert plan.taken == tuple(measured)
         assert plan.cap == 10
     assert work.memory.state == {"points": {str(plan.level): list(plan.taken) for plan in plans}}
-
-
-def test_the_noise_is_that_of_the_shortest_day_on_every_day(l1):
-    """Otherwise a window that meets a 46-step day would lose more than its plan says."""
-    mechanisms = [mechanism_for(l1.settings, day) for day in DAYS]
-    assert {mechanism.shortest_period for mechanism in mechanisms} == {46}
-    (epsilon,) = {mechanism.epsilon for mechanism in mechanisms}
-    assert epsilon <= 1
-    assert mechanisms[2].plan(46)
-    with pytest.raises(ParameterError):
-        mechanisms[2].plan(44)
 
 
 # Devices whose readings may lie in several leaves at one step.
@@ -291,3 +228,80 @@ def test_the_ledger_takes_no_plan_that_is_priced_for_fewer_readings(tmp_path):
     key, terms = Key("two-regions", str(FIRST)), terms_of(run.settings)
     with pytest.raises(LedgerError, match="priced for another alpha or unit"):
         run.ledger.reserve(key, fewer, "a run", run.clock(), timedelta(hours=1), terms=terms)
+
+
+def test_a_day_that_readers_have_is_not_void_though_its_trusted_files_are_lost(installation, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "record_published", raising(LedgerError("away")))
+        installation.release(FIRST)
+    installation.later(hours=1)
+    assert installation.entry(FIRST)
+    shutil.rmtree(installation.settings.staging_of(FIRST, 0))
+    shutil.rmtree(installation.settings.measurements_of(FIRST, 0))
+    assert installation.status(FIRST) is Status.PUBLISHED
+    assert installation.record(FIRST).state is ReleaseState.PUBLISHED
+    assert installation.rows().height == 3 * 48
+
+
+# Days that wait for their hour; nothing that readers see shows a moment of a run.
+
+DAY = date(2016, 6, 1)
+HOUR = datetime(2016, 6, 2, 4, tzinfo=UTC)  # 06:00 in Paris
+
+
+@pytest.fixture
+def held(installation):
+    installation.configure('folder = "published"\n', 'folder = "published"\nnot_before = "06:00"\n')
+    installation.now = HOUR - timedelta(minutes=10)
+    return installation
+
+
+def run(installation, *days, **changes):
+    """As the flow does: the steps, then the leases."""
+    works = installation.release(*days, **changes)
+    let_go(installation.run(), works.values())
+    return works
+
+
+def test_a_run_before_the_hour_draws_and_holds_and_the_next_one_publishes_those_bytes(held):
+    outcome = run(held, DAY)[DAY]
+    assert (outcome.status, outcome.status.is_good) == (Status.HELD, True)
+    assert "held until 2016-06-02 06:00 (Europe/Paris)" in outcome.message
+    assert not (held.folder / "published").exists()
+    assert held.record(DAY).state is ReleaseState.DRAWN
+    staged = (held.settings.staging_of(DAY, 0) / held.record(DAY).staged_hash[:32]).read_bytes()
+    held.now = HOUR - timedelta(microseconds=1)
+    assert run(held, DAY)[DAY].status is Status.HELD
+    # the lease of a held day is over: the run at the hour need not wait for it
+    held.now = HOUR
+    works = run(held, DAY, noise=None)
+    assert works[DAY].status is Status.PUBLISHED
+    assert (held.folder / "published" / works[DAY].file).read_bytes() == staged
+
+
+def test_a_run_that_holds_its_day_changes_no_inode_that_readers_see(held):
+    """The time of such a change would show when the draw was over."""
+    published = held.folder / "published"
+
+    def night(day):
+        run(held, day)
+        assert held.write_pages() == ()
+        return {
+            path.relative_to(published): (path.stat().st_ino, path.stat().st_ctime_ns)
+            for path in [published, *published.rglob("*")]
+        }
+
+    held.simulate(DAY - timedelta(days=1))
+    before = night(DAY - timedelta(days=1))
+    assert night(DAY) == before
+    held.now = HOUR
+    assert night(DAY).keys() > before.keys()
+
+
+def test_no_published_byte_names_a_moment_of_the_run(installation):
+    installation.now = datetime(2031, 8, 9, 10, 11, 12, 131415, tzinfo=UTC)
+    installation.release(DAY, steps=STEPS)
+    for path, data in installation.files("published").items():
+        for moment in (b"2031-08-09", b"10:11:12", f"{installation.now.timestamp():.0f}".encode()):
+            assert moment not in data, path
+            assert moment not in str(path).encode()

@@ -140,12 +140,7 @@ def metered(installation):
     return installation
 
 
-def true_customers(installation, day):
-    dumps = installation.folder.glob(f"dumps/region=*/date={day}/*.parquet")
-    return {path.parts[-3][7:]: pl.read_parquet(path)["customer_id"].n_unique() for path in dumps}
-
-
-@pytest.mark.parametrize("mechanism", few(["OptStream", "PeGaSus", "Laplace", "BudgetAbsorption"], 2))
+@pytest.mark.parametrize("mechanism", few(["OptStream", "PeGaSus", "Laplace", "BudgetAbsorption"], 1))
 def test_readers_have_the_customers_of_each_node_with_their_error(metered, mechanism):
     if mechanism != "OptStream":
         path = metered.folder / "optstream.toml"
@@ -178,16 +173,6 @@ def test_readers_have_the_customers_of_each_node_with_their_error(metered, mecha
     assert metered.measured(DAYS[0], 1).customers is not None
     assert Fraction(1, 2) < metered.ledger.worst("people").epsilon <= 1
     metered.assert_sound()
-
-
-def test_the_numbers_are_those_of_the_customers(metered):
-    metered.configure('epsilon = "1"', 'epsilon = "1000"')
-    assert metered.status(DAYS[0]) is Status.PUBLISHED
-    truth = true_customers(metered, DAYS[0])
-    leaves = metered.settings.tree_of(DAYS[0]).leaves
-    found = dict(zip(leaves, metered.measured(DAYS[0]).customers, strict=True))
-    assert min(truth.values()) > 10
-    assert all(abs(found[leaf] - truth[leaf]) <= 5 for leaf in leaves)
 
 
 def test_the_count_takes_nothing_from_plans_of_readings_and_they_nothing_from_it(metered):

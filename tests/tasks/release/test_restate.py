@@ -1,22 +1,19 @@
 """A day measured again under its own budget, and a day published again from what was drawn."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue
-from optstream.errors import LedgerError
-from optstream.ledger import Key, ReleaseState
-from tasks.release import pipeline as steps
+from optstream.ledger import ReleaseState
 from tasks.release import publish as publish_module
 from tasks.release.publish import days_published
 from tasks.release.run import Status
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, night
-from tests.tasks.two_regions import DRAWN, RESERVED, STEPS, Installation
+from tests.tasks.two_regions import DRAWN, RESERVED, Installation
 
 DAY, NEXT, THIRD = DAYS[:3]
 L1 = ('method = "equally_spaced"\nn_samples = 10', 'method = "l1"\nn_samples = 10\nthreshold = "50"')
@@ -94,21 +91,6 @@ def test_l1_plans_of_one_share_do_not_look_at_the_other(installation):
     assert installation.status(THIRD) is Status.PUBLISHED
     assert spent(installation) <= 1
     assert installation.ledger.verify() == []
-
-
-def test_a_live_owner_keeps_its_day(installation):
-    (work,) = installation.release(DAY, steps=RESERVED).values()
-    run = installation.run()
-    for step in STEPS[5:7]:
-        installation.later(minutes=6)
-        (work,) = step(run, [work])
-    installation.later(minutes=14)
-    key = Key("two-regions", DAY.isoformat())
-    with pytest.raises(LedgerError, match="another run"):
-        run.ledger.adopt(key, "a thief", installation.now, timedelta(minutes=15))
-    installation.later(minutes=20)
-    (published,) = steps.publish_releases(run, [work])
-    assert published.status is Status.PUBLISHED
 
 
 def test_a_restatement_that_would_measure_nothing_is_refused(either, learning, monkeypatch):
@@ -212,7 +194,6 @@ def test_the_same_bytes_are_back(published, source):
     assert published.bytes() == before
 
 
-@pytest.mark.parametrize("either", ["sqlite", "postgresql"], indirect=True)
 def test_a_whole_folder_that_was_lost_is_made_again(published):
     before = published.installation.rows()
     for path in sorted(published.folder.rglob("*"), reverse=True):
@@ -235,15 +216,6 @@ def test_a_catalogue_that_is_no_catalogue_is_removed_and_made_again_as_it_was(pu
     assert published.installation.problems() == []
 
 
-def test_a_withdrawn_day_is_refused(published):
-    published.installation.withdraw(DAY)
-    before = published.bytes()
-    assert published.is_refused("was withdrawn", DAY)
-    assert published.bytes() == before
-    assert days_published(published.installation.run()) == {NEXT}
-
-
-@pytest.mark.parametrize("either", ["sqlite", "postgresql"], indirect=True)
 def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(published, monkeypatch):
     """The withdrawal comes between the look at the ledger and the turn at the folder."""
     real = publish_module.publish_releases
@@ -260,10 +232,14 @@ def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(publishe
     assert check_files(published.folder) == []
 
 
-def test_a_day_whose_noise_is_known_is_refused(published):
-    published.installation.compromise(DAY)
-    lose(published.path("file"))
-    assert published.is_refused("know the noise", DAY)
+@pytest.mark.parametrize(("how", "words"), [("withdraw", "was withdrawn"), ("compromise", "know the noise")])
+def test_a_day_that_was_taken_back_is_refused(published, how, words):
+    getattr(published.installation, how)(DAY)
+    if how == "compromise":
+        lose(published.path("file"))
+    before = published.bytes()
+    assert published.is_refused(words, DAY)
+    assert published.bytes() == before
     assert list((published.folder / "data").glob(f"date={DAY}/*")) == []
 
 

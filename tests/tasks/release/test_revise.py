@@ -16,7 +16,6 @@ from tasks.release.mechanism import mechanism_for
 from tasks.release.revise import due
 from tasks.release.run import Status, terms_of
 from tests.failing import raising
-from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised
 from tests.tasks.two_regions import FEW_BLOCKS, STEPS
 
@@ -72,20 +71,6 @@ def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_aft
     steps.publish_revisions(run, steps.revise_estimates(run, filled))
     assert due(run, old[2:]) == []
     learning.assert_sound()
-
-
-def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(learning):
-    learning.once(night, FIRST)
-    night(learning, SECOND)
-    data = [path.name for path in (learning.folder / f"published/data/date={FIRST}").iterdir()]
-    assert data == [learning.entry(FIRST).file.rpartition("/")[2]]
-    assert len(list((learning.folder / f"published/superseded/date={FIRST}").iterdir())) == 1
-    statement = learning.statement(FIRST)
-    assert statement["vintage"] == 1
-    assert "vintage 1, a revised estimate" in statement["privacy_in_words"]
-    assert "costs nothing more" in statement["privacy_in_words"]
-    estimates = [event["run"]["facets"]["optstream_privacy"]["estimate"] for event in learning.lineage()]
-    assert [words.split(" of ")[0] for words in estimates] == ["first estimate"] * 2 + ["revised estimate"]
 
 
 def test_a_new_estimate_states_what_its_draw_was_planned_for_whatever_is_configured_since(learning):
@@ -156,17 +141,6 @@ def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
     assert np.array_equal(of_last[:, : of_first.shape[1]], of_first)
 
 
-def test_a_withdrawn_day_takes_all_its_vintages_along(learning):
-    learning.once(night, *DAYS[:2])
-    night(learning, THIRD)
-    assert learning.withdraw(FIRST).status is Status.WITHDRAWN
-    for part in ("data", "superseded"):
-        assert not list((learning.folder / f"published/{part}/date={FIRST}").glob("*.parquet"))
-    assert learning.rows()["date"].min() == SECOND
-    assert FIRST not in night(learning, FOURTH)
-    learning.assert_sound()
-
-
 def test_a_day_whose_next_was_taken_back_has_its_first_estimate_again(learning):
     """The dump of the day after was wrong: no estimate rests on it, also where nothing else is left."""
     learning.once(night, FIRST)
@@ -194,33 +168,6 @@ def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):
     assert outcome.status is Status.FAILED
     assert "is gone" in outcome.message
     assert learning.rows().equals(before)
-
-
-def test_nothing_is_drawn_for_it(learning):
-    learning.released(*DAYS[:2])
-    assert revised(learning, noise=no_noise())[FIRST].status is Status.PUBLISHED
-    assert learning.status(THIRD, noise=no_noise()) is Status.FAILED  # control
-
-
-def test_learning_that_fails_voids_no_day(learning, monkeypatch):
-    """It runs before the draw is begun, so nothing was drawn: the next run goes on."""
-    learning.release(FIRST)
-    with monkeypatch.context() as patch:
-        patch.setattr(HistoryInformedTree, "prepared", raising(MemoryError("on purpose")))
-        assert learning.status(SECOND) is Status.FAILED
-    assert learning.record(SECOND).state is ReleaseState.RESERVED
-    assert learning.status(SECOND) is Status.PUBLISHED
-    learning.assert_sound()
-
-
-def test_days_of_another_mechanism_keep_their_estimate(installation):
-    installation.simulate(*DAYS)
-    installation.released(FIRST)
-    installation.change_mechanism("HistoryInformed")
-    assert installation.settings.revise_days == 14
-    installation.release(*DAYS[1:3])
-    assert revised_statuses(installation) == {FIRST: Status.UNCHANGED, SECOND: Status.PUBLISHED}
-    installation.assert_sound()
 
 
 def blocks_before(installation, day):
@@ -273,31 +220,9 @@ def test_an_owner_that_was_thought_dead_shows_nothing(learning):
     learning.assert_sound()
 
 
-def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learning):
-    _, staged = half_shown(learning)
-    assert listed(learning)[FIRST] == 0
-    learning.later(hours=1)
-    assert revised(learning)[FIRST].status is Status.PUBLISHED
-    entry = learning.entry(FIRST)
-    assert (entry.vintage, entry.file_hash) == (1, staged.staged.file_hash)
-    learning.assert_sound()
-
-
-def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning):
-    run, staged = half_shown(learning, 3)
-    publish.publish(run, [staged])
-    learning.later(hours=1)
-    learning.configure("revise_days = 2", "revise_days = 0")
-    assert due(learning.run()) == []
-    assert any("listed and not recorded" in line for line in learning.problems())
-    revise.record_listed(learning.run())
-    learning.assert_sound()
-    head = learning.ledger.head("two-regions")
-    revise.record_listed(learning.run())
-    assert learning.ledger.head("two-regions") == head
-
-
-def test_what_a_listed_estimate_replaced_leaves_data_though_its_run_died_before(learning):
+def test_what_was_listed_is_recorded_and_what_it_replaced_leaves_data_though_its_day_is_never_due_again(
+    learning,
+):
     """Else a reader of data/ without the catalogue finds the day twice."""
     run, staged = half_shown(learning)
     before = next((learning.folder / "published" / "data").glob(f"date={FIRST}/*"))
@@ -306,6 +231,9 @@ def test_what_a_listed_estimate_replaced_leaves_data_though_its_run_died_before(
     before.write_bytes(kept)
     assert len(list(before.parent.iterdir())) == 2
     learning.later(hours=1)
+    learning.configure("revise_days = 2", "revise_days = 0")
+    assert due(learning.run()) == []
+    assert any("listed and not recorded" in line for line in learning.problems())
     revise.record_listed(learning.run())
     assert len(list(before.parent.iterdir())) == 1
     assert before.name in [path.name for path in (learning.folder / "published" / "superseded").rglob("*")]
@@ -338,3 +266,14 @@ def test_what_was_staged_is_not_taken_up_once_it_rests_on_known_noise(learning):
     assert revised(learning)[SECOND].status is Status.UNCHANGED
     assert listed(learning)[SECOND] == 0
     assert learning.ledger.verify() == []
+
+
+def test_learning_that_fails_voids_no_day(learning, monkeypatch):
+    """It runs before the draw is begun, so nothing was drawn: the next run goes on."""
+    learning.release(FIRST)
+    with monkeypatch.context() as patch:
+        patch.setattr(HistoryInformedTree, "prepared", raising(MemoryError("on purpose")))
+        assert learning.status(SECOND) is Status.FAILED
+    assert learning.record(SECOND).state is ReleaseState.RESERVED
+    assert learning.status(SECOND) is Status.PUBLISHED
+    learning.assert_sound()

@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import threading
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -291,42 +290,3 @@ def test_what_cannot_be_written_is_an_error_of_ours(tmp_path, put):
     (tmp_path / "published").write_text("a file")
     with pytest.raises(PublicationError, match=r"cannot be (written|read)"):
         put(tmp_path / "published", DAY)
-
-
-@pytest.mark.slow
-def test_publishers_at_once_lose_no_day_and_readers_see_whole_ones(published, put, put_all):
-    """Every day is published by two threads, in twos and threes; readers verify what they read meanwhile."""
-    days = [DAY + timedelta(days=number) for number in range(12)]
-    put(published.name, days[0])
-    failures, seen, done = [], set(), threading.Event()
-
-    def publisher(number):
-        try:
-            for start in range(0, len(days), 2 + number % 2):
-                put_all(published.name, *days[start : start + 2 + number % 2])
-        except Exception as error:  # noqa: BLE001
-            failures.append(error)
-
-    def reader():
-        while not done.is_set():
-            try:
-                sizes = read_published(published.name, verify=True).group_by("date").len()["len"]
-            except Exception as error:  # noqa: BLE001
-                failures.append(error)
-                return
-            if set(sizes) != {12}:
-                failures.append("a partial day")
-            seen.add(len(sizes))
-
-    watching = threading.Thread(target=reader)
-    publishers = [threading.Thread(target=publisher, args=(number,)) for number in range(4)]
-    for thread in (watching, *publishers):
-        thread.start()
-    for thread in publishers:
-        thread.join()
-    done.set()
-    watching.join()
-    assert failures == []
-    assert seen
-    assert days_in(published.name) == days
-    assert check_files(published.name) == []

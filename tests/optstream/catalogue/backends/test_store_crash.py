@@ -1,13 +1,15 @@
-"""In an object store: death, a lost answer or another publisher at every request that changes something."""
+"""In an object store: death, a lost answer or others who publish, at every request that changes something."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from importlib import import_module
+from itertools import permutations
 
 import pytest
 
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
-from optstream.catalogue.backends import PROBE
+from optstream.catalogue.backends import PROBE, ObjectTransaction
 from optstream.errors import LedgerError, PublicationError
 from optstream.storage.store import KINDS as KINDS_OF_STORES
 from optstream.storage.store import S3Store, Store
@@ -144,59 +146,117 @@ OTHERS = {
 }
 
 
-WHERE = [
-    *(by_day("memory", other, listed) for other in OTHERS for listed in (True, False)),
-    by_day("s3", "a newer revision", True),
-    by_day("s3", "a withdrawal", False),
-]
+def publish_interrupted(put, monkeypatch, name, others, places):
+    """Publish a day while others come through whole at these requests, each perhaps within the one before.
+
+    Returns whether all came, the catalogues that they left, and the refusal of the interrupted one.
+    """
+    points, waiting, left, refused = [], [*zip(places, others, strict=True)], [], None
+
+    def act(_moment, point):
+        points.append(point)
+        if waiting and len(points) > waiting[0][0]:
+            _, other = waiting.pop(0)
+            with suppress(PublicationError):
+                OTHERS[other](put, name)
+            left.append(read_catalogue(name))
+
+    with at_each_change(monkeypatch, act):
+        try:
+            put(name, DAY, revision=2, head="mine")
+        except PublicationError as error:
+            refused = error
+    return not waiting, left, refused
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "other", "listed"), WHERE)
-def test_another_publisher_between_any_two_requests(request, put, monkeypatch, kind, other, listed):
-    """It comes through whole, at each point in turn; nothing is undone and no day lost."""
-    folder = make_folder(kind, request)
+def judge_each_place(request, put, monkeypatch, kind, others, listed, apart=1):
+    """Nothing is undone and no day lost, wherever the first other comes, and the second so far after it."""
+    folder, n_tried = make_folder(kind, request), 0
     put(f"{folder.name}/before", NEXT + timedelta(days=9))
     if listed:
         put(f"{folder.name}/before", DAY)
-    for n in range(100):
-        name, points, came = copied(folder, n), [], []
-
-        def act(moment, point, n=n, name=name, points=points, came=came):
-            points.append(point)
-            if len(points) == n + 1 and not came:
-                came.append(point)
-                OTHERS[other](put, name)
-                known = read_catalogue(name)
-                came.append(known)
-
-        refused = None
-        with at_each_change(monkeypatch, act):
-            try:
-                put(name, DAY, revision=2, head="mine")
-            except PublicationError as error:
-                refused = error
-        if not came:
-            break
-        _judge_after(name, came[1], refused)
-    assert n > 8
+    for first in range(100):
+        for second in range(first + 1, 200, apart) if others[1:] else [None]:
+            places, name = (first, second)[: len(others)], copied(folder, f"{first}-{second}")
+            all_came, left, refused = publish_interrupted(put, monkeypatch, name, others, places)
+            if not all_came:
+                break
+            judge_after(name, left, refused)
+            n_tried += 1
+        if not left:
+            return n_tried
+    raise AssertionError("the publication never came through")
 
 
-def _judge_after(name, other, refused):
-    """What the other one saw when it was done is still so, or has gone further."""
+def judge_after(name, left, refused):
+    """What the others saw when they were done is still so, or has gone further."""
     read_published(name, verify=True)
     assert check_files(name) == []
     now = read_catalogue(name)
-    assert {entry.period for entry in other.entries} <= {entry.period for entry in now.entries}
-    for entry in other.entries:
-        later = now.entry(entry.period)
-        assert (later.revision, later.withdrawn) >= (entry.revision, entry.withdrawn) or later.revision > 1
+    for other in left:
+        assert {entry.period for entry in other.entries} <= {entry.period for entry in now.entries}
+        for entry in other.entries:
+            later = now.entry(entry.period)
+            assert (later.revision, later.withdrawn) >= (
+                entry.revision,
+                entry.withdrawn,
+            ) or later.revision > 1
     mine = now.entry(DAY)
     if refused is None:
         assert mine.revision >= 2
     else:
         assert mine.revision > 2 or mine.withdrawn
         assert "earlier" in str(refused) or "withdrawn" in str(refused)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "other", "listed"),
+    [
+        *(by_day("memory", other, listed) for other in OTHERS for listed in (True, False)),
+        by_day("s3", "a newer revision", True),
+        by_day("s3", "a withdrawal", False),
+    ],
+)
+def test_another_publisher_between_any_two_requests(request, put, monkeypatch, kind, other, listed):
+    assert judge_each_place(request, put, monkeypatch, kind, [other], listed) > 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("others", "apart"),
+    [
+        (("a newer revision", "a withdrawal"), 17),
+        *(pytest.param(two, 1, marks=pytest.mark.nightly) for two in permutations(OTHERS, 2)),
+    ],
+    ids=str,
+)
+def test_two_others_at_any_two_requests(request, put, monkeypatch, others, apart):
+    assert judge_each_place(request, put, monkeypatch, "memory", others, True, apart) > 8
+
+
+def put_without_condition(turn, data):
+    turn._store.filesystem.pipe_file(turn._store.path("catalogue.json"), data)
+
+
+PUBLICATION = import_module("optstream.catalogue.publication")
+TWINS = {
+    "a sweep that spares nothing": (PUBLICATION, "_is_dead", lambda *_: True, "a newer revision", True),
+    # so that nobody overtakes the publisher of the day
+    "a withdrawal that leaves the catalogue": (
+        PUBLICATION, "_relist", lambda *given: given[1], "a withdrawal", False
+    ),
+    "a replacement without its condition": (
+        ObjectTransaction, "replace_catalogue", put_without_condition, "another day", True
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("owner", "broken", "twin", "other", "listed"), TWINS.values(), ids=TWINS)
+def test_a_broken_twin_is_caught(request, put, monkeypatch, owner, broken, twin, other, listed):
+    monkeypatch.setattr(owner, broken, twin)
+    with pytest.raises((AssertionError, PublicationError), match=r"missing|not listed|assert"):
+        judge_each_place(request, put, monkeypatch, "memory", [other], listed)
 
 
 def test_a_publisher_that_the_ledger_gave_up_meanwhile_is_not_listed(in_store, put):

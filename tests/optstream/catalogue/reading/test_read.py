@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-import optstream
 from optstream.catalogue import (
     check_files,
     error_columns,
@@ -182,8 +181,6 @@ def test_import_is_light_and_the_version_is_known():
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.startswith("[] ")
     assert len(shown.split()) == 2
-    with pytest.raises(AttributeError, match="read_publishd"):
-        optstream.read_publishd  # noqa: B018
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000, b"NaN"])

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from optstream.measurement import EquallySpaced
-from optstream.mechanisms import HistoryInformedTree, OptStream
+from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
-    MODEL,
     SLOTS,
     TREE,
     informed,
@@ -15,37 +13,6 @@ from tests.optstream.mechanisms.history_informed.hourly_streams import (
     missed,
     run,
 )
-
-
-def without_history(model=MODEL, shares=("0", "1")):
-    """What does not look back; on series alone, unless the root has a share."""
-    return OptStream(model, TREE, sampling=EquallySpaced(5), features=[], level_shares=list(shares))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("on_tree", [False, True], ids=["series", "tree"])
-def test_it_beats_what_does_not_look_back(on_tree):
-    """After a fortnight, at an epsilon where noise on every step hides the shape of the day."""
-    stream = load(21)
-    if on_tree:
-        mine = HistoryInformedTree(informed(), TREE, ["1/2", "1/2"])
-        others = without_history(shares=["1/2", "1/2"])
-    else:
-        mine, others = informed(), without_history()
-    own = missed(run(mine, stream), stream)[:, 14 * SLOTS :].mean()
-    field = missed(run(others, stream), stream)[:, 14 * SLOTS :].mean()
-    assert own < 0.7 * field
-
-
-@pytest.mark.slow
-def test_standard_errors_cover_what_they_should():
-    """15 days, 3 series: at 95 % the mean cover of correlated errors is between 85 and 99.9 %."""
-    stream = load(24, seed=3)
-    released = run(informed(), stream, seed=4)[9:]
-    errors = missed(released, stream[:, 9 * SLOTS :])
-    bands = 1.96 * np.concatenate([release.standard_errors for release in released], axis=1)
-    assert 0.85 < (errors < bands).mean() < 0.999
-    assert (errors < bands / 4).mean() < 0.6
 
 
 def test_what_is_prepared_before_a_draw_changes_nothing_of_it():

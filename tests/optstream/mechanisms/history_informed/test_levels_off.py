@@ -14,7 +14,7 @@ def test_series_that_jump_as_no_prior_expects_are_named_and_have_wider_bands():
     stream[:, 15 * SLOTS :] *= np.random.default_rng(5).uniform(0.97, 1.03, (3, 7 * SLOTS))
     mechanism = informed(model=PRECISE)
     released = run(mechanism, stream)
-    off = [mechanism.levels_off(one.measured) for one in released]
+    off = [mechanism.self_check(one.measured).levels_off for one in released]
     assert not any(off[:15])
     assert off[-3:] == [(1,)] * 3
     assert released[-1].standard_errors.mean() > 1.5 * released[14].standard_errors.mean()

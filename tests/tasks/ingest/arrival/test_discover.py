@@ -38,18 +38,6 @@ def assert_stopped(stream, *message, kind=DumpError, day=DAY):
     return str(error)
 
 
-def test_a_complete_dump_lists_its_files_in_tree_order(stream):
-    stream.write("84", stream.rows(1.0), name="a.parquet")
-    names = [
-        [path.relative_to(stream.settings.input_folder).as_posix() for path in leaf]
-        for leaf in found(stream).files
-    ]
-    assert names == [
-        ["region=84/date=2025-01-15/a.parquet", "region=84/date=2025-01-15/part-0.parquet"],
-        ["region=11/date=2025-01-15/part-0.parquet"],
-    ]
-
-
 def test_hidden_files_are_left_alone(stream):
     for name in (".part-0.parquet.crc", "_metadata", "_common_metadata", "_started", "_metadata.parquet"):
         (stream.folder("84") / name).write_text("x")

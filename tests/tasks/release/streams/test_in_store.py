@@ -9,15 +9,12 @@ import pytest
 
 from optstream.catalogue import find_catalogue
 from optstream.errors import ConfigurationError, ParameterError
-from optstream.storage.store import S3Store
 from tasks.ledger.export import export
 from tasks.monitor.view import status_document, watch
 from tasks.operate.doctor import examine
 from tasks.operate.simulate import simulate
 from tasks.release.outcomes import RunDocument, budget_of
 from tasks.release.run import Status
-from tests.failing import Death
-from tests.memory_store import MemoryStore
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 DAY, NEXT = DAYS
@@ -88,33 +85,6 @@ def test_a_restated_and_a_withdrawn_day(moved):
         assert moved.problems() == []
     assert moved.rows()["date"].unique().to_list() == [NEXT]
     assert not [name for name in moved.filesystem.find(f"{moved.root}/public") if str(DAY) in name]
-
-
-@pytest.mark.parametrize("method", ["put_new", "put_instead", "delete"])
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monkeypatch, method, moment):
-    """At the catalogue, for the catalogue's put; else at the first object of the release."""
-    moved.configure('restatement_share = "0"', 'restatement_share = "1/4"')
-    moved.release(DAY)
-    with monkeypatch.context() as patch:
-        for kind in (MemoryStore, S3Store):
-            genuine = getattr(kind, method)
-
-            def dying(store, name, *rest, genuine=genuine):
-                if not name.startswith(("data/", "catalogue")):
-                    return genuine(store, name, *rest)
-                if moment == "after":
-                    genuine(store, name, *rest)
-                raise Death
-
-            patch.setattr(kind, method, dying)
-        with pytest.raises(Death):
-            moved.release(DAY, restate=True)
-    moved.rows()
-    moved.later(hours=1)
-    assert moved.status(DAY, restate=True) is Status.PUBLISHED
-    assert moved.entry(DAY).revision == 1
-    assert moved.problems() == []
 
 
 def test_the_doctor_looks_at_stores(moved):

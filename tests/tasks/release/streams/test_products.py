@@ -14,7 +14,6 @@ from flows.cli.main import app
 from optstream.catalogue import check_files, read_published
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.ledger import Key
 from optstream.privacy import OrderSpend, StepSpend, worst_window
@@ -25,8 +24,9 @@ from tasks.monitor.view import watch
 from tasks.pages.public import deployment_of, write_pages, write_public_page
 from tasks.release.run import Status, terms_of
 from tests.optstream.ledger.brute_force import Charged, above, broken
+from tests.tasks.products import two_products
 from tests.tasks.release.vintage_nights import DAYS, night
-from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, STEPS, Installation
+from tests.tasks.two_regions import FEW_BLOCKS, STEPS, Installation
 
 pytestmark = pytest.mark.slow
 
@@ -35,32 +35,11 @@ DAY, NEXT, THIRD = (date(2016, 6, day) for day in (1, 2, 3))
 
 @pytest.fixture
 def products(tmp_path):
-    """By name: electricity with alpha 1, gas with alpha 3 and another resolution; half of epsilon each."""
-    ledger = f'url = "sqlite:///{tmp_path}/ledger/ledger.sqlite"'
-    (tmp_path / "ledger").mkdir(mode=0o700)
-    both = {}
-    for name in ("electricity", "gas"):
-        (tmp_path / name).mkdir()
-        text = CONFIGURATION.replace("two-regions", name)
-        text = text.replace('url = "sqlite:///trusted/ledger.sqlite"', ledger)
-        text = text.replace("[budget]", '[budget]\nstream_share = "1/2"')
-        if name == "gas":
-            text = text.replace('alpha = "1"', 'alpha = "3"\nbudget_alpha = "1"\nresolution = "1"')
-        (tmp_path / name / "optstream.toml").write_text(text)
-        both[name] = Installation(tmp_path / name)
-        both[name].simulate(DAY, NEXT)
+    """Electricity with alpha 1, gas with alpha 3 and another resolution; half of epsilon each."""
+    both = two_products(tmp_path)
+    for one in both.values():
+        one.simulate(DAY, NEXT)
     return both
-
-
-def test_the_statement_says_that_others_share_the_budget(products):
-    for name, one in products.items():
-        one.release(DAY)
-        (manifest,) = (one.folder / "published/manifests").rglob("*.json")
-        statement = ReleaseStatement.read(json.loads(manifest.read_text())["statement"])
-        assert ("streams of another quantity" in statement.privacy_in_words) is (name == "gas")
-        assert statement.budget_alpha == (Fraction(1) if name == "gas" else None)
-        assert statement.epsilon_plan <= Fraction(1, 2)
-        assert statement.epsilon_of_grant == 1
 
 
 def test_noise_of_one_that_became_known_is_said_by_all(products):
@@ -115,10 +94,13 @@ def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(prod
         one.simulate(THIRD)
         one.release(DAY)
     electricity.configure('alpha = "1"', 'alpha = "2"')
+    population = tmp_path / "population.toml"
+    text = population.read_text().replace('budget_alpha = "1"', 'budget_alpha = "2"')
+    population.write_text(text.replace("streams = [", 'streams = ["heat/optstream.toml", '))
     electricity.ledger.amend(terms_of(electricity.settings), "larger customers", electricity.now)
-    with pytest.raises(LedgerError, match="made under another alpha, own_alpha: "):
+    with pytest.raises(LedgerError, match="made under another own_alpha: "):
         gas.run()
-    gas.configure('alpha = "3"\nbudget_alpha = "1"', 'alpha = "6"\nbudget_alpha = "2"')
+    gas.configure('alpha = "3"', 'alpha = "6"')
     assert electricity.statuses(THIRD) == gas.statuses(THIRD) == {Status.PUBLISHED}
     # a third quantity has what the others leave: a quarter
     heat = Installation(tmp_path / "heat")
