@@ -65,11 +65,17 @@ _AGGREGATED = (
         row_condition=Column("file_fault").is_null(),
         severity=STOPS,
         meta={
-            "says": "must hold at least one row; for a leaf that began or ended write [[hierarchy.changes]]"
+            "says": "must hold at least one row; write [[hierarchy.changes]] for a leaf that began or ended, "
+            'or input.missing_rows = "zero" where sums of 0 have no row'
         },
     ),
     *(none_of(*rule) for rule in _ROWS),
-    equal("steps_found", "steps_expected", "every step of the day must have a row", "timestamp"),
+    equal(
+        "steps_found",
+        "steps_expected",
+        'every step of the day must have a row, save by input.missing_rows = "zero"',
+        "timestamp",
+    ),
     none_of(
         "duplicates",
         "must be there once for each step; keep the rows of one kind, such as import, or write their sum",

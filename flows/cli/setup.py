@@ -121,12 +121,11 @@ def _begin(folder: Path, yes: bool, answers: Sequence[str], columns: Sequence[st
     _show_errors(begun.advice, found.unit, terminal)
     for warning in (*found.doubts(), *begun.advice.proposed.warnings, *filter(None, [begun.ahead])):
         terminal.explain(f"ATTENTION {warning}")
-    if found.decimal == ",":
+    if found.decimal and (roles.customer is not None or found.decimal == ","):
+        marks, other = {".": "points", ",": "commas"}, "," if found.decimal == "." else "."
         terminal.explain(
-            "ATTENTION any number with a point counts as 0: "
-            * (roles.customer is not None)
-            + "numbers are taken to have decimal commas, as files with semicolons do: else write "
-            'decimal = "."'
+            f"ATTENTION any number with decimal {marks[other]} counts as 0: " * (roles.customer is not None)
+            + f'numbers are taken to have decimal {marks[found.decimal]}: else write decimal = "{other}"'
         )
     if not found.marked:
         terminal.explain(

@@ -196,7 +196,8 @@ COLUMN = f"the name of a column, of 1 to {LONGEST_COLUMN} characters"
 Column = Annotated[str, Field(min_length=1, max_length=LONGEST_COLUMN, description=COLUMN)]
 STAMPS = f'{COLUMN}, or of those of date and time, ["date", "time"]'
 StampColumns = Annotated[
-    Column | Annotated[tuple[Column, Column], Field(strict=False)], Field(description=STAMPS)
+    Column | Annotated[tuple[Column, ...], Field(strict=False, min_length=2, max_length=4)],
+    Field(description=STAMPS),
 ]
 ZONE = (
     '"UTC", or a fixed distance from it such as "UTC+01:00"; left out for stamps by the clock of '

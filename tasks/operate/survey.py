@@ -32,6 +32,8 @@ from tasks.ingest.inspect import TEXTS_OF_TIME
 from tasks.ingest.text import TextForm, header_of, microseconds_of, scan_text
 
 MOST_FILES = 1_000_000
+MOST_JOINED = 300
+"""Files of a day whose stamps are looked at where each has one."""
 MINUTE, DAY_LONG = 60_000_000, 86_400_000_000
 """Microseconds."""
 LONGEST_DAY = 1500
@@ -62,6 +64,7 @@ COMMON_ZONES = (
 DAYS = (
     "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
     "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%b-%y", "%Y-%m-%d",
+    "%Y %m %d",
 )  # fmt: skip
 CLOCKS = ("", " %H", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 FORMATS = (*(day + clock for day in DAYS for clock in CLOCKS), "%Y%m%d%H%M", "%Y%m%d%H", SINCE_EPOCH)
@@ -125,7 +128,7 @@ MEASURED = re.compile(
     rf"{ENERGY}|(value|load|demand|consumption|consommation|energy|power|usage|reading|amount|volume)\w*"
 )
 COUNTED = re.compile(
-    r"(trips?|visits?|calls?|counts?|number|events?|riders?|passengers?|cases)\w*|\w+_(counts?|trips?)|"
+    r"(trips?|visits?|calls?|counts?|number|events?|riders?|passengers?|cases|admissions|arrivals|departures|entries|exits|boardings|deaths)\w*|\w+_(counts?|trips?)|"
     rf"(\w+_)?({PEOPLE}|pedestrian|visitor|vehicle|bike)s"
 )
 
@@ -148,7 +151,7 @@ class Survey:
     """Public facts of a folder's files. path: None for the usual layout. regions: the leaves' names. stamps:
     the unique ones of one file of n_days from `day` on, in microseconds, without a zone, or in UTC if zoned.
     highest: the number of its last step, 0 where none has one. stamps_format: how texts write them, None by
-    ISO 8601. marked: whether there is any marker. zone: one whose change of the clock the stamps show. left:
+    ISO 8601. decimal: empty where nothing else can be. marked: whether there is any marker. zone: one whose change of the clock the stamps show. left:
     columns that are not used.
     """
 
@@ -302,6 +305,10 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
     if pattern.directives and stamps.mostly_beyond(begins, ends):  # names say when files begin or were made
         return survey(folder, zone, named, dated=False)
     roles = file.with_one_row(roles, given)
+    if len(stamps.found) == 1:  # of a file for each step
+        same = [_File.opened(folder / one) for one, span in days.items() if span == (begins, ends)]
+        known = [one.stamps(roles, formats=[stamps.written]) for one in same[:MOST_JOINED]]
+        stamps = stamps._replace(found=pl.concat(one.found for one in known if one).unique().sort())
     some = [*found][:: -(1 + len(found) // FILES_OF_REGIONS)]  # the newest first
     others = [(_File.opened(folder / one), days[one]) for one in some]
     columns = {*roles.timestamp, roles.value, *filter(None, (roles.region, roles.customer))}
@@ -328,8 +335,8 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
         last=spans[-1][1],
         regions=tuple(sorted(regions)),
         roles=roles,
-        # of a text whose columns are apart by semicolons: a reading does not decide it
-        decimal="," if file.form is not None and file.form.separator == ";" else ".",
+        # of a text by what sets its columns apart: a reading does not decide it
+        decimal={None: "", ",": "", ";": ","}.get(file.form and file.form.separator, "."),
         zoned=stamps.zoned,
         stamps=stamps.found,
         highest=stamps.highest,
@@ -645,7 +652,8 @@ class _File:
         for timestamp, number in timestamps:
             own = replace(roles, timestamp=timestamp, period_number=number)
             stamps = self.stamps(own, days, self._formats(timestamp, number))
-            is_day = DATE.fullmatch(plain(timestamp[-1])) and number is None and len(timestamps) > 1
+            is_day = len(timestamp) == 1 and DATE.fullmatch(plain(timestamp[0])) and number is None
+            is_day = is_day and len(timestamps) > 1
             if stamps is not None and not (is_day and (stamps.found % DAY_LONG == 0).all()):
                 return own, stamps
         columns = max((timestamp for timestamp, _ in timestamps), key=lambda one: len(one))
@@ -823,6 +831,7 @@ def _timestamps(
         return bool(words(one) & LATER), bool(words(one) & ENDS), not (is_instant or words(one) & IN_UTC)
 
     numbered = next(iter(named(NUMBERED)), None)
+    parts = [one for word in ("year", "month", "day", "hour") for one in columns if plain(one) == word]
     typed = [one for one, kind in columns.items() if isinstance(kind, pl.Datetime)]
     texts = [
         one for one, kind in columns.items() if kind is None or kind.is_integer() or kind in TEXTS_OF_TIME
@@ -833,6 +842,7 @@ def _timestamps(
     dates = [one for one in times if DATE.fullmatch(plain(one))]
     clocks = [one for one in times if CLOCK.fullmatch(plain(one)) and one not in typed]
     return [
+        *[((*parts,), None)] * (len(parts) > 2),
         *(((one,), None) for one in times if one not in dates),
         *(((day, clock), None) for day in dates[:1] for clock in clocks[:2]),
         *(((day,), numbered) for day in dates if numbered is not None),

@@ -383,6 +383,7 @@ def stamps_of(stream, form, day=DAY):
         "numbers, day first": [f"{day:%d/%m/%Y},{number}" for number in range(1, len(starts) + 1)],
         "day first": [f"{one:%d/%m/%Y %H:%M}" for one in starts],
         "no zero before a month": [f"{one:{one.month}.%d.%Y %H:%M:%S}.000Z" for one in starts],
+        "year, month, day and hour apart": [f"{one:%Y,%m,%d},{one.hour}:{one:%M}" for one in clock],
         "month first, apart": [f"{one:%m-%d-%Y,%H%M}" for one in clock],
         "twelve hours": [f"{one:%m/%d/%Y} {one.hour % 12 or 12}:{one:%M:%S %p}" for one in starts],
         "names of months": [f"{one:%d-%b-%Y %H:%M}".upper() for one in starts],
@@ -404,6 +405,7 @@ KEYS = {
     "numbers, day first": "period_number = 'number'\nstamps_format = '%d/%m/%Y'",
     "day first": "stamps_zone = 'UTC'\nstamps_format = '%d/%m/%Y %H:%M'",
     "no zero before a month": "stamps_format = '%m.%d.%Y %H:%M:%S.%f%z'",
+    "year, month, day and hour apart": "stamps_format = '%Y %m %d %H:%M'",
     "month first, apart": "stamps_format = '%m-%d-%Y %H%M'",
     "twelve hours": "stamps_zone = 'UTC'\nstamps_format = '%m/%d/%Y %I:%M:%S %p'",
     "names of months": "stamps_zone = 'UTC'\nstamps_format = '%d-%b-%Y %H:%M'",
@@ -418,13 +420,13 @@ KEYS = {
 @pytest.mark.parametrize("form", KEYS)
 def test_stamps_as_the_field_writes_them(small, load_text, form):
     numbered = form.startswith("numbers")
-    apart = "," in stamps_of(small(), form)[0] and not numbered
-    changes = {'timestamp = "timestamp"': "timestamp = ['date', 'time']"} if apart else {}
+    apart = ["date", "time", "third", "fourth"][: stamps_of(small(), form)[0].count(",") + 1]
+    changes = {'timestamp = "timestamp"': f"timestamp = {apart}"} if apart[1:] and not numbered else {}
     stream = small(marker=KEYS[form])
     if changes:
         text = stream.settings.file.read_text()
         stream.settings = load_text(text, *changes.items())
-    head = "date,time,load" if apart else "timestamp,number,load" if numbered else "timestamp,load"
+    head = f"{','.join(apart)},load" if changes else f"timestamp,{'number,' * numbered}load"
     n_steps = {}
     for day, region in product((DAY, SPRING, AUTUMN), ("84", "11")):
         stamps = stamps_of(stream, form, day)
@@ -433,7 +435,7 @@ def test_stamps_as_the_field_writes_them(small, load_text, form):
         write(stream, "\n".join(lines), region, day)
         n_steps[day] = len(stamps)
     for judged in stream.judge(*n_steps):
-        if judged.day != DAY and form in ("ends by the clock", "date and time", "month first, apart"):
+        if judged.day != DAY and changes:
             assert "the clock changes on this day" in str(judged.error)
         else:
             assert judged.error is None

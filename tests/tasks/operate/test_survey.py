@@ -72,6 +72,8 @@ def test_names_of_columns_say_instants_and_ends_of_steps(tmp_path):
         ("ts,zone,mw", "{at:%s},{r},5", (("ts",), None, "epoch")),
         ("Market Day,HourEnding,zone,mw", "{at:%m/%d/%Y},{at.hour},{r},5",
          (("Market Day", "HourEnding"), None, "%m/%d/%Y %H")),
+        ("hour,day,month,year,zone,mw", "{at.hour},{at.day},{at.month},{at.year},{r},5",
+         (("year", "month", "day", "hour"), None, "%Y %m %d %H")),
         ("Datum;Uhrzeit;zone;mw", "{at:%d.%m.%Y};{at:%H:%M:%S};{r};5",
          (("Datum", "Uhrzeit"), None, "%d.%m.%Y %H:%M:%S")),
         ("time,zone,mw", "{at:%Y%m%d%H},{r},5", (("time",), None, "%Y%m%d%H")),
@@ -233,6 +235,13 @@ def test_names_that_are_no_days_and_no_regions_are_left_alone(tmp_path, name):
     assert (found.first <= days[0], found.last >= days[-1]) == (True, True)
     assert len(found.stamps) == 7 * 24
     assert "{region}" not in str(found.path)
+
+
+def test_a_file_an_hour_has_the_step_of_those_of_its_day(tmp_path):
+    write(tmp_path, "%Y/%m/%d/%H.csv", "time,zone,mw", lambda at, r: f"{at:%Y-%m-%dT%H:%MZ},{r},5")
+    found = survey(tmp_path, "UTC")
+    assert (found.step_minutes, found.path) == (60, "{date:%Y}/{date:%m}/{date:%d}/*.csv")
+    assert meaning(found) == (True, False, False)
 
 
 def test_the_first_day_is_one_of_every_region(tmp_path):
