@@ -6,7 +6,6 @@
 import fcntl
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -18,7 +17,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from threading import Event, Thread
 from types import FrameType
@@ -248,7 +246,7 @@ def _watch(one: Watches, stop: Event) -> None:
 
 START_SECONDS = 180  # for the server: at boot a machine is busy
 SERVER_STOP_SECONDS, WORKER_STOP_SECONDS, PAGES_STOP_SECONDS = 15, 45, 10
-OWN_PAGES = Path("ui", "v1")  # where in its folder the server keeps the copy of Prefect's pages that it shows
+OWN_PAGES = "ui"  # where in its folder the server keeps the copy of Prefect's pages that it shows
 PREFECT = "flows.orchestration.listening"  # the module that is Prefect's own command line
 OF_THE_SERVER = {
     "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",
@@ -272,7 +270,7 @@ def run_server(home: Path, api: Api) -> Iterator[Child]:
         "PREFECT_SERVER_API_AUTH_STRING": secret,
         "PREFECT_SERVER_UI_API_URL": api.url,
         # the pages are copied there: where the package lies may not be writable
-        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent),
+        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / OWN_PAGES),
     }
     with _alone(home / "server.lock"):
         migrate = (PREFECT, "server", "database", "upgrade", "--yes")
@@ -337,29 +335,6 @@ def pages_of(home: Path, stream: str, configs: Sequence[str], listening: socket.
     with listening:  # the port is free when it ends
         name, inherits = "server of the operators' pages", [listening.fileno()]
         return Child(name, home / f"ui-{stream}.log", PAGES_STOP_SECONDS, {}, *words, inherits=inherits)
-
-
-# A page to log in before Prefect's own, which show an error for each request that is refused before.
-
-LOG_IN = ("log-in.html", "log-in.js", "log-in-first.js")
-LOADS = re.compile(r'<script type="module" crossorigin src="(/assets/[^"]+)"></script>')
-"""How the first page of Prefect's loads its script, if it lies at the root of the server."""
-
-
-def add_log_in(pages: Path) -> bool:
-    """Put the log-in page among Prefect's pages; call after each start, return whether it is there."""
-    first = pages / "index.html"
-    text = first.read_text(encoding="utf-8") if first.is_file() else ""
-    if not LOADS.search(text) and "log-in-first.js" not in text:
-        return False
-    for name in LOG_IN:
-        (pages / name).write_bytes((files("flows.web") / "log_in" / name).read_bytes())
-    part = first.with_suffix(".part")
-    part.write_text(
-        LOADS.sub(r'<script src="/log-in-first.js" data-loads="\1"></script>', text), encoding="utf-8"
-    )
-    part.replace(first)  # in one step: the server shows the page already
-    return True
 
 
 # From the program that prepares to this one.
@@ -432,7 +407,6 @@ def supervise(plan: Plan) -> NoReturn:
         stop_watches, children = running.enter_context(watching(plan.watches)), list[Child]()
         if plan.is_own:
             children.append(running.enter_context(run_server(home, plan.api)))
-            add_log_in(home / OWN_PAGES)
         trusted = [Path(one) for one in plan.trusted]
         running.enter_context(found_by_runs(trusted, plan.api.url, home if plan.is_own else None))
         night = ask_apart(*plan.register)

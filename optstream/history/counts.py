@@ -586,6 +586,10 @@ class SharedFit:
     ) -> tuple[LeafBlocks, Floats, int] | None:
         """Return small leaves' blocks of the latest noise, and their parents' counts from a step on."""
         history = history.chosen(np.abs(history.scales / history.scales[-1:] - 1.0) < SAME)
+        # of earlier days, which the fit of the parents does not read, its means are worth nothing
+        day = self.days.steps_per_day
+        seen = self.found.posterior.seen.blocks.clock
+        history = history.chosen(self.days.clock(history.starts) // day >= int(seen.min()) // day)
         if not history.n_blocks:
             return None
         first = min(int(history.starts.min()), steps.start)
@@ -776,6 +780,7 @@ def _leaf_draws(
 # Published counts: series that add up, errors, bands of whole numbers.
 
 SHARE = 0.95  # what a band is to hold
+BAND = 1.96  # standard deviations: half of a normal one
 SMALLEST = 1e-6  # an expected count below it is taken for this
 FAR_BELOW = 1e4  # standard deviations below 0 that floats distinguish
 LARGE, KNOWN = 30.0, 0.8
@@ -839,6 +844,8 @@ def published_counts(
     low, high = count_bands(
         np.vstack([mean, expected[~normal]]), np.vstack([rest, model_variance[~normal]]), fit.count_variances
     )
+    # a density that 0 cuts has no lower tail; without it hours of no counts would never be in their bands
+    low[: fit.n_normal][at < BAND] = 0.0
     bands = np.where(known, low, np.nan), np.where(known, high, np.nan)
     return Estimate(
         found.values, variances, optimality=found.optimality, bands=bands, unbounded=free, for_sums=for_sums

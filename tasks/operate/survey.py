@@ -151,8 +151,8 @@ class Survey:
     """Public facts of a folder's files. path: None for the usual layout. regions: the leaves' names. stamps:
     the unique ones of one file of n_days from `day` on, in microseconds, without a zone, or in UTC if zoned.
     highest: the number of its last step, 0 where none has one. stamps_format: how texts write them, None by
-    ISO 8601. decimal: empty where nothing else can be. marked: whether there is any marker. zone: one whose change of the clock the stamps show. left:
-    columns that are not used.
+    ISO 8601. decimal: empty where no other can be. marked: whether there is any marker. zone: one whose
+    change of the clock the stamps show. left: columns that are not used.
     """
 
     folder: Path
@@ -336,7 +336,7 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
         regions=tuple(sorted(regions)),
         roles=roles,
         # of a text by what sets its columns apart: a reading does not decide it
-        decimal={None: "", ",": "", ";": ","}.get(file.form and file.form.separator, "."),
+        decimal={",": "", ";": ","}.get(file.form.separator, ".") if file.form else "",
         zoned=stamps.zoned,
         stamps=stamps.found,
         highest=stamps.highest,

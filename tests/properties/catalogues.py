@@ -3,24 +3,20 @@
 import copy
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta
-from fractions import Fraction
+from datetime import date
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import polars as pl
 from hypothesis import strategies as st
 
-from optstream.catalogue import NoiseScale, ReleaseStatement, publish, stage
-from optstream.privacy import PrivacyModel
+from tests.optstream.catalogue.conftest import put_days
 from tests.properties import footers
 from tests.properties.damage import damaged, names, plain_values
 from tests.properties.footers import lying
 
 PERIODS = (date(2025, 1, 15), date(2025, 1, 16))
-COLUMNS = ["date", "step", "timestamp", "node", "parent", "level", "load_mw", "revision", "vintage"]
 TARGETS = ("/dev/zero", "/etc/passwd", "/", "fifo")
 Folder = Mapping[str, bytes]
 
@@ -29,10 +25,7 @@ Folder = Mapping[str, bytes]
 def whole() -> Folder:
     """A folder of two releases, as OptStream publishes it."""
     with TemporaryDirectory() as folder:
-        for number, period in enumerate(PERIODS):
-            statement = _statement(period)
-            head = f"head-{number}"
-            publish(folder, [stage(_rows(period), statement)], lambda _known, head=head: head)
+        put_days(folder, *PERIODS)
         found = [path for path in Path(folder).rglob("*") if path.is_file() and path.name != ".lock"]
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
@@ -100,36 +93,3 @@ def _other_statement(draw: st.DrawFn, file: bytes) -> bytes:
             statement = changed(draw, json.loads(pair[2][1]))
             pair[2] = (footers.BINARY, json.dumps(statement).encode())
     return footers.join(body, footer)
-
-
-def _rows(period: date) -> pl.DataFrame:
-    midnight = datetime(period.year, period.month, period.day, tzinfo=UTC)
-    rows = [
-        (period, step, midnight + timedelta(hours=step), node, parent, level, float(step), 0, 0)
-        for node, parent, level in (("FR", None, 0), ("84", "FR", 1))
-        for step in range(4)
-    ]
-    frame = pl.DataFrame(rows, schema=COLUMNS, orient="row")
-    return frame.with_columns(pl.col("timestamp").cast(pl.Datetime("us", "UTC")))
-
-
-def _statement(period: date) -> ReleaseStatement:
-    return ReleaseStatement(
-        stream="small",
-        period=period,
-        revision=0,
-        vintage=0,
-        model=PrivacyModel(epsilon="1", window_length=48, alpha=10),
-        mechanism={"name": "Sample"},
-        calibration="strict",
-        epsilon_plan=Fraction(1),
-        epsilon_own=Fraction(2, 3),
-        noise=(NoiseScale(level=0, stage="samples", scale=Fraction(400), scale_units=Fraction(400_000)),),
-        simulated=False,
-        code_version="0.1.0",
-        configuration_hash="c" * 64,
-        value_column="load_mw",
-        step_minutes=30,
-        time_zone="Europe/Paris",
-        day="elapsed",
-    )

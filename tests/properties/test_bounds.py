@@ -157,7 +157,7 @@ MANIFEST = f"manifests/{RELEASE.rsplit('/')[-1].removesuffix('.parquet')}.json"
 
 def test_control_the_whole_folder_is_read(world):
     assert check_files(publish(world, {})) == []
-    assert read_published(world.hostile).height == 16
+    assert read_published(world.hostile).height == 24
 
 
 @pytest.mark.parametrize("link", ["fifo", "loop"])

@@ -42,6 +42,11 @@ def test_nothing_gets_its_name_before_its_bytes_are_synced(first_day):
         if point.startswith("after replace"):
             following = first_day.points[place + 1]
             assert following.startswith(("before fsync in sync_folder", "before fsync in replace ")), point
+        if point.startswith("after link"):
+            # the name that it had aside goes first
+            unlinked, following = first_day.points[place + 2], first_day.points[place + 3]
+            assert unlinked.startswith("after unlink"), point
+            assert following.startswith("before fsync in write_new"), point
 
 
 def test_death_after_every_commit_of_a_first_day(sqlite_bench, first_day):

@@ -1,10 +1,8 @@
 """Every page in a real browser: each width and scheme, by keyboard, by axe-core; nothing is fetched."""
 
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
 
@@ -28,7 +26,7 @@ from tests.flows.web.conftest import (
     opened,
     served,
 )
-from tests.tasks.pages.conftest import HOSTILE, NAMES, facts_of, forty_days
+from tests.tasks.pages.conftest import facts_of, forty_days
 from tests.tasks.pages.snapshots import AT, FIRST
 from tests.tasks.pages.snapshots import alarm as an_alarm
 
@@ -172,55 +170,3 @@ def test_hostile_names_are_shown_as_text(chromium, snapshot, path):
         assert seen.page.locator("img").count() == 0
         assert seen.page.evaluate("window.hit") is None
     assert seen.errors == []
-
-
-INK = """() => {
-  const canvas = document.querySelector(".chart canvas"), pen = canvas.getContext("2d");
-  const pixels = pen.getImageData(0, 0, canvas.width, canvas.height).data, found = { band: 0, line: 0 };
-  for (let n = 0; n < pixels.length; n += 4) {
-    const colour = pixels.slice(n, n + 4).join();
-    if (colour === "195,219,243,255") found.band += 1;
-    if (colour === "11,92,173,255") found.line += 1;
-  }
-  return found;
-}"""
-
-
-@pytest.fixture(scope="module")
-def banded(forty_days):
-    """Facts whose errors are stated, and with names, one of them hostile."""
-    facts = facts_of(forty_days)
-    return replace(
-        facts,
-        recent=facts.recent.with_columns(error=10_000.0),
-        daily=facts.daily.with_columns(error=1000.0),
-        about=facts.about.changed(nodes=NAMES),
-    )
-
-
-@pytest.mark.parametrize(("name", "width"), [("public", 390), ("trusted", 1280)])
-def test_the_series_and_its_band_are_drawn(chromium, banded, written, name, width):
-    uri = written(name, banded).as_uri()
-    with visit(chromium, allowed=(uri,), width=width) as seen:
-        page = seen.page
-        page.goto(uri)
-        inked = page.evaluate(INK)
-        assert min(inked.values()) > 300, inked
-        plot = page.locator(".plot").first
-        assert "Load of France (FR): from" in plot.get_attribute("aria-label")
-        page.locator("[data-chooses=node]").first.select_option(label=f"{HOSTILE} (24)")
-        page.locator("[data-chooses=span]").first.select_option(label="daily means of all days")
-        assert plot.get_attribute("data-drawn").startswith("1 ")
-        assert HOSTILE in plot.get_attribute("aria-label")
-        plot.focus()
-        for _ in range(2):
-            page.keyboard.press("ArrowLeft")
-        mean = banded.daily.filter(pl.col("node") == "24")["value"][-2]
-        figure = f"{float(f'{mean:.4g}'):,g}"
-        assert page.locator(".readout").first.inner_text().startswith(f"2016-02-08: {figure} MW ± ")
-        page.get_by_text("The figures as a table").first.click()
-        row = page.locator(".figures tr", has=page.get_by_text("2016-02-08")).first
-        assert row.inner_text().split()[1:] == [figure, "1,960"]
-        assert HOSTILE in page.locator(".figures thead").first.inner_text()
-        assert page.evaluate("window.hit") is None
-    assert (seen.requests, seen.errors) == ([uri], [])

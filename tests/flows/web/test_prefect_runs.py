@@ -1,12 +1,10 @@
-"""Prefect's runs as the application shows them, and the log-in to its pages."""
+"""Prefect's runs as the application shows them."""
 
 from datetime import UTC, date, datetime
 
-import pytest
-from prefect import __ui_static_path__, flow, tags, task
+from prefect import flow, tags, task
 
 from flows.orchestration.environment import api_of_settings, tags_of
-from flows.orchestration.supervise import LOG_IN, add_log_in
 from flows.web.poll import _site_of, runs_of
 from tasks.pages.snapshot import RunLink
 from tests.flows.served import until
@@ -63,31 +61,3 @@ def test_a_link_to_the_server_shows_no_password():
     assert _site_of("https://me:hush@prefect.example:4200/x/api/") == "https://prefect.example:4200/x"
     assert _site_of("http://127.0.0.1:4200/api") == "http://127.0.0.1:4200"
     assert _site_of("") == ""
-
-
-TAG = '<script type="module" crossorigin src="/assets/index-1.js"></script>'
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_prefect_s_script_loads_after_the_log_in_alone(tmp_path, times):
-    first = tmp_path / "index.html"
-    first.write_text(f"<head>{TAG}</head>")
-    for _ in range(times):
-        assert add_log_in(tmp_path)
-    own = '<script src="/log-in-first.js" data-loads="/assets/index-1.js"></script>'
-    assert first.read_text() == f"<head>{own}</head>"
-    assert {path.name for path in tmp_path.iterdir()} == {"index.html", *LOG_IN}
-
-
-@pytest.mark.parametrize("text", [None, "<p>of another version</p>", TAG.replace("/assets", "/base/assets")])
-def test_other_pages_stay_as_they_are(tmp_path, text):
-    if text is not None:
-        (tmp_path / "index.html").write_text(text)
-    assert not add_log_in(tmp_path)
-    assert [path.read_text() for path in tmp_path.iterdir()] == ([] if text is None else [text])
-
-
-def test_the_installed_prefect_s_pages_are_as_expected(tmp_path):
-    text = (__ui_static_path__ / "index.html").read_text()
-    (tmp_path / "index.html").write_text(text.replace("/PREFECT_UI_SERVE_BASE_REPLACE_PLACEHOLDER", ""))
-    assert add_log_in(tmp_path)

@@ -49,6 +49,8 @@ def test_two_clicks_lead_from_the_overview_to_a_day(client, looks):
     text = client.get(f"{HOME}/days/2016-06-02").text
     for said in ("optstream withdraw --config", f'href="{HOME}/contracts/{snapshot.docs[0].path.name}">'):
         assert said in text, said
+    none = client.get(f"{HOME}/nodes/84?from=2015-06-01&to=2015-06-01").text
+    assert "Nothing is published on these days" in none
 
 
 def test_contract_pages_open_in_a_sandbox_and_no_other_file_does(client, looks):

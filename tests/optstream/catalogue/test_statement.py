@@ -57,62 +57,41 @@ def test_the_document_is_json_and_reads_back(changes):
     assert not absent & document.keys(), "as before these were stated"
 
 
-@pytest.mark.parametrize(
-    ("changes", "said", "unsaid"),
-    [
-        (
-            {"epsilon_plan": Fraction(50, 3)},
-            [
-                "48 consecutive steps of 30 minutes (also where it straddles periods)",
-                "at most 16.6667;",
-                "alone cost at most 0.6667",
-                "at most 10 in the unit of load_mw",
-                "outside the guarantee",
-            ],
-            ["paper", "days in a row"],
-        ),
-        # next to days of another plan, the grant's figure holds for their windows
-        (
-            {"epsilon_plan": Fraction(1, 10)},
-            [
-                "with epsilon at most 0.1;",
-                "releases made under another plan",
-                "privacy budget costs at most 1 with all of them together",
-            ],
-            [],
-        ),
-        ({"model": PrivacyModel("1", 48, 10, windows="aligned")}, ["not covered"], []),
-        ({"model": PrivacyModel("1", 48, 10, unit="roaming", leaves_per_step=3)}, ["up to 3 leaves"], []),
-        (
-            {"calibration": "paper", "epsilon_plan": Fraction(49, 2)},
-            ["24.5", "not the 1 that was asked for"],
-            [],
-        ),
-        ({"simulated": True}, ["protects nobody"], ["at most"]),
-        (
-            {},
-            [
-                "in one leaf at a step",
-                "c a whole number, costs at most c times epsilon",
-                "clamped to at most that size above and below 0",
-            ],
-            ["presence or absence"],
-        ),
-        (
-            {"supplier_rounding": Fraction(1, 3)},
-            [
-                "changes of each reading by at most 9.6666 in the unit",
-                "whose errors are taken to spread by at most 0.3334",
-            ],
-            [],
-        ),
-        (
-            {"model": replace(make_statement(DAY).model, alpha=Fraction(1, 100_000))},
-            ["by at most 1/100000 in"],
-            [],
-        ),
-    ],
-)
+WORDS = {
+    "the plan's cost, rounded up": (
+        {"epsilon_plan": Fraction(50, 3)},
+        ["also where it straddles periods", "at most 16.6667;", "alone cost at most 0.6667"],
+        ["paper", "days in a row"],
+    ),
+    # next to days of another plan, the grant's figure holds for their windows
+    "another plan": (
+        {"epsilon_plan": Fraction(1, 10)},
+        ["with epsilon at most 0.1;", "privacy budget costs at most 1 with all of them together"],
+        [],
+    ),
+    "aligned windows": ({"model": PrivacyModel("1", 48, 10, windows="aligned")}, ["not covered"], []),
+    "roaming": (
+        {"model": PrivacyModel("1", 48, 10, unit="roaming", leaves_per_step=3)}, ["up to 3 leaves"], []
+    ),
+    "the paper's calibration": (
+        {"calibration": "paper", "epsilon_plan": Fraction(49, 2)}, ["24.5", "not the 1 that was asked"], []
+    ),
+    "simulated noise": ({"simulated": True}, ["protects nobody"], ["at most"]),
+    "the guarantee and its border": (
+        {},
+        ["at most 10 in the unit of load_mw", "costs at most c times epsilon", "outside the guarantee"],
+        ["presence or absence"],
+    ),
+    "rounding by the supplier": (
+        {"supplier_rounding": Fraction(1, 3)}, ["changes of each reading by at most 9.6666 in the unit"], []
+    ),
+    "a small alpha": (
+        {"model": replace(make_statement(DAY).model, alpha=Fraction(1, 100_000))}, ["at most 1/100000 in"], []
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "said", "unsaid"), WORDS.values(), ids=WORDS)
 def test_words_state_the_accounted_cost_rounded_up_and_claim_no_more(changes, said, unsaid):
     words = make_statement(DAY, **changes).privacy_in_words
     assert [one for one in said if one not in words] == []

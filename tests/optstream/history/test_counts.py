@@ -66,27 +66,6 @@ def test_sizes_and_their_covariance_are_those_of_least_squares_over_the_whole_tr
     np.testing.assert_allclose(of_siblings[siblings], covariance[siblings], rtol=1e-6, atol=1e-9)
 
 
-def test_shares_add_days_of_their_own_only_where_the_noise_lets_them_show():
-    rng, hours = np.random.default_rng(4), np.arange(56 * 24)
-    sizes = np.concatenate([np.full(50, 0.02), [10.0]])
-    parents = sizes.sum() * (1 + 0.8 * np.sin(2 * np.pi * hours / 24))[None]
-    late = 1 + 0.7 * np.cos(2 * np.pi * hours / 24)
-    truth = sizes[:, None] * parents / parents.mean() * np.where(np.arange(51)[:, None] == 50, late, 1.0)
-    starts = np.arange(0, 55 * 24, 25)
-    sums = np.stack([truth[:, at : at + 4].sum(axis=1) for at in starts], axis=1)
-    noisy, parent = sums + rng.laplace(size=sums.shape) * 8, np.zeros(51, dtype=np.int64)
-    blocks = LeafBlocks(starts, np.full(starts.size, 4), noisy, 128.0, parent, CITY, np.array([1.0]))
-    asked = range(54 * 24, 55 * 24)
-    found = estimate_leaves(blocks, parents, 0, asked, TemporalPrior.broad(24), DAYS)
-    here = truth[:, asked.start : asked.stop]
-    missed = np.abs(found.means - here)
-    assert found.means.min() >= 0
-    assert missed[:50].mean() < 0.2
-    plain = found.sizes[50] * parents[0, asked.start : asked.stop] / parents.mean()
-    assert missed[50].mean() < 0.7 * np.abs(plain - here[50]).mean()
-    assert (missed[50] <= 2.5 * np.sqrt(found.variances[50])).mean() > 0.8
-
-
 def test_the_dispersion_of_small_leaves_is_learned(monkeypatch):
     """Gamma means of variance 1 in each step; the control knows no dispersion.
 
@@ -164,24 +143,6 @@ def test_it_is_the_posterior_of_independent_leaves_given_noisy_sums(scales):
     outside = [2, 5, 6, 9, 10, 11]
     assert not varied.moved[:, outside].any()
     assert not varied.known[:, outside].any()
-
-
-def test_large_counts_that_were_measured_are_known_to_the_noise_and_bands_hold():
-    """2,000 counts of each leaf, false alarm below 1e-6; the control takes them for unmeasured."""
-    random, steps = np.random.default_rng(8), range(2_000)
-    rates = np.repeat(np.array([[4_000.0], [9_000.0], [2_500.0]]), len(steps), axis=1)
-    drawn = random.poisson(rates).astype(float)
-    known = levels_of(RAGGED, RAGGED.add_up(drawn), {2: 20}, steps, 1, random)
-    varied = count_variation(RAGGED, RAGGED.add_up(rates), known, steps)
-    values, left = (RAGGED.add_up(rates) + varied.moved)[LEAVES], (1.0 - varied.known)[LEAVES]
-    assert np.abs(values - drawn).mean() < 21  # noise of scale 20; counts vary by 51, 76 and 40 on average
-
-    def held(count_variance):
-        low, high = count_bands(values, np.zeros_like(values), count_variance)
-        return ((low <= drawn) & (drawn <= high)).mean()
-
-    assert 0.93 < held(left) < 0.97
-    assert held(1.0) > 0.99
 
 
 # The fit of all nodes, and draws of its errors.

@@ -74,15 +74,6 @@ def test_draws_vary_as_the_closed_form_says(name):
     assert off(drawn.mean(axis=2), of_means).max() < Z
 
 
-@pytest.mark.parametrize("nothing_in", [(), (1,)])
-def test_days_are_surer_than_single_values_of_a_large_factor(nothing_in):
-    errors = errors_of(factor=9.0, nothing_in=nothing_in)
-    errors = replace(errors, steps=replace(errors.steps, events=0 * errors.steps.events))
-    rows, plain = errors.series()[1], errors.fitted.series(errors.steps)[1]
-    assert rows.min() > 0.0
-    assert (rows < 0.4 * plain).any()
-
-
 @pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("noise", [0.1, 1.0, 100.0])
 def test_more_is_of_what_the_prior_leaves_open_of_the_day(noise):

@@ -166,20 +166,6 @@ def test_an_owner_that_lives_and_asks_again_did_not_die(ledger, reserve, kit):
         reserve()
 
 
-def test_the_third_redraw_voids(ledger, reserve, kit):
-    for redraws in range(3):
-        now = kit.now + redraws * HOUR
-        reservation = reserve(owner=f"run {redraws}", now=now)
-        assert reservation.redraws == redraws
-        ledger.begin_draw(reservation, now)
-    with pytest.raises(LedgerError, match="VOID and stays charged: its owner died 3 times"):
-        reserve(owner="run 3", now=kit.now + 3 * HOUR)
-    record = ledger.find(KEY)
-    assert (record.state, record.redraws) == (ReleaseState.VOID, 3)
-    assert ledger.worst("customers").epsilon == 1
-    assert ledger.verify() == []
-
-
 def test_a_redraw_keeps_its_plan_and_what_was_never_drawn_may_change_it(ledger, reserve, kit):
     reserve()
     cheaper = reserve(owner="second", plan=kit.plan(0, "1/8"), now=kit.now + HOUR)

@@ -216,6 +216,15 @@ def test_a_chosen_share_does_not_move_once_there_are_releases(ledger, publish, k
     assert ledger.verify() == []
 
 
+def test_verify_holds_each_guarantee_for_what_is_planned_under_it(ledger, publish, reserve, kit, let_through):
+    publish("day 0", kit.plan(0, "1/4"))
+    ledger.amend(kit.terms(epsilon="1/2"), "less from now on", kit.now)
+    reserve("far", kit.plan(8, "1/8"))
+    assert ledger.verify() == []
+    reserve("near it", kit.plan(8, "1/8"))
+    assert any("costs 1, more than 1/2" in problem for problem in ledger.verify())
+
+
 def test_a_plan_from_before_an_amendment_is_made_again(ledger, reserve, drawn, kit):
     held = reserve("day 0", kit.plan(0, "1/8"))
     ledger.amend(changed(kit.terms(), alpha=Fraction(2)), "larger changes", kit.now)

@@ -57,16 +57,31 @@ def run(mechanism, stream, lengths, noise, first_step=0):
     return released
 
 
-def test_values_have_a_row_for_each_node_and_a_column_for_each_step(make, wavy):
+def raw_entries(state):
+    """Every raw entry of a state, at any depth."""
+    if isinstance(state, RawState):
+        return [state]
+    return [raw for value in state.values() for raw in raw_entries(value)] if isinstance(state, dict) else []
+
+
+def test_a_release_has_its_nodes_and_steps_and_comes_back_from_its_measurements_bytes(make, wavy):
+    """What its period began with is kept without its raw part: that goes no further than the next draw."""
     mechanism = make(MODEL, 6)
     n_nodes = len(mechanism.tree.nodes) if hasattr(mechanism, "tree") else 2
-    for release in run(mechanism, wavy(18), [6, 6, 6], simulated_noise(1)):
+    for release in run(mechanism, wavy(18), [6, 6, 6], simulated_noise(7)):
         assert release.values.shape == (n_nodes, 6)
         assert release.values.dtype == np.float64
         assert np.isfinite(release.values).all()
         if n_nodes == 3:
             assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
             assert release.values.min() >= 0
+        data = release.measured.to_bytes()
+        reread = Measured.from_bytes(data)
+        assert reread.to_bytes() == data
+        assert reread.spends == release.spends
+        assert reread.simulated
+        assert np.array_equal(mechanism.estimate(reread).values, release.values)
+        assert not any(raw_entries(part.before) for part in (release.measured, *release.measured.parts))
 
 
 def test_the_callers_values_are_not_touched(make, wavy):
@@ -91,31 +106,6 @@ def test_the_same_seed_gives_the_same_release_and_another_seed_another(make, wav
         assert np.array_equal(one.values, two.values)
         assert one.measured.to_bytes() == two.measured.to_bytes()
     assert first[0].measured.to_bytes() != other[0].measured.to_bytes()
-
-
-def test_measurements_survive_their_bytes_and_give_the_same_release(make, wavy):
-    mechanism = make(MODEL, 6)
-    for release in run(mechanism, wavy(18), [6, 6, 6], simulated_noise(7)):
-        data = release.measured.to_bytes()
-        reread = Measured.from_bytes(data)
-        assert reread.to_bytes() == data
-        assert reread.spends == release.spends
-        assert reread.simulated
-        assert np.array_equal(mechanism.estimate(reread).values, release.values)
-
-
-def raw_entries(state):
-    """Every raw entry of a state, at any depth."""
-    if isinstance(state, RawState):
-        return [state]
-    return [raw for value in state.values() for raw in raw_entries(value)] if isinstance(state, dict) else []
-
-
-def test_what_a_period_began_with_is_kept_without_its_raw_part(make, wavy):
-    """Raw state goes no further than the next draw."""
-    for release in run(make(MODEL, 6), wavy(18), [6, 6, 6], simulated_noise(7)):
-        parts = (release.measured, *release.measured.parts)
-        assert not any(raw_entries(part.before) for part in parts)
 
 
 def test_a_state_goes_through_the_ledgers_stores_and_changes_nothing(make, wavy):
@@ -166,7 +156,9 @@ def test_no_window_ever_costs_more_than_the_grant(make, data):
     assert worst_window(spends, window).epsilon <= mechanism.epsilon <= model.epsilon
 
 
-@pytest.mark.parametrize("model", [MODEL, PrivacyModel("7/3", 48, "1.5", "0.5", "roaming", 2)], ids=str)
+@pytest.mark.parametrize(
+    "model", [MODEL, PrivacyModel("7/3", 48, "1.5", "0.5", "roaming", 2)], ids=["plain", "roaming"]
+)
 def test_a_plan_may_spend_its_grant_but_for_rounding(make, model):
     """More noise than is needed would be no breach, and nobody would see it."""
     mechanism = make(model, model.window_length)
@@ -226,8 +218,9 @@ def test_no_number_decides_whether_there_is_a_release(make):
 
 def test_noise_is_a_required_argument_and_secure_noise_is_not_simulated(make, wavy):
     mechanism = make(MODEL, 6)
-    with pytest.raises(ParameterError, match="noise must be secure_noise"):
-        mechanism.release(wavy(6))
+    for call in (mechanism.release, mechanism.measure):
+        with pytest.raises(ParameterError, match=r"noise must be secure_noise.*simulated_noise\(seed\)"):
+            call(wavy(6))
     assert not mechanism.release(wavy(6), noise=secure_noise()).simulated
     assert mechanism.release(wavy(6), noise=simulated_noise(1)).simulated
 
@@ -239,7 +232,7 @@ def test_what_a_class_says_of_itself_is_so(make, wavy):
     assert all((release.state is not None) == mechanism.adaptive for release in released)
     assert (mechanism.recall([]) is not None) == mechanism.adaptive
     assert mechanism.revises == (type(mechanism).revise is not Mechanism.revise)
-    assert mechanism.has_self_check == (type(mechanism).events is not Mechanism.events)
+    assert mechanism.has_self_check == (type(mechanism).self_check is not Mechanism.self_check)
     assert mechanism.takes_covariates == hasattr(mechanism, "covariates")
     assert mechanism.one_leaf_a_period == hasattr(mechanism, "leaves_per_period")
     assert (mechanism.tree_class is None) == hasattr(mechanism, "tree")

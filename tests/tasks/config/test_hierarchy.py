@@ -32,9 +32,6 @@ def test_an_unusable_hierarchy_file_is_reported(refusal, tmp_path, name, content
     assert message in refusal((EXAMPLE[start:stop], f'[hierarchy]\nfile = "{name}"\n'))
 
 
-NAMES = EXAMPLE[EXAMPLE.index("[hierarchy.names]") : EXAMPLE.index("[budget]")]
-
-
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, ending):
     columns = {

@@ -117,14 +117,6 @@ def released(settings, days):
     return spends
 
 
-def test_a_year_with_both_changes_of_clock_stays_within_epsilon(stream):
-    settings = stream(WORD)
-    days = [near for day in (SPRING, AUTUMN) for near in (day.replace(day=day.day - 1), day)]
-    spends = released(settings, days)
-    assert worst_window(spends, 48).epsilon <= mechanism_for(settings, DAY).epsilon <= 1
-    assert {spend.n_steps for spend in spends} == {46, 48, 50}
-
-
 @pytest.mark.parametrize("word", [(), (WORD,)])
 def test_days_of_a_length_that_the_zone_has_no_more_are_planned_too(stream, word):
     """São Paulo put its clock forward on 16 October 2016, and gave that up in 2019."""

@@ -25,6 +25,8 @@ sector = ["industry", "households"]
 sector = "1/4"
 """
 COLD = 'covariates = [{ name = "cold", path = "cold", source = "made up" }]'
+WARMTH = 'covariates = [{{ name = "warmth", source = "made up", {} }}]'
+HASH = "0" * 64
 FACT = "constraints = [{{ {} }}]"
 CUTS = 'features."day parts" = '
 FIRST = '[[input.changes]]\nvalid_from = 2015-07-01\nvalue = "load_kw"\n'
@@ -199,6 +201,8 @@ CASES = {
     ],
     METERED: [
         ('input.supplier_rounding = "1"', "input.supplier_rounding must be left out for input.schema"),
+        ('published.reporting = true\nmechanism.name = "Gaussian"\nprivacy.delta = "1e-6"', "in epsilon"),
+        ('published = { reporting = true, value = "customers" }', "another column"),
     ],
     HOURS: [
         ('stream.step = "2h"', 'shorter step, or period "day"'),
@@ -210,6 +214,21 @@ CASES = {
         (FACT.format('totals = "totals.csv"'), 'totals is of whole days; leave it out for stream.period'),
     ],
     HISTORY: [
+        ("published.reporting = true", 'is for input.schema "metered"'),
+        ("covariates = 1", "covariates must be a list of at most 8 tables, each headed [[covariates]]"),
+        ('covariates = [{ name = "w", path = "w" }]', "1: source is missing; it must be a text of 1 to"),
+        (WARMTH.format('path = "w", origin = "x"'), "[[covariates]] 1: origin is not a known key"),
+        (WARMTH.format('path = "w", publication_lag_days = -1'), "must be an integer in [0, 366]"),
+        ('covariates = [{ name = "a", path = "w", source = "x" }, { name = "a", path = "v", source = "x" }]',
+         "[[covariates]] 2: name must not be that of another covariate; got 'a'"),
+        (WARMTH.format('path = "w", nodes = ["99"]'), "must be of the hierarchy, such as '11'; got '99'"),
+        (WARMTH.format('path = "w.csv"'), "1: sha256 is missing; it must be, of a file, what `sha256sum`"),
+        (WARMTH.format('path = "w.csv", sha256 = "1f"'), "must be of a file, what `sha256sum` prints: 64"),
+        (WARMTH.format(f'path = "w", sha256 = "{HASH}"'), "sha256 is for a .parquet or .csv file; got the"),
+        (WARMTH.format('path = "w", level = 2'), "1: level must be left out: nodes of the deepest level"),
+        *((WARMTH.format(f'path = "{place}"'), "1: path must not lie in input.folder, which is private")
+          for place in ("dumps", "dumps/region=84")),
+        (WARMTH.format(f'path = "trusted/x.csv", sha256 = "{HASH}"'), "path must not lie in trusted.folder"),
         ('hierarchy.cells.53 = ["homes"]', "hierarchy.cells must be left out without hierarchy.margins"),
         ('mechanism.noise = "joint"', 'noise "joint" at levels of several nodes is for customers whose'),
         ('mechanism.noise = "loud"', 'mechanism.noise must be "joint" or "laplace"'),

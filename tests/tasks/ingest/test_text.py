@@ -368,74 +368,68 @@ def test_spaces_and_apostrophes_apart_thousands_and_points_are_no_number(text, u
     assert read.row(0) == ((0, 1) if units is None else (units, 0))
 
 
-def stamps_of(stream, form, day=DAY):
-    """The text of each step's start, or of its end."""
-    calendar = stream.settings.calendar
-    starts, clock = calendar.utc_times(day), calendar.local_times(day)
-    half = timedelta(minutes=30)
-    return {
-        "ends in UTC": [f"{one + half:%Y-%m-%dT%H:%M}" for one in starts],
-        "UTC": [f"{one:%Y-%m-%d %H:%M:%S}" for one in starts],
-        "an hour ahead": [f"{one + 2 * half:%Y-%m-%d %H:%M}" for one in starts],
-        "ends by the clock": [f"{one + half:%Y-%m-%d,%H:%M}" for one in clock],
-        "date and time": [f"{one:%Y%m%d,%H:%M:%S}" for one in clock],
-        "numbers": [f"{day},{number}" for number in range(1, len(starts) + 1)],
-        "numbers, day first": [f"{day:%d/%m/%Y},{number}" for number in range(1, len(starts) + 1)],
-        "day first": [f"{one:%d/%m/%Y %H:%M}" for one in starts],
-        "no zero before a month": [f"{one:{one.month}.%d.%Y %H:%M:%S}.000Z" for one in starts],
-        "year, month, day and hour apart": [f"{one:%Y,%m,%d},{one.hour}:{one:%M}" for one in clock],
-        "month first, apart": [f"{one:%m-%d-%Y,%H%M}" for one in clock],
-        "twelve hours": [f"{one:%m/%d/%Y} {one.hour % 12 or 12}:{one:%M:%S %p}" for one in starts],
-        "names of months": [f"{one:%d-%b-%Y %H:%M}".upper() for one in starts],
-        "whole names of months": [f"{one:%d %B %Y %H:%M}" for one in starts],
-        "two digits of a year": [f"{one:%d/%m/%y %H:%M}" for one in starts],
-        "intervals": [f"{one:%d.%m.%Y %H:%M} - {one + half:%d.%m.%Y %H:%M}" for one in starts],
-        "seconds since 1970": [f"{one.timestamp():.0f}" for one in starts],
-        "milliseconds since 1970": [f"{one.timestamp() * 1000:.0f}" for one in starts],
-    }[form]
-
-
-KEYS = {
-    "ends in UTC": "stamps = 'end'\nstamps_zone = 'UTC'",
-    "UTC": "stamps_zone = 'UTC'",
-    "an hour ahead": "stamps_zone = 'GMT+1'",
-    "ends by the clock": "stamps = 'end'",
-    "date and time": "",
-    "numbers": "period_number = 'number'",
-    "numbers, day first": "period_number = 'number'\nstamps_format = '%d/%m/%Y'",
-    "day first": "stamps_zone = 'UTC'\nstamps_format = '%d/%m/%Y %H:%M'",
-    "no zero before a month": "stamps_format = '%m.%d.%Y %H:%M:%S.%f%z'",
-    "year, month, day and hour apart": "stamps_format = '%Y %m %d %H:%M'",
-    "month first, apart": "stamps_format = '%m-%d-%Y %H%M'",
-    "twelve hours": "stamps_zone = 'UTC'\nstamps_format = '%m/%d/%Y %I:%M:%S %p'",
-    "names of months": "stamps_zone = 'UTC'\nstamps_format = '%d-%b-%Y %H:%M'",
-    "whole names of months": "stamps_zone = 'UTC'\nstamps_format = '%d %b %Y %H:%M'",
-    "two digits of a year": "stamps_zone = 'UTC'\nstamps_format = '%d/%m/%y %H:%M'",
-    "intervals": "stamps_zone = 'UTC'\nstamps_format = '%d.%m.%Y %H:%M'",
-    "seconds since 1970": "stamps_format = 'epoch'",
-    "milliseconds since 1970": "stamps_format = 'epoch'",
+HALF, DAY_BEGINS = timedelta(minutes=30), datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC)
+IN_UTC = "stamps_zone = 'UTC'\nstamps_format = "
+STAMPS = {
+    "ends in UTC": ("stamps = 'end'\nstamps_zone = 'UTC'", lambda at, *_: f"{at + HALF:%Y-%m-%dT%H:%M}"),
+    "UTC": ("stamps_zone = 'UTC'", lambda at, *_: f"{at:%Y-%m-%d %H:%M:%S}"),
+    "an hour ahead": ("stamps_zone = 'GMT+1'", lambda at, *_: f"{at + 2 * HALF:%Y-%m-%d %H:%M}"),
+    "ends by the clock": ("stamps = 'end'", lambda at, clock, n: f"{clock + HALF:%Y-%m-%d,%H:%M}"),
+    "date and time": ("", lambda at, clock, n: f"{clock:%Y%m%d,%H:%M:%S}"),
+    "numbers": ("period_number = 'number'", lambda at, clock, n: f"{clock:%Y-%m-%d},{n}"),
+    "numbers, day first": (
+        "period_number = 'number'\nstamps_format = '%d/%m/%Y'",
+        lambda at, clock, n: f"{clock:%d/%m/%Y},{n}",
+    ),
+    "day first": (f"{IN_UTC}'%d/%m/%Y %H:%M'", lambda at, *_: f"{at:%d/%m/%Y %H:%M}"),
+    "no zero before a month": (
+        "stamps_format = '%m.%d.%Y %H:%M:%S.%f%z'",
+        lambda at, *_: f"{at:{at.month}.%d.%Y %H:%M:%S}.000Z",
+    ),
+    "year, month, day and hour apart": (
+        "stamps_format = '%Y %m %d %H:%M'",
+        lambda at, clock, n: f"{clock:%Y,%m,%d},{clock.hour}:{clock:%M}",
+    ),
+    "month first, apart": (
+        "stamps_format = '%m-%d-%Y %H%M'",
+        lambda at, clock, n: f"{clock:%m-%d-%Y,%H%M}",
+    ),
+    "twelve hours": (
+        f"{IN_UTC}'%m/%d/%Y %I:%M:%S %p'",
+        lambda at, *_: f"{at:%m/%d/%Y} {at.hour % 12 or 12}:{at:%M:%S %p}",
+    ),
+    "names of months": (f"{IN_UTC}'%d-%b-%Y %H:%M'", lambda at, *_: f"{at:%d-%b-%Y %H:%M}".upper()),
+    "whole names of months": (f"{IN_UTC}'%d %b %Y %H:%M'", lambda at, *_: f"{at:%d %B %Y %H:%M}"),
+    "two digits of a year": (f"{IN_UTC}'%d/%m/%y %H:%M'", lambda at, *_: f"{at:%d/%m/%y %H:%M}"),
+    "intervals": (
+        f"{IN_UTC}'%d.%m.%Y %H:%M'",
+        lambda at, *_: f"{at:%d.%m.%Y %H:%M} - {at + HALF:%d.%m.%Y %H:%M}",
+    ),
+    "seconds since 1970": ("stamps_format = 'epoch'", lambda at, *_: f"{at.timestamp():.0f}"),
+    "milliseconds since 1970": ("stamps_format = 'epoch'", lambda at, *_: f"{at.timestamp() * 1000:.0f}"),
 }
+"""Keys, and the text of a step's start (or end), by its instant, the wall clock and its number."""
 
 
-@pytest.mark.parametrize("form", KEYS)
+@pytest.mark.parametrize("form", STAMPS)
 def test_stamps_as_the_field_writes_them(small, load_text, form):
-    numbered = form.startswith("numbers")
-    apart = ["date", "time", "third", "fourth"][: stamps_of(small(), form)[0].count(",") + 1]
-    changes = {'timestamp = "timestamp"': f"timestamp = {apart}"} if apart[1:] and not numbered else {}
-    stream = small(marker=KEYS[form])
-    if changes:
+    (keys, stamp), numbered = STAMPS[form], form.startswith("numbers")
+    stream, columns = small(marker=keys), stamp(DAY_BEGINS, DAY_BEGINS, 1).split(",")
+    by_clock = len(columns) > 1 and not numbered  # in several columns, without an instant
+    if by_clock:
+        columns = [f"part {number}" for number, _ in enumerate(columns)]
         text = stream.settings.file.read_text()
-        stream.settings = load_text(text, *changes.items())
-    head = f"{','.join(apart)},load" if changes else f"timestamp,{'number,' * numbered}load"
-    n_steps = {}
-    for day, region in product((DAY, SPRING, AUTUMN), ("84", "11")):
-        stamps = stamps_of(stream, form, day)
-        values = [str(Decimal(number) / 8) for number in range(len(stamps))]
-        lines = [head, *(f"{at},{value}" for at, value in zip(stamps, values, strict=True))]
-        write(stream, "\n".join(lines), region, day)
-        n_steps[day] = len(stamps)
+        stream.settings = load_text(text, ('timestamp = "timestamp"', f"timestamp = {columns}"))
+    head = f"{','.join(columns)},load" if by_clock else f"timestamp,{'number,' * numbered}load"
+    calendar, n_steps = stream.settings.calendar, {}
+    for day in (DAY, SPRING, AUTUMN):
+        times = list(zip(calendar.utc_times(day), calendar.local_times(day), strict=True))
+        n_steps[day] = len(times)
+        lines = [f"{stamp(*both, n + 1)},{Decimal(n) / 8}" for n, both in enumerate(times)]
+        for region in ("84", "11"):
+            write(stream, "\n".join([head, *lines]), region, day)
     for judged in stream.judge(*n_steps):
-        if judged.day != DAY and changes:
+        if judged.day != DAY and by_clock:
             assert "the clock changes on this day" in str(judged.error)
         else:
             assert judged.error is None

@@ -266,6 +266,8 @@ def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
     installation.release(dark)
     (alarm,) = unlike()
     assert (alarm.day, alarm.node, alarm.severity) == (dark, None, Severity.WARNING)
+    installation.write_pages()
+    assert "finds the newest day unlike all others" in installation.settings.report_file.read_text()
     installation.release(days[9])
     assert unlike() == []
 

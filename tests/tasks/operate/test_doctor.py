@@ -169,13 +169,13 @@ def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(ope
     assert sorted(opened.folder.rglob("*")) == before
 
 
-def test_the_mount_of_a_folder_is_the_innermost(tmp_path, monkeypatch):
-    mounts = [SimpleNamespace(mountpoint="/", fstype="ext4")]
-    mounts.append(SimpleNamespace(mountpoint=str(tmp_path / "far"), fstype="nfs4"))
+def test_an_sqlite_ledger_on_a_mount_over_a_network_is_wrong(opened, monkeypatch):
+    """The innermost mount counts."""
+    mounts = [SimpleNamespace(mountpoint=str(opened.folder), fstype="nfs4")]
     monkeypatch.setattr(places.psutil, "disk_partitions", lambda all: mounts)
-    (tmp_path / "far").mkdir()
-    assert places._network_file_system(tmp_path / "far") == "nfs4"
-    assert places._network_file_system(tmp_path) is None
+    the_only(opened, "wrong", opened.folder / "trusted/ledger.sqlite", "nfs4", "move it to a local disk")
+    mounts.append(SimpleNamespace(mountpoint=str(opened.folder / "trusted"), fstype="ext4"))
+    assert around(opened) == []
 
 
 API = "PREFECT_API_URL"

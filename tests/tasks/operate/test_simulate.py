@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tasks.config import Settings
-from tasks.operate.simulate import CUSTOMERS, simulate
+from tasks.operate.simulate import simulate
 from tests.failing import raising
 
 pytestmark = pytest.mark.slow
@@ -45,15 +45,3 @@ def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(small
         assert simulate(settings, [MONDAY]) == [True, is_new]
         assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
         (folder / "_SUCCESS").unlink()
-
-
-def test_metered_dumps_have_a_row_a_customer_and_step(small):
-    settings = small(schema="metered", value="kwh", customer="meter").settings
-    simulate(settings, [MONDAY])
-    rows = pl.concat([read(settings, leaf, MONDAY) for leaf in ("84", "11")])
-    assert rows.columns == ["meter", "timestamp", "kwh"]
-    assert rows.select("meter", "timestamp").is_unique().all()
-    assert rows["meter"].n_unique() == 2 * CUSTOMERS
-    assert rows.height == 2 * CUSTOMERS * 48
-    assert rows["kwh"].min() >= 0
-    assert 0.3 < rows["kwh"].mean() < 1.0

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from optstream.catalogue import read_catalogue, withdraw
-from optstream.catalogue.about import NodeFacts
 from optstream.catalogue.backends import open_storage
 from tasks.pages.published import NO_SUMMARIES, PublicFacts, public_facts
 from tests.tasks.pages.published_days import lay_out_published
@@ -17,11 +16,6 @@ __all__ = ["settings", "snapshot"]
 FIRST = date(2016, 1, 1)
 N_DAYS = 40
 GONE = FIRST + timedelta(days=30)
-HOSTILE = "<img src=x onerror='window.hit = 1'></script><b>\"&"
-NAMES = {
-    "FR": NodeFacts(name="France"), "11": NodeFacts(name="Île-de-France"),
-    "24": NodeFacts(name=HOSTILE), "84": NodeFacts(name="=1+1"),
-}  # fmt: skip
 
 
 @pytest.fixture(scope="session")

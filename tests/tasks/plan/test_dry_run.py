@@ -129,7 +129,7 @@ BOUNDS = 'bounds = ["0", "20000"]'
 WHOLE = (BOUNDS, f'{BOUNDS}\nresolution = "1"\ncounts = true')
 
 
-SHOWN = ["OptStream", "Laplace", "Uniform", "Fourier", "BudgetAbsorption", "PeGaSus", "Fast"]
+SHOWN = ["OptStream", "Laplace", "BudgetAbsorption", "PeGaSus"]
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -236,63 +236,29 @@ def test_lost_and_damaged_measurements_come_back_whatever_is_configured_by_then(
 # Sums over nodes and days, with their standard errors.
 
 
-@pytest.fixture(scope="module", params=["OptStream", "HistoryInformed"])
-def published(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sums")
     (folder / "optstream.toml").write_text(CONFIGURATION)
-    installation = wanted(Installation(folder), request.param)
+    installation = wanted(Installation(folder))
     installation.release(*DAYS[:3])
-    return request.param, installation.settings.published_folder
-
-
-def known_error(name):
-    """Which error a figure has: OptStream's estimate says what the noise alone did."""
-    return "noise_standard_error" if name == "OptStream" else "standard_error"
-
-
-@pytest.mark.slow
-def test_of_one_day_it_is_as_the_days_own_release_says(published):
-    name, folder = published
-    own = read_measurements(folder, THIRD).release()
-    steps = [own.measured.first_step + step for step in range(10, 20)]
-    found = read_sum(folder, ["84", "11"], THIRD, THIRD, range(10, 20))
-    expected = own.sum(["84", "11"], steps)
-    for which in ("standard_error", "noise_standard_error"):
-        one, other = getattr(found, which), getattr(expected, which)
-        assert (one is None) == (other is None)
-        assert one is None or one == pytest.approx(other, rel=1e-4)  # float32
-    assert (found.standard_error is None) == (name == "OptStream")
-    assert (found.noise_standard_error is None) == (name == "HistoryInformed")
-
-
-def replicates_of(folder, day, node):
-    (file,) = (folder / f"errors/date={day}").iterdir()
-    rows = pl.read_parquet(file, hive_partitioning=False).filter(node=node)
-    return rows.select(pl.selectors.starts_with("replicate").cast(pl.Float64))
-
-
-@pytest.mark.slow
-def test_a_day_shares_its_errors_with_another_only_where_it_learns(published):
-    """Replicates are functions of public facts, so these figures are the same in each run."""
-    name, folder = published
-    sums = [replicates_of(folder, day, "11").sum().row(0) for day in (SECOND, THIRD)]
-    correlation, other = np.corrcoef(sums)[0, 1], np.corrcoef(sums[0], np.roll(sums[1], 1))[0, 1]
-    if name == "HistoryInformed":
-        assert correlation > 0.3 > abs(other)
-    else:
-        assert abs(correlation) < 0.3
+    return installation.settings.published_folder
 
 
 @pytest.mark.slow
 def test_a_figure_has_the_spread_of_its_replicates(published):
-    name, folder = published
-    found = read_figure(folder, lambda value: value.max(), FIRST, THIRD, by=["node", "date"])
-    rows = read_published(folder).group_by("node", "date").agg(pl.col("load_mw").max()).sort("node", "date")
+    """OptStream's estimate says what the noise alone did."""
+    found = read_figure(published, lambda value: value.max(), FIRST, THIRD, by=["node", "date"])
+    rows = (
+        read_published(published).group_by("node", "date").agg(pl.col("load_mw").max()).sort("node", "date")
+    )
     assert found["value"].equals(rows["load_mw"], check_names=False)
-    assert found[known_error(name)].min() > 0
-    peaks = replicates_of(folder, THIRD, "84").max().row(0)
+    assert found["noise_standard_error"].min() > 0
+    (file,) = (published / f"errors/date={THIRD}").iterdir()
+    replicates = pl.read_parquet(file, hive_partitioning=False).filter(node="84")
+    peaks = replicates.select(pl.selectors.starts_with("replicate").cast(pl.Float64)).max().row(0)
     own = found.filter(node="84", date=THIRD).row(0, named=True)
-    assert own[known_error(name)] == pytest.approx(np.std(peaks, ddof=1), rel=1e-4)
+    assert own["noise_standard_error"] == pytest.approx(np.std(peaks, ddof=1), rel=1e-4)
 
 
 NO_SUMS = [
@@ -314,4 +280,4 @@ NO_SUMS = [
 @pytest.mark.parametrize(("nodes", "last", "steps", "words"), NO_SUMS)
 def test_what_cannot_be_summed_is_named(published, nodes, last, steps, words):
     with pytest.raises((ParameterError, PublicationError), match=words):
-        read_sum(published[1], nodes, FIRST, last, steps)
+        read_sum(published, nodes, FIRST, last, steps)

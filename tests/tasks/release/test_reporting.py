@@ -185,17 +185,3 @@ def test_the_count_takes_nothing_from_plans_of_readings_and_they_nothing_from_it
     )
     assert with_counts.epsilon == pytest.approx(float(alone.epsilon) * 19 / 20)
     assert with_counts.epsilon + settings.reporting_epsilon(0) <= settings.model.budget / 2
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (('schema = "metered"', 'schema = "aggregated"'), 'is for input.schema "metered"'),
-        (('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"'), "is charged in epsilon"),
-        (('value = "load_mw"\n[trusted]', 'value = "customers"\n[trusted]'), "another column"),
-    ],
-)
-def test_what_cannot_be_counted_is_refused_with_the_reason(metered, change, words):
-    metered.configure(*change)
-    with pytest.raises(Exception, match=words):
-        load_settings(metered.folder / "optstream.toml")

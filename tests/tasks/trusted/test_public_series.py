@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.errors import ConfigurationError
 from optstream.stream.calendar import ORIGIN
 from tasks.trusted import covariates as reading
 from tasks.trusted.covariates import read_covariates, read_here
@@ -33,12 +32,6 @@ def hashed(folder, text=ENTRY):
             text = text.replace("warmth.csv", name)
             text = text.replace(UNKNOWN, hashlib.sha256(file.open("rb").read(2**20)).hexdigest())
     return text
-
-
-def entry_at(place):
-    """An entry of another path; a folder has no hash."""
-    text = ENTRY.replace('"warmth.csv"', f'"{place}"')
-    return text if "." in place else text.replace(f'sha256 = "{UNKNOWN}"\n', "")
 
 
 @pytest.fixture
@@ -195,37 +188,3 @@ def test_a_night_reads_nothing_of_the_days_after_its_own(configured, tmp_path):
 def test_nothing_that_a_process_says_is_taken_for_granted(configured, monkeypatch, said):
     monkeypatch.setattr(reading, "_answer_of_process", lambda asked: said)
     assert "the process that reads it ended over it" in gone_without(configured(), None)
-
-
-@pytest.mark.parametrize("place", ["dumps", "dumps/region=84", "trusted/x.csv"])
-def test_a_private_place_is_refused(configured, place):
-    with pytest.raises(ConfigurationError, match=r"1: path must not lie in \w+\.folder, which is private"):
-        configured(entry_at(place))
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("covariates = 1\n", "covariates must be a list of at most 8 tables, each headed [[covariates]]"),
-        (ENTRY.replace("source", "origin"), "[[covariates]] 1: source is missing; it must be a text of 1 to"),
-        (ENTRY.replace("source", "origin"), "[[covariates]] 1: origin is not a known key"),
-        (ENTRY + "publication_lag_days = -1\n", "publication_lag_days must be an integer in [0, 366]"),
-        (ENTRY + ENTRY, "[[covariates]] 2: name must not be that of another covariate; got 'warmth'"),
-        (ENTRY + 'nodes = ["99"]\n', "1: nodes must be of the hierarchy, such as '84'; got '99'"),
-        (
-            ENTRY.replace(f'sha256 = "{UNKNOWN}"\n', ""),
-            "1: sha256 is missing; it must be, of a file, what `sha256sum` prints",
-        ),
-        (
-            ENTRY.replace(UNKNOWN, "1f"),
-            "1: sha256 must be of a file, what `sha256sum` prints: 64 hexadecimal",
-        ),
-        (ENTRY.replace(".csv", ""), "1: sha256 is for a .parquet or .csv file; got the path 'warmth'"),
-        (ENTRY + "level = 2\n", "[[covariates]] 1: level must be left out: nodes of the deepest level"),
-    ],
-)
-def test_a_wrong_key_is_named_with_its_range(configured, text, problem):
-    ahead = text + INFORMED if text.startswith("covariates") else INFORMED + text
-    with pytest.raises(ConfigurationError) as caught:
-        configured("", ahead)
-    assert problem in str(caught.value)

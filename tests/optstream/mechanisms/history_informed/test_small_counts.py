@@ -206,3 +206,23 @@ def test_once_learned_the_expected_errors_are_those_that_estimates_state():
     other = mechanism.with_learned(measured.state, keeps_blocks=False).expected_by_level()[:, 0]
     assert not np.allclose(other, stated, rtol=0.3)
     assert mechanism.with_learned(None, keeps_blocks=True) is mechanism
+
+
+def test_closed_hours_are_in_their_bands_and_leaves_go_by_the_days_that_their_parents_know():
+    """Five museums, Mondays off, one simulated draw. The fit of their sum reads 14 days of 28: 336 blocks."""
+    tree = AggregationTree.from_parents({"all": None, **dict.fromkeys("abcde", "all")})
+    random, days = np.random.default_rng(3), np.arange(30)
+    visitors = np.array([0, 0.7, 0.7, 0.8, 1, 1.8, 1.7])[days % 7] * np.exp(random.normal(0, 0.15, 30))
+    opened = (np.arange(SLOTS) // 9 == 1) * visitors[:, None]
+    truth = random.poisson(np.array([[120.0], [90], [60], [50], [130]]) * opened.ravel())
+    mechanism = HistoryInformedTree(informed(scale=30.0, n_blocks=24, block_length=1), tree, ["7/8", "1/8"])
+    assert mechanism.small_level == 1
+    released = [mechanism.estimate(one) for one in draw(mechanism, truth.astype(float))[-7:]]
+    low, high = np.stack([one.bands for one in released], axis=1)
+    true = tree.add_up(truth)[:, -7 * SLOTS :].reshape(6, 7, SLOTS).swapaxes(0, 1)
+    held = ((low <= true) & (true <= high))[:, 0]
+    assert held[:, opened[-1] == 0].mean() > 0.9
+    assert held.mean() > 0.9
+    missed = np.stack([one.values for one in released])[:, 1:] - true[:, 1:]
+    errors = np.stack([one.standard_errors for one in released])[:, 1:]
+    assert 0.5 < np.sqrt((errors**2).mean() / (missed**2).mean()) < 2.0

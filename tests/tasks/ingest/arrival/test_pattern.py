@@ -99,13 +99,6 @@ def test_one_file_a_month_with_a_column_of_regions(small):
     assert "must be a leaf of the hierarchy" in str(second.error)
 
 
-def test_one_file_may_hold_all_days(small):
-    stream = small(marker="path = '*.csv'\nregion = 'zone'\n[watch]\nfirst_day = 2025-01-14")
-    put(stream, "all of it.csv", text_of(stream, DAY, ("84", "11"), last=NEXT))
-    assert [one.error for one in stream.judge(DAY, NEXT)] == [None, None]
-    assert min(days_with_dumps(stream.settings)) == date(2025, 1, 14)
-
-
 def test_a_year_that_goes_on_has_no_days_to_come(small):
     stream = small(marker="path = '{region}_{date:%Y}.csv'")
     today = stream.settings.local_day(datetime.now().astimezone())

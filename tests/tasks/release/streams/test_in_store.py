@@ -73,20 +73,6 @@ def test_the_lineage_names_objects_and_keyed_hashes_alone(moved):
         assert tag not in said
 
 
-def test_a_restated_and_a_withdrawn_day(moved):
-    moved.configure('restatement_share = "0"', 'restatement_share = "1/4"')
-    moved.release(*DAYS)
-    assert moved.status(DAY, restate=True) is Status.PUBLISHED
-    assert moved.entry(DAY).revision == 1
-    assert [name for name in moved.filesystem.find(f"{moved.root}/public/superseded") if str(DAY) in name]
-    assert moved.problems() == []
-    for _ in range(2):
-        assert moved.withdraw(DAY).status is Status.WITHDRAWN
-        assert moved.problems() == []
-    assert moved.rows()["date"].unique().to_list() == [NEXT]
-    assert not [name for name in moved.filesystem.find(f"{moved.root}/public") if str(DAY) in name]
-
-
 def test_the_doctor_looks_at_stores(moved):
     moved.release(DAY)
     now = datetime(2016, 7, 1, 12, tzinfo=UTC)
