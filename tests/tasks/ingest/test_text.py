@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from optstream.measurement.sums import open_private_period
 from tasks.ingest.arrivals import EVERY
 from tasks.ingest.clamping import reading
-from tasks.ingest.text import LOOKED_AT
+from tasks.ingest.text import LOOKED_AT, microseconds_of
 from tests.tasks.conftest import DAY
 
 pytestmark = pytest.mark.slow
@@ -44,6 +44,7 @@ def write(stream, content, region="84", day=DAY, name="part-0.csv"):
 def zipped(text):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("__MACOSX/._load.csv", b"\0")
         archive.writestr("a year.xls", text)
     return buffer.getvalue()
 
@@ -262,6 +263,12 @@ def test_dates_are_stamps_of_rows_of_a_day_alone(small, step):
     assert not step or "timestamp" in str(judged.error)
 
 
+@pytest.mark.parametrize("seconds", [10**9, 2_051_222_400, 9_199_999_999])
+def test_seconds_since_1970_go_on_after_2033(seconds):
+    text = pl.lit(f"{seconds}")
+    assert pl.select(microseconds_of(text, {True: 0}, "epoch")).item() == seconds * 10**6
+
+
 def test_instants_by_their_format_have_no_slot_where_the_clock_changes_on_fixed_days(small):
     """The day was released as zeros."""
     stream = small(schema="metered", day="fixed", marker="stamps_format = 'epoch'")
@@ -347,7 +354,21 @@ def test_a_text_counts_exactly_as_its_digits_say(number, form, resolution, decim
     assert read["kind"].to_list() == [0 if is_sound else 3, 1, 2, 3, 0, 1]
 
 
-HALF = timedelta(minutes=30)
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("1 234", 1234), ("-12\u00a0345,6", -12346), ("1\u202f234\u202f567", 1234567), ("1'234", 1234),
+        ("1’234e1", 12340), ("1 23", None), ("1234 567", None), ("1 2345", None), ("1.234", None),
+        ("1 234 MW", None), (" 234", None),
+    ],
+)  # fmt: skip
+def test_spaces_and_apostrophes_apart_thousands_and_points_are_no_number(text, units):
+    found = reading("load", pl.String(), (Fraction(-(10**9)), Fraction(10**9)), Fraction(1), ",")
+    read = pl.DataFrame({"load": [text]}).select(units=found.units, kind=found.kind)
+    assert read.row(0) == ((0, 1) if units is None else (units, 0))
+
+
+HALF, DAY_BEGINS = timedelta(minutes=30), datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC)
 IN_UTC = "stamps_zone = 'UTC'\nstamps_format = "
 STAMPS = {
     "ends in UTC": ("stamps = 'end'\nstamps_zone = 'UTC'", lambda at, *_: f"{at + HALF:%Y-%m-%dT%H:%M}"),
@@ -364,6 +385,10 @@ STAMPS = {
     "no zero before a month": (
         "stamps_format = '%m.%d.%Y %H:%M:%S.%f%z'",
         lambda at, *_: f"{at:{at.month}.%d.%Y %H:%M:%S}.000Z",
+    ),
+    "year, month, day and hour apart": (
+        "stamps_format = '%Y %m %d %H:%M'",
+        lambda at, clock, n: f"{clock:%Y,%m,%d},{clock.hour}:{clock:%M}",
     ),
     "month first, apart": (
         "stamps_format = '%m-%d-%Y %H%M'",
@@ -386,21 +411,16 @@ STAMPS = {
 """Keys, and the text of a step's start (or end), by its instant, the wall clock and its number."""
 
 
-BY_CLOCK = ("ends by the clock", "date and time", "month first, apart")
-"""Forms of two columns, without an instant."""
-
-
 @pytest.mark.parametrize("form", STAMPS)
 def test_stamps_as_the_field_writes_them(small, load_text, form):
     (keys, stamp), numbered = STAMPS[form], form.startswith("numbers")
-    stream, by_clock = (
-        small(marker=keys),
-        form in ("ends by the clock", "date and time", "month first, apart"),
-    )
-    if by_clock:  # in two columns
+    stream, columns = small(marker=keys), stamp(DAY_BEGINS, DAY_BEGINS, 1).split(",")
+    by_clock = len(columns) > 1 and not numbered  # in several columns, without an instant
+    if by_clock:
+        columns = [f"part {number}" for number, _ in enumerate(columns)]
         text = stream.settings.file.read_text()
-        stream.settings = load_text(text, ('timestamp = "timestamp"', "timestamp = ['date', 'time']"))
-    head = "date,time,load" if by_clock else "timestamp,number,load" if numbered else "timestamp,load"
+        stream.settings = load_text(text, ('timestamp = "timestamp"', f"timestamp = {columns}"))
+    head = f"{','.join(columns)},load" if by_clock else f"timestamp,{'number,' * numbered}load"
     calendar, n_steps = stream.settings.calendar, {}
     for day in (DAY, SPRING, AUTUMN):
         times = list(zip(calendar.utc_times(day), calendar.local_times(day), strict=True))
