@@ -27,7 +27,8 @@ FILE_FAULTS = {
     "damaged_page": "must have pages that fit their checksums; deliver it again",
     "too_much": f"must claim {LIMITS.words}; split it into several",
     "too_many_rows": "has with the others too many rows a day for exact sums; choose a coarser resolution",
-    "columns": "must hold these columns; correct [input], or its changes by date, or the dump",
+    "columns": "must hold these columns; correct [input], or its changes by date, or the dump, with one "
+    "column of each name",
     "other_schema": 'must have the customer column if and only if [input] schema is "metered"; correct the '
     "schema",
     "timestamp_type": "must be a date with time",

@@ -55,7 +55,7 @@ _ROWS = (
         "must lie inside the day; this may be a dump of another day, or in another time zone",
         "timestamp",
     ),
-    ("off_grid", "must be the start of a step", "timestamp"),
+    ("off_grid", "must be the start of a step, as input.stamps and stream.step say", "timestamp"),
 )
 _AGGREGATED = (
     _FILES,
@@ -64,14 +64,27 @@ _AGGREGATED = (
         min_value=1,
         row_condition=Column("file_fault").is_null(),
         severity=STOPS,
-        meta={"says": "must hold at least one row"},
+        meta={
+            "says": "must hold at least one row; write [[hierarchy.changes]] for a leaf that began or ended, "
+            'or input.missing_rows = "zero" where sums of 0 have no row'
+        },
     ),
     *(none_of(*rule) for rule in _ROWS),
-    equal("steps_found", "steps_expected", "every step of the day must have a row", "timestamp"),
-    none_of("duplicates", "must be there once for each step", "timestamp"),
+    equal(
+        "steps_found",
+        "steps_expected",
+        'every step of the day must have a row, save by input.missing_rows = "zero"',
+        "timestamp",
+    ),
+    none_of(
+        "duplicates",
+        "must be there once for each step; keep the rows of one kind, such as import, or write their sum",
+        "timestamp",
+    ),
     none_of(
         "absent",
-        "must not be null or NaN (in a text: or no number by input.decimal, such as with a unit)",
+        "must not be null or NaN (in a text: or no number by input.decimal, such as with a unit or commas "
+        "in thousands)",
         "value",
     ),
     *_CLAMPED,

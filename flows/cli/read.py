@@ -139,7 +139,11 @@ def report(
     def of_stream(settings: Settings, terminal: Terminal) -> cli.Done:
         check_trusted(settings)
         with closing(need_ledger(settings)) as ledger:
-            facts = write_pages(settings, ledger, datetime.now(UTC))
+            try:
+                facts = write_pages(settings, ledger, datetime.now(UTC))
+            except PublicationError:  # once the operators' page is there
+                terminal.document(ReportDocument(trusted=str(settings.report_file), public=None))
+                raise
         public = None if facts is None else str(settings.published_folder / PAGE)
         terminal.say(f"operators:  {settings.report_file}")
         terminal.say(f"data users: {public or 'no page: nothing is published'}")

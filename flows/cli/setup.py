@@ -17,7 +17,7 @@ from tasks.config import load_settings
 from tasks.config.fields import SETTLED
 from tasks.config.schema import DEFAULT_MARKER, MECHANISMS
 from tasks.config.templates import example_of
-from tasks.operate.first_configuration import QUESTIONS, write_configuration, zone_of_machine
+from tasks.operate.first_configuration import QUESTIONS, usual_zone, write_configuration
 from tasks.operate.simulate import simulate as write_dumps
 from tasks.operate.survey import ROLES, survey
 from tasks.plan.advise import Comparison, Judged, StreamAdvice, advise_plans, write_proposal
@@ -93,16 +93,17 @@ def _begin(folder: Path, yes: bool, answers: Sequence[str], columns: Sequence[st
     named = _pairs("--column is ROLE=COLUMN", columns, ROLES)
     check_new(cli.DEFAULT_CONFIG)
     with terminal.step("look at the files"):
-        found = survey(folder, zone_of_machine(), named)
+        found = survey(folder, usual_zone(given.get("zone", "")), named)
     if not yes and given.keys() != QUESTIONS.keys() and not sys.stdin.isatty():
         raise cli.WordsError(
             f"there is no terminal to ask on: take the usual answers with --yes, or give {len(QUESTIONS)} by "
             f"--answer KEY=ANSWER: {', '.join(QUESTIONS)}"
         )
     roles, n_leaves = found.roles, len(found.regions)
+    of = (roles.region and f" by {roles.region}") or ""
     kind = f"a row a customer ({roles.customer}) and step" if roles.customer else "a row a leaf and step"
     terminal.say(
-        f"{found.first} to {found.last}, {n_leaves} leaves, {kind}; value {roles.value}, time "
+        f"{found.first} to {found.last}, {n_leaves} leaves{of}, {kind}; value {roles.value}, time "
         f"{' and '.join(roles.timestamp)}; no reading was read"
     )
     if found.left:
@@ -120,12 +121,11 @@ def _begin(folder: Path, yes: bool, answers: Sequence[str], columns: Sequence[st
     _show_errors(begun.advice, found.unit, terminal)
     for warning in (*found.doubts(), *begun.advice.proposed.warnings, *filter(None, [begun.ahead])):
         terminal.explain(f"ATTENTION {warning}")
-    if found.decimal == ",":
+    if found.decimal and (roles.customer is not None or found.decimal == ","):
+        marks, other = {".": "points", ",": "commas"}, "," if found.decimal == "." else "."
         terminal.explain(
-            "ATTENTION any number with a point counts as 0: "
-            * (roles.customer is not None)
-            + "numbers are taken to have decimal commas, as files with semicolons do: else write "
-            'decimal = "."'
+            f"ATTENTION any number with decimal {marks[other]} counts as 0: " * (roles.customer is not None)
+            + f'numbers are taken to have decimal {marks[found.decimal]}: else write decimal = "{other}"'
         )
     if not found.marked:
         terminal.explain(

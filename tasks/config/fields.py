@@ -125,7 +125,7 @@ SINCE_EPOCH = "epoch"
 def stamp_expression(written: str) -> str:
     """Return the expression of stamps of a format; raises ValueError for one without a day."""
     if written == SINCE_EPOCH:
-        return r"^(1[0-9]{9}(?:[0-9]{3}){0,3})(?:\.0*)?$"
+        return r"^([1-9][0-9]{9}(?:[0-9]{3}){0,3})(?:\.0*)?$"
     texts, keys = re.split("%.", written), re.findall("%(.)", written)
     named = {STAMP_PARTS[key][0] for key in keys if key in STAMP_PARTS}
     is_whole = len(keys) == len(named) and {"year", "month", "day"} <= named
@@ -196,7 +196,8 @@ COLUMN = f"the name of a column, of 1 to {LONGEST_COLUMN} characters"
 Column = Annotated[str, Field(min_length=1, max_length=LONGEST_COLUMN, description=COLUMN)]
 STAMPS = f'{COLUMN}, or of those of date and time, ["date", "time"]'
 StampColumns = Annotated[
-    Column | Annotated[tuple[Column, Column], Field(strict=False)], Field(description=STAMPS)
+    Column | Annotated[tuple[Column, ...], Field(strict=False, min_length=2, max_length=4)],
+    Field(description=STAMPS),
 ]
 ZONE = (
     '"UTC", or a fixed distance from it such as "UTC+01:00"; left out for stamps by the clock of '

@@ -23,6 +23,7 @@ KINDS = ("sound", "absent", "infinite", "out_of_bounds")
 LONGEST_NUMBER, LONGEST_SUM, LARGEST_POWER = 1000, 4000, 400
 """Characters of a number in a text, and of a sum; the power of ten beyond which its size alone counts."""
 _NUMBER = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,9}))?")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}([ '’\u00a0\u202f][0-9]{3})+(?![0-9])")
 _INFINITE = re.compile(r"([+-]?)inf(inity)?", re.IGNORECASE)
 SOUND, ABSENT, INFINITE, OUT_OF_BOUNDS = range(len(KINDS))
 Bounds = tuple[Fraction, Fraction]
@@ -93,6 +94,8 @@ def number_of(
         return None
     if decimal != ".":
         text = text.replace(".", "_").replace(decimal, ".")
+    if grouped := _THOUSANDS.match(text):
+        text = re.sub(r"[ '’\u00a0\u202f]", "", grouped[0]) + text[grouped.end() :]
     if infinite := _INFINITE.fullmatch(text):
         return -math.inf if infinite[1] == "-" else math.inf
     if (found := _NUMBER.fullmatch(text)) is None:

@@ -98,7 +98,8 @@ def form_of(file: Location, columns: tuple[str, ...]) -> TextForm | None:
     text, is_utf8 = _beginning(file)
     lines = text.split("\n")[:HIGHEST_HEADER]
     for (number, line), sign in product(enumerate(lines, 1), SEPARATORS):
-        if set(columns) <= set(names := _cut(line, sign)):
+        names = _cut(line, sign)
+        if all(names.count(one) == 1 for one in columns):
             places = tuple((one, names.index(one)) for one in columns)
             return TextForm(sign, tuple(names), places, number, is_utf8)
     return None
@@ -173,7 +174,11 @@ def _content(file: Location, most: int | None = None) -> bytes:
                 content = text.read(most or LARGEST_TEXT + 1)
         elif content.startswith(ZIP):
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                (member,) = [one for one in archive.infolist() if not one.is_dir()]
+                (member,) = [
+                    one
+                    for one in archive.infolist()
+                    if not (one.is_dir() or one.filename.startswith("__MACOSX/"))
+                ]
                 with archive.open(member) as text:
                     content = text.read(most or LARGEST_TEXT + 1)
         else:

@@ -113,7 +113,9 @@ def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
     of_all = settings.input.region is not None and place and place.file
     if of_all and broken.column not in ("file_fault", "unknown_region"):
         where += f", region {broken.region!r:.80}"
-    columns = [repr(name) for column in about.split() if (name := getattr(layout, column)) is not None]
+    about_columns = [getattr(layout, column) for column in about.split()]
+    names = [[one] if isinstance(one, str) else one or () for one in about_columns]
+    columns = [repr(name) for own in names for name in own]
     if columns:
         listed = " and ".join(filter(None, (", ".join(columns[:-1]), columns[-1])))
         where += f", column{'s' * (len(columns) > 1)} {listed}"

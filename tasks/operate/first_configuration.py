@@ -43,9 +43,9 @@ Ask = Callable[[str, str, str], str]
 """Gives the answer to a question: its key, its words and the usual answer."""
 
 
-def zone_of_machine() -> str:
-    """Return the time zone that this machine is set to, as far as it has a name; else UTC."""
-    named = os.environ.get("TZ", "").lstrip(":")
+def usual_zone(answer: str = "") -> str:
+    """Return the time zone of an answer, else that of this machine, as far as it has a name; else UTC."""
+    named = answer.partition(",")[0].strip() or os.environ.get("TZ", "").lstrip(":")
     if not named:
         named = os.path.realpath("/etc/localtime").rpartition("zoneinfo/")[2]
     try:
@@ -230,7 +230,7 @@ def _clock(survey: Survey, answer: Callable[[str, str], str], minutes: int) -> t
         ]
         return ", ".join(said)
 
-    usual = survey.zone or zone_of_machine()
+    usual = survey.zone or usual_zone()
     if not survey.meanings(usual, minutes):
         usual = next((one for one in COMMON_ZONES if survey.meanings(one, minutes)), usual)
     given = answer("zone", words(usual))
@@ -261,6 +261,7 @@ def _clock(survey: Survey, answer: Callable[[str, str], str], minutes: int) -> t
             f"stamps from {first} to {last}{' UTC' * survey.zoned} of the files of {survey.day} do not fit "
             f"{given!r:.80}: correct the answer to zone, or {survey.day} in the files' names"
         )
+    survey.check_starts(zone, in_utc=fitting[0][0])
     return (zone, *fitting[0])
 
 

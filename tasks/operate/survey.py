@@ -32,6 +32,8 @@ from tasks.ingest.inspect import TEXTS_OF_TIME
 from tasks.ingest.text import TextForm, header_of, microseconds_of, scan_text
 
 MOST_FILES = 1_000_000
+MOST_JOINED = 300
+"""Files of a day whose stamps are looked at where each has one."""
 MINUTE, DAY_LONG = 60_000_000, 86_400_000_000
 """Microseconds."""
 LONGEST_DAY = 1500
@@ -62,9 +64,10 @@ COMMON_ZONES = (
 DAYS = (
     "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%m.%d.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
     "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%b-%y", "%Y-%m-%d",
+    "%Y %m %d",
 )  # fmt: skip
 CLOCKS = ("", " %H", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-FORMATS = (SINCE_EPOCH, *(day + clock for day in DAYS for clock in CLOCKS))
+FORMATS = (*(day + clock for day in DAYS for clock in CLOCKS), "%Y%m%d%H%M", "%Y%m%d%H", SINCE_EPOCH)
 """Of stamps that are not written by ISO 8601."""
 SAMPLE = 200
 """Stamps that a format is tried on before all."""
@@ -75,16 +78,17 @@ MARK = "\0"
 PART = re.compile(r"(part|chunk|file|data)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 """Names that only number the files of one dump."""
 
+ENERGY = r"(\w+_)?([kmg]wh?|wh)(_\w+)?"
 TIME = re.compile(
-    r"(\w+_)?(time_?stamp|zeitstempel|horodate|date_?time|datum|stamp|ts|tstp|time|date|utc|hours?|heures?|"
-    r"zeit|hora|fecha|epoch|mtu)(_(local|utc|gmt|cet|cest|start|end|beginning|ending|from|to|at|von|bis))*|day|"
+    rf"(?!{ENERGY}$)(\w+_)?(time_?stamp|zeitstempel|horodate|date_?time|datum|stamp|ts|tstp|time|date|utc|hours?|heures?|"
+    r"(uhr)?zeit|hora|fecha|epoch|mtu)(_(local|utc|gmt|cet|cest|start|end|beginning|ending|from|to|at|von|bis))*|day|"
     r"(\w+_)?(start|end|from|at|anfang|ende)"
 )
 LIKE_TIME = re.compile(r"\w*(date|time|stamp)\w*|week\w*|month\w*")
 """Names of columns of time where none is a usual one."""
 DATE = re.compile(r"(.*_)?(date|day|datum|fecha)")
 CLOCK = re.compile(
-    r"((.*_)?(?<!date_)time|(.*_)?(hours?|heures?|zeit|hora)(_ending)?|anfang|start|begin|from)(_(local|start))?"
+    r"((.*_)?(?<!date_)time|(.*_)?(hours?|heures?|(uhr)?zeit|hora)(_ending)?|anfang|start|begin|from)(_(local|start))?"
 )
 ENDS, STARTS = {"end", "ending", "ended", "to", "until", "bis", "ende"}, {"start", "beginning", "from", "von"}
 IN_UTC = {"utc", "gmt"}
@@ -95,7 +99,9 @@ LATER = {
 """Words in names of columns of time: of a step's end or start, of instants, and of the row itself."""
 TOTAL = re.compile(r"(grand_)?(total|all|sum|overall|nation|national|system|gesamt|insgesamt|ensemble)s?")
 RUNNING = re.compile(r"(\w+_)?(index|register|cumulative|cumulated|cumul|counter_reading)(_\w+)?")
-ROLES = ("timestamp", "value", "region", "customer")
+SIGNED = re.compile(r"(\w+_)?(net|balance|exchange|interchange|flow|temperature|solde|saldo)(_\w+)?")
+ROLES = ("timestamp", "value", "region", "customer", "clock", "period_number")
+APART = "and with the date alone the time of day by --column clock=COLUMN"
 MOST_ALIKE = 12
 """Columns of numbers that differ by a number in their names, at most."""
 KEYS = r"s?(_?(id|uid|uuid|code|key|name|label|no|nr|num|number|hash|ref))*"
@@ -119,10 +125,10 @@ ABOUT = re.compile(
     r"\w+_(id|flag)"
 )
 MEASURED = re.compile(
-    r"(value|load|demand|consumption|consommation|energy|power|usage|reading|amount|volume)\w*"
+    rf"{ENERGY}|(value|load|demand|consumption|consommation|energy|power|usage|reading|amount|volume)\w*"
 )
 COUNTED = re.compile(
-    r"(trips?|visits?|calls?|counts?|number|events?|riders?|passengers?|cases)\w*|\w+_(counts?|trips?)|"
+    r"(trips?|visits?|calls?|counts?|number|events?|riders?|passengers?|cases|admissions|arrivals|departures|entries|exits|boardings|deaths)\w*|\w+_(counts?|trips?)|"
     rf"(\w+_)?({PEOPLE}|pedestrian|visitor|vehicle|bike)s"
 )
 
@@ -145,8 +151,8 @@ class Survey:
     """Public facts of a folder's files. path: None for the usual layout. regions: the leaves' names. stamps:
     the unique ones of one file of n_days from `day` on, in microseconds, without a zone, or in UTC if zoned.
     highest: the number of its last step, 0 where none has one. stamps_format: how texts write them, None by
-    ISO 8601. marked: whether there is any marker. zone: one whose change of the clock the stamps show. left:
-    columns that are not used.
+    ISO 8601. decimal: empty where no other can be. marked: whether there is any marker. zone: one whose
+    change of the clock the stamps show. left: columns that are not used.
     """
 
     folder: Path
@@ -191,10 +197,21 @@ class Survey:
 
     def doubts(self) -> Iterator[str]:
         """Yield what names leave open, and would make every figure wrong."""
-        for leaf in (one for one in self.regions if TOTAL.fullmatch(plain(one))):
+        for leaf in (one for one in self.regions[1:] and self.regions if TOTAL.fullmatch(plain(one))):
             yield f"the region {leaf!r:.60} is a leaf: if it is the sum of others, remove its rows or files"
         if RUNNING.fullmatch(plain(self.roles.value)):
             yield f"{self.roles.value!r:.60} seems to be a running total: write the difference of each step"
+        if (self.stamps_format or "").endswith(" %H") and self.span[1].time() == time():
+            hour = self.roles.timestamp[-1]
+            yield (
+                f"{hour!r:.60} is taken for an hour of the wall clock: if it numbers 23 or 25 hours of a day "
+                f"on which the clock changes, begin again with --column period_number={hour}"
+            )
+        if SIGNED.fullmatch(plain(self.roles.value)):
+            yield (
+                f"{self.roles.value!r:.60} may be below 0, where readings are clamped to 0: write the least "
+                "in bounds and lower_bound"
+            )
         named = re.search(rf"({PEOPLE})[^/]*\{{region\}}", self.path or "")
         if named and self.roles.customer is None:
             yield (
@@ -240,6 +257,20 @@ class Survey:
 
         return sorted(found, key=doubt)
 
+    def check_starts(self, zone: str, *, in_utc: bool) -> None:
+        """Raise DumpError where most stamps are no starts and no ends of steps of a local day."""
+        away = self.span[0].replace(tzinfo=UTC).astimezone(ZoneInfo(zone)).utcoffset() if in_utc else None
+        local = self.stamps + (away or timedelta()) // timedelta(microseconds=1)
+        late = local % (self.step_minutes * MINUTE)
+        usual = int(late.mode()[0])
+        if usual and not self.highest:
+            raise DumpError(
+                f"{self.folder}: times of {' and '.join(map(repr, self.roles.timestamp))} lie mostly "
+                f"{timedelta(microseconds=usual)} after the starts of steps of {self.step_minutes} minutes "
+                f"in {zone}: write starts or ends of steps, correct the answer to zone, or name "
+                "another column by --column timestamp=COLUMN"
+            )
+
 
 def plain(name: str) -> str:
     """Return a name in small letters without accents, words apart by "_"."""
@@ -267,22 +298,31 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
     if not pattern.directives:
         days = dict.fromkeys(days, _days_in([_File.opened(folder / name) for name in days], given, pattern))
     spans = sorted({span for span in days.values() if span is not None})
-    # a day that no UTC clock shares tells more
-    moved = [span for span in spans if datetime(*span[0].timetuple()[:3], tzinfo=ZoneInfo(zone)).utcoffset()]
-    # and one after the 12th which number of a date is the day's
-    begins, ends = max(moved or spans, key=lambda span: (span[1].day > 12, span))
+    begins, ends = max(spans, key=lambda span: _tells(span, zone))
     name = next(one for one, span in days.items() if span == (begins, ends))
     file = _File.opened(folder / name)
     roles, stamps = file.read(given, pattern.has_region, (begins, ends) if pattern.directives else None)
     if pattern.directives and stamps.mostly_beyond(begins, ends):  # names say when files begin or were made
         return survey(folder, zone, named, dated=False)
-    if pattern.has_region:
+    roles = file.with_one_row(roles, given)
+    if len(stamps.found) == 1:  # of a file for each step
+        same = [_File.opened(folder / one) for one, span in days.items() if span == (begins, ends)]
+        known = [one.stamps(roles, formats=[stamps.written]) for one in same[:MOST_JOINED]]
+        stamps = stamps._replace(found=pl.concat(one.found for one in known if one).unique().sort())
+    some = [*found][:: -(1 + len(found) // FILES_OF_REGIONS)]  # the newest first
+    others = [(_File.opened(folder / one), days[one]) for one in some]
+    columns = {*roles.timestamp, roles.value, *filter(None, (roles.region, roles.customer))}
+    for other in (one for one, span in others if span == (begins, ends)):  # the layout may change by date
+        if lacking := columns - other.types.keys():
+            raise DumpError(
+                f"{other.path} has no column {min(lacking)!r:.60}, which {file.path} has: give it the same "
+                "name in each file"
+            )
+    if roles.region is None:
         regions = {fields["region"] for fields in found.values()}
     else:
-        some = [*found][:: max(1, len(found) // FILES_OF_REGIONS)][:FILES_OF_REGIONS]
-        regions = {
-            one for each in some for one in _File.opened(folder / each).names(str(roles.region), given)
-        }
+        alike = [one for one, _ in others if columns <= one.types.keys()]
+        regions = {one for other in alike for one in other.names(roles, stamps.written)}
     begun = defaultdict[str, list[date]](list)
     for one, span in days.items():
         begun[found[one].get("region", "")] += [span[0]] if span else []
@@ -295,8 +335,8 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
         last=spans[-1][1],
         regions=tuple(sorted(regions)),
         roles=roles,
-        # of a text whose columns are apart by semicolons: a reading does not decide it
-        decimal="," if file.form is not None and file.form.separator == ";" else ".",
+        # of a text by what sets its columns apart: a reading does not decide it
+        decimal={",": "", ";": ","}.get(file.form.separator, ".") if file.form else "",
         zoned=stamps.zoned,
         stamps=stamps.found,
         highest=stamps.highest,
@@ -307,6 +347,17 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
         zone=None if stamps.zoned or stamps.highest else _zone_shown(folder, days, zone, roles, stamps),
         left=tuple(one for one in file.types if one not in used),
     )
+
+
+def _tells(span: tuple[date, date], zone: str) -> tuple[object, ...]:
+    """Rank the files' days by what they tell: no UTC clock shares them, the clock is not set, and of a date
+    which number is the day's.
+    """
+    after = span[1] + timedelta(days=1)
+    away = [
+        datetime(one.year, one.month, one.day, tzinfo=ZoneInfo(zone)).utcoffset() for one in (span[0], after)
+    ]
+    return bool(away[0]), away[0] == away[1], span[1].day > 12, span
 
 
 def _days_in(files: Sequence["_File"], given: Mapping[str, str], pattern: PathPattern) -> tuple[date, date]:
@@ -522,31 +573,70 @@ class _File:
                 raise OSError("it claims too much")
             return cls(path, dict(scan_file(path).collect_schema()), None)
 
+    def _rows(self, columns: Sequence[str]) -> pl.LazyFrame:
+        return scan_file(self.path) if self.form is None else scan_text(self.path, self.form.reading(columns))
+
     def _unique(self, columns: Sequence[str], what: pl.Expr, *, usual: bool = False) -> pl.Series:
         """Return the values of an expression. usual: those that a tenth as many rows have as any at least, so
         that one customer's decide nothing.
         """
-        rows = scan_file(self.path) if self.form is None else scan_text(self.path, self.form.reading(columns))
         with _readable(self.path):
-            counted = rows.select(what.alias("it")).drop_nulls().group_by("it").len()
+            counted = self._rows(columns).select(what.alias("it")).drop_nulls().group_by("it").len()
             counted = counted.filter(pl.col("len") * 10 >= pl.col("len").max()) if usual else counted
             return counted.collect(engine="streaming")["it"]
 
-    def names(self, column: str, given: Mapping[str, str]) -> list[str]:
-        """Return the names in a column of regions, of rows with a time: others are a writer's notes."""
-        times = [*_roles(self.path.name, self.types, given, has_region=True)[0].timestamp]
+    def names(self, roles: Roles, *written: str | None) -> list[str]:
+        """Return the names in the column of regions, of rows with a time: others are notes and units."""
+        column, times = str(roles.region), roles.timestamp
         if (kind := self.types[column]) is not None and kind.is_float():
             raise DumpError(
                 f"{self.path}: {column!r:.60} names regions by numbers with a point: write whole "
                 "numbers or text"
             )
-        named = pl.when(pl.all_horizontal(pl.col(times).is_not_null())).then(pl.col(column).cast(pl.String))
+        is_row = pl.all_horizontal(pl.col(times).is_not_null())
+        if self.form is not None and written:
+            stamp = pl.concat_str(times, separator=" ")
+            is_row = microseconds_of(stamp, {False: 0, True: 0}, *written).is_not_null()
+        named = pl.when(is_row).then(pl.col(column).cast(pl.String))
         return self._unique([column, *times], named).to_list()
 
     def has_several(self, column: str, given: Mapping[str, str]) -> bool:
         """Whether rows are sums, and those of several names in a column."""
         is_metered = any(CUSTOMER.fullmatch(plain(one)) for one in self.types)
-        return not is_metered and len(self.names(column, given)) > 1
+        roles = _roles(self.path.name, self.types, {**given, "region": column}, has_region=False)[0]
+        return not is_metered and len(self.names(roles)) > 1
+
+    def with_one_row(self, roles: Roles, given: Mapping[str, str]) -> Roles:
+        """Return the roles with the first column of regions of which a step has one row, a customer's or a
+        region's. Raises DumpError where none is.
+        """
+        steps = [*roles.timestamp, *[str(roles.period_number)] * (roles.period_number is not None)]
+        customer = [one for one in (roles.customer,) if one is not None]
+
+        def is_told(region: str | None) -> bool:
+            own = [*customer, *([] if region is None else [region])]
+            rows = self._rows([*own, *steps]).drop_nulls(steps).group_by(*own, *steps).len()
+            each = rows.group_by(own if not customer else []).agg(pl.col("len").median())
+            with _readable(self.path):
+                return bool((each.collect(engine="streaming")["len"] == 1).all())
+
+        if roles.revision is not None or is_told(roles.region):
+            return roles
+        others = [
+            one for one in self.types if REGION.fullmatch(plain(one)) and one not in (*steps, *customer)
+        ]
+        region = next(
+            (one for one in others if "region" not in given and roles.region and is_told(one)), None
+        )
+        if region is not None:
+            return replace(roles, region=region)
+        used = {*steps, *customer, roles.region, roles.value}
+        left = ", ".join(f"{one!r:.60}" for one in self.types if one not in used)
+        raise DumpError(
+            f"{self.path}: most steps of a {'customer' if customer else 'region'} have several rows: keep "
+            "those of one kind, such as import, or write their sum; or name by --column region=COLUMN or "
+            f"customer=COLUMN the column that tells them apart; other columns are {left or 'none'}"
+        )
 
     def read(
         self, given: Mapping[str, str], has_region: bool, days: tuple[date, date] | None = None
@@ -555,10 +645,15 @@ class _File:
         DumpError.
         """
         roles, timestamps = _roles(self.path.name, self.types, given, has_region)
+        of_text = self.form.names if self.form else ()
+        used = {roles.value, roles.region, roles.customer, *(one for own, _ in timestamps for one in own)}
+        if twice := [one for one in used if of_text.count(str(one)) > 1]:
+            raise DumpError(f"{self.path} has several columns {twice[0]!r:.60}: rename all but one")
         for timestamp, number in timestamps:
             own = replace(roles, timestamp=timestamp, period_number=number)
             stamps = self.stamps(own, days, self._formats(timestamp, number))
-            is_day = DATE.fullmatch(plain(timestamp[-1])) and number is None and len(timestamps) > 1
+            is_day = len(timestamp) == 1 and DATE.fullmatch(plain(timestamp[0])) and number is None
+            is_day = is_day and len(timestamps) > 1
             if stamps is not None and not (is_day and (stamps.found % DAY_LONG == 0).all()):
                 return own, stamps
         columns = max((timestamp for timestamp, _ in timestamps), key=lambda one: len(one))
@@ -570,8 +665,8 @@ class _File:
         raise DumpError(
             f"{self.path}: no row of {' and '.join(map(repr, columns))} "
             "is a time by ISO 8601, such as 2024-01-15 00:30:00+01:00, or such as 15/01/2024 00:30: write it "
-            "so in the files, or name the format by [input] stamps_format in a configuration of your own "
-            "(optstream init FILE)"
+            f"so in the files, name another column by --column timestamp=COLUMN, {APART}, or name the format "
+            "by [input] stamps_format in a configuration of your own (optstream init FILE)"
         )
 
     def _formats(self, timestamp: tuple[str, ...], number: str | None) -> Sequence[str | None]:
@@ -614,6 +709,8 @@ class _File:
             if days is not None and len(fitting) > 1:
                 within = [key for key in fitting if not Stamps(known[key]).mostly_beyond(*days)]
                 fitting = within or fitting
+            # such as 2024011500, which would be of 2034
+            fitting = [key for key in fitting if key[0] != SINCE_EPOCH] or fitting
             among = [one for one, _ in fitting]
             if len(among) > 1 and None not in among:
                 raise DumpError(
@@ -654,7 +751,8 @@ def _readable(file: Path) -> Iterator[None]:
         yield
     except UNREADABLE:
         raise DumpError(
-            f'{file} cannot be read; look at where it came from, or begin its name with "_", which hides it'
+            f"{file} cannot be read: deliver it again, of a ZIP with several files these, or begin its name "
+            'with "_", which hides it'
         ) from None
 
 
@@ -672,15 +770,18 @@ def _roles(
     for role, column in given.items():
         if column not in columns:
             raise DumpError(
-                f"{name} has no column {column!r:.60}, which --column {role} names; it has {listed}"
+                f"{name} has no column {column!r:.60}, which --column {role} names; it has {listed}; write "
+                "texts in UTF-8"
             )
     timestamps = _timestamps(columns, named)
+    if (number := given.get("period_number")) is not None:
+        timestamps = [((one,), number) for one in named(DATE)]
     if "timestamp" in given:
-        timestamps = [((given["timestamp"],), None)]
+        timestamps = [(tuple(given[one] for one in ("timestamp", "clock") if one in given), number)]
     if not timestamps:
         raise DumpError(
             f"{name} has no column of time by its name or type, of {listed}: name it by --column "
-            "timestamp=COLUMN"
+            f"timestamp=COLUMN, {APART}"
         )
     customer = given.get("customer") or next(iter(named(CUSTOMER)), None)
     region = given.get("region") or next(iter(named(REGION, but=(customer,))), None)
@@ -694,8 +795,8 @@ def _roles(
     timed = {one for own, number in timestamps for one in (*own, number)}
     used = {*timed, customer, region, *named(ABOUT), *named(TIME), *named(REGION)}
     left = [one for one in columns if one not in used and (not (kind := columns[one]) or kind.is_numeric())]
-    best = [one for one in left if plain(one).rpartition("_")[2] in UNITS]
-    best = best or [one for one in left if one in (*named(MEASURED), *named(COUNTED))] or left
+    likely = {*named(MEASURED), *named(COUNTED)}
+    best = [one for one in left if plain(one).rpartition("_")[2] in UNITS or one in likely] or left
     value = given.get("value")
     stems = Counter(re.sub(r"[0-9]+", "", plain(one)) for one in left)
     if max(stems.values(), default=0) >= MOST_ALIKE:
@@ -730,16 +831,18 @@ def _timestamps(
         return bool(words(one) & LATER), bool(words(one) & ENDS), not (is_instant or words(one) & IN_UTC)
 
     numbered = next(iter(named(NUMBERED)), None)
+    parts = [one for word in ("year", "month", "day", "hour") for one in columns if plain(one) == word]
     typed = [one for one, kind in columns.items() if isinstance(kind, pl.Datetime)]
     texts = [
         one for one, kind in columns.items() if kind is None or kind.is_integer() or kind in TEXTS_OF_TIME
     ]
-    likely = dict.fromkeys((*named(TIME), *typed)) or named(LIKE_TIME)
+    likely = dict.fromkeys((*named(TIME), *named(DATE), *typed)) or named(LIKE_TIME)
     times = sorted((one for one in likely if one in texts and one != numbered), key=unlikely)
     times = [one for one in times if not words(one) & LATER] or times
     dates = [one for one in times if DATE.fullmatch(plain(one))]
     clocks = [one for one in times if CLOCK.fullmatch(plain(one)) and one not in typed]
     return [
+        *[((*parts,), None)] * (len(parts) > 2),
         *(((one,), None) for one in times if one not in dates),
         *(((day, clock), None) for day in dates[:1] for clock in clocks[:2]),
         *(((day,), numbered) for day in dates if numbered is not None),

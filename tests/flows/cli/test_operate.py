@@ -6,7 +6,9 @@ from datetime import date
 
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
+from typer.testing import CliRunner
 
+from flows.cli.main import app
 from flows.orchestration.release import release_days
 from optstream.catalogue import read_catalogue
 from optstream.errors import ConfigurationError, PublicationError
@@ -115,6 +117,9 @@ def test_pages_that_cannot_be_written_are_reported_and_a_later_backfill_writes_t
     page.mkdir()  # where no page can be written, as on a full disk
     done = invoke("withdraw", "--date", "2016-06-01", "--reason", "the wrong dump")
     assert (done.exit_code, "was not written: index.html" in " ".join(done.output.split())) == (1, True)
+    reported = CliRunner().invoke(app, ["report", "--json"])
+    assert isinstance(reported.exception, PublicationError)
+    assert json.loads(reported.stdout)["public"] is None
     with temporary_settings({PREFECT_API_URL: None}):
         with pytest.raises(PublicationError, match=r"was not written: index\.html"):
             invoke("backfill", *SPAN)

@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 import yaml
-from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowFilter, FlowRunFilter
 from sqlalchemy import Engine, create_engine, event, text
@@ -24,7 +23,6 @@ from flows.orchestration.nightly import (
     register,
     zombie_document,
 )
-from flows.orchestration.release import in_one_run, in_prefect, with_prefect
 from optstream.catalogue import find_catalogue
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
@@ -59,16 +57,6 @@ def test_an_hours_run_has_no_runs_and_no_tasks_below_it(tmp_path, prefect_api):
     assert tagged("one-run", "optstream-backfill", "optstream-release", "optstream-nightly") == 0
     (_,), tasks = runs(name={"any_": ["one-run night"]})
     assert tasks == []
-
-
-def test_what_is_called_in_one_run_asks_prefect_for_nothing(prefect_api):
-    @flow
-    def asks():
-        with in_one_run():
-            within = in_prefect(), with_prefect()
-        return within, (in_prefect(), with_prefect())
-
-    assert asks() == ((False, False), (True, True))
 
 
 NAMES = ("electricity", "gas")

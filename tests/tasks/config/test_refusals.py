@@ -190,6 +190,7 @@ CASES = {
         ("mechanism.name = 7", "mechanism.name must be \"OptStream\" or"),
         ('mechanism.name = "Furrier"', "or \"HistoryInformed\"; got 'Furrier'"),
         ("mechanism.leaves_per_period = 1", "left out: noise follows stream.unit and input.schema"),
+        ('privacy.delta = "1e-6"', "privacy.delta is for mechanism.name"),
         ('mechanism.name = "Sample"', "[sampling] must be left out: it is for mechanism.name \"OptStream\""),
         ('mechanism.name = "Sample"', "[features] must be left out"),
     ],

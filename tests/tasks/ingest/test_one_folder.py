@@ -1,12 +1,9 @@
 """Dumps of all leaves in one folder a day, whose files have a column of regions."""
 
-from datetime import date, timedelta
-
 import numpy as np
 import polars as pl
 import pytest
 
-from tasks.ingest import LateDumpError, days_with_dumps, discover
 from tasks.ingest.arrivals import EVERY
 from tests.tasks.conftest import DAY
 
@@ -69,14 +66,3 @@ def test_a_file_that_lacks_a_column_is_named(stream, change, message):
     found = stops(stream)
     assert f"date={DAY}/part-0.parquet, {message}" in found
     assert "at least one row" not in found  # of the leaves whose rows nobody read
-
-
-def test_days_are_found_and_late_ones_are_waited_for(stream):
-    later = DAY + timedelta(days=1)
-    stream.write(EVERY, both(stream))
-    stream.folder(EVERY, later).mkdir()
-    found = discover(stream.settings, [DAY, later, date(2025, 2, 1)])
-    assert [file.name for file in found[DAY].files[0]] == ["part-0.parquet"]
-    assert days_with_dumps(stream.settings) == {DAY, later}
-    assert str(found[later]) == f"{later}: the marker _SUCCESS of date={later} is absent"
-    assert isinstance(found[date(2025, 2, 1)], LateDumpError)

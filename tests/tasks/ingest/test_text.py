@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from optstream.measurement.sums import open_private_period
 from tasks.ingest.arrivals import EVERY
 from tasks.ingest.clamping import reading
-from tasks.ingest.text import LOOKED_AT
+from tasks.ingest.text import LOOKED_AT, microseconds_of
 from tests.tasks.conftest import DAY
 
 pytestmark = pytest.mark.slow
@@ -44,6 +44,7 @@ def write(stream, content, region="84", day=DAY, name="part-0.csv"):
 def zipped(text):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("__MACOSX/._load.csv", b"\0")
         archive.writestr("a year.xls", text)
     return buffer.getvalue()
 
@@ -262,6 +263,12 @@ def test_dates_are_stamps_of_rows_of_a_day_alone(small, step):
     assert not step or "timestamp" in str(judged.error)
 
 
+@pytest.mark.parametrize("seconds", [10**9, 2_051_222_400, 9_199_999_999])
+def test_seconds_since_1970_go_on_after_2033(seconds):
+    text = pl.lit(f"{seconds}")
+    assert pl.select(microseconds_of(text, {True: 0}, "epoch")).item() == seconds * 10**6
+
+
 def test_instants_by_their_format_have_no_slot_where_the_clock_changes_on_fixed_days(small):
     """The day was released as zeros."""
     stream = small(schema="metered", day="fixed", marker="stamps_format = 'epoch'")
@@ -347,72 +354,82 @@ def test_a_text_counts_exactly_as_its_digits_say(number, form, resolution, decim
     assert read["kind"].to_list() == [0 if is_sound else 3, 1, 2, 3, 0, 1]
 
 
-def stamps_of(stream, form, day=DAY):
-    """The text of each step's start, or of its end."""
-    calendar = stream.settings.calendar
-    starts, clock = calendar.utc_times(day), calendar.local_times(day)
-    half = timedelta(minutes=30)
-    return {
-        "ends in UTC": [f"{one + half:%Y-%m-%dT%H:%M}" for one in starts],
-        "UTC": [f"{one:%Y-%m-%d %H:%M:%S}" for one in starts],
-        "an hour ahead": [f"{one + 2 * half:%Y-%m-%d %H:%M}" for one in starts],
-        "ends by the clock": [f"{one + half:%Y-%m-%d,%H:%M}" for one in clock],
-        "date and time": [f"{one:%Y%m%d,%H:%M:%S}" for one in clock],
-        "numbers": [f"{day},{number}" for number in range(1, len(starts) + 1)],
-        "numbers, day first": [f"{day:%d/%m/%Y},{number}" for number in range(1, len(starts) + 1)],
-        "day first": [f"{one:%d/%m/%Y %H:%M}" for one in starts],
-        "no zero before a month": [f"{one:{one.month}.%d.%Y %H:%M:%S}.000Z" for one in starts],
-        "month first, apart": [f"{one:%m-%d-%Y,%H%M}" for one in clock],
-        "twelve hours": [f"{one:%m/%d/%Y} {one.hour % 12 or 12}:{one:%M:%S %p}" for one in starts],
-        "names of months": [f"{one:%d-%b-%Y %H:%M}".upper() for one in starts],
-        "whole names of months": [f"{one:%d %B %Y %H:%M}" for one in starts],
-        "two digits of a year": [f"{one:%d/%m/%y %H:%M}" for one in starts],
-        "intervals": [f"{one:%d.%m.%Y %H:%M} - {one + half:%d.%m.%Y %H:%M}" for one in starts],
-        "seconds since 1970": [f"{one.timestamp():.0f}" for one in starts],
-        "milliseconds since 1970": [f"{one.timestamp() * 1000:.0f}" for one in starts],
-    }[form]
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("1 234", 1234), ("-12\u00a0345,6", -12346), ("1\u202f234\u202f567", 1234567), ("1'234", 1234),
+        ("1’234e1", 12340), ("1 23", None), ("1234 567", None), ("1 2345", None), ("1.234", None),
+        ("1 234 MW", None), (" 234", None),
+    ],
+)  # fmt: skip
+def test_spaces_and_apostrophes_apart_thousands_and_points_are_no_number(text, units):
+    found = reading("load", pl.String(), (Fraction(-(10**9)), Fraction(10**9)), Fraction(1), ",")
+    read = pl.DataFrame({"load": [text]}).select(units=found.units, kind=found.kind)
+    assert read.row(0) == ((0, 1) if units is None else (units, 0))
 
 
-KEYS = {
-    "ends in UTC": "stamps = 'end'\nstamps_zone = 'UTC'",
-    "UTC": "stamps_zone = 'UTC'",
-    "an hour ahead": "stamps_zone = 'GMT+1'",
-    "ends by the clock": "stamps = 'end'",
-    "date and time": "",
-    "numbers": "period_number = 'number'",
-    "numbers, day first": "period_number = 'number'\nstamps_format = '%d/%m/%Y'",
-    "day first": "stamps_zone = 'UTC'\nstamps_format = '%d/%m/%Y %H:%M'",
-    "no zero before a month": "stamps_format = '%m.%d.%Y %H:%M:%S.%f%z'",
-    "month first, apart": "stamps_format = '%m-%d-%Y %H%M'",
-    "twelve hours": "stamps_zone = 'UTC'\nstamps_format = '%m/%d/%Y %I:%M:%S %p'",
-    "names of months": "stamps_zone = 'UTC'\nstamps_format = '%d-%b-%Y %H:%M'",
-    "whole names of months": "stamps_zone = 'UTC'\nstamps_format = '%d %b %Y %H:%M'",
-    "two digits of a year": "stamps_zone = 'UTC'\nstamps_format = '%d/%m/%y %H:%M'",
-    "intervals": "stamps_zone = 'UTC'\nstamps_format = '%d.%m.%Y %H:%M'",
-    "seconds since 1970": "stamps_format = 'epoch'",
-    "milliseconds since 1970": "stamps_format = 'epoch'",
+HALF, DAY_BEGINS = timedelta(minutes=30), datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC)
+IN_UTC = "stamps_zone = 'UTC'\nstamps_format = "
+STAMPS = {
+    "ends in UTC": ("stamps = 'end'\nstamps_zone = 'UTC'", lambda at, *_: f"{at + HALF:%Y-%m-%dT%H:%M}"),
+    "UTC": ("stamps_zone = 'UTC'", lambda at, *_: f"{at:%Y-%m-%d %H:%M:%S}"),
+    "an hour ahead": ("stamps_zone = 'GMT+1'", lambda at, *_: f"{at + 2 * HALF:%Y-%m-%d %H:%M}"),
+    "ends by the clock": ("stamps = 'end'", lambda at, clock, n: f"{clock + HALF:%Y-%m-%d,%H:%M}"),
+    "date and time": ("", lambda at, clock, n: f"{clock:%Y%m%d,%H:%M:%S}"),
+    "numbers": ("period_number = 'number'", lambda at, clock, n: f"{clock:%Y-%m-%d},{n}"),
+    "numbers, day first": (
+        "period_number = 'number'\nstamps_format = '%d/%m/%Y'",
+        lambda at, clock, n: f"{clock:%d/%m/%Y},{n}",
+    ),
+    "day first": (f"{IN_UTC}'%d/%m/%Y %H:%M'", lambda at, *_: f"{at:%d/%m/%Y %H:%M}"),
+    "no zero before a month": (
+        "stamps_format = '%m.%d.%Y %H:%M:%S.%f%z'",
+        lambda at, *_: f"{at:{at.month}.%d.%Y %H:%M:%S}.000Z",
+    ),
+    "year, month, day and hour apart": (
+        "stamps_format = '%Y %m %d %H:%M'",
+        lambda at, clock, n: f"{clock:%Y,%m,%d},{clock.hour}:{clock:%M}",
+    ),
+    "month first, apart": (
+        "stamps_format = '%m-%d-%Y %H%M'",
+        lambda at, clock, n: f"{clock:%m-%d-%Y,%H%M}",
+    ),
+    "twelve hours": (
+        f"{IN_UTC}'%m/%d/%Y %I:%M:%S %p'",
+        lambda at, *_: f"{at:%m/%d/%Y} {at.hour % 12 or 12}:{at:%M:%S %p}",
+    ),
+    "names of months": (f"{IN_UTC}'%d-%b-%Y %H:%M'", lambda at, *_: f"{at:%d-%b-%Y %H:%M}".upper()),
+    "whole names of months": (f"{IN_UTC}'%d %b %Y %H:%M'", lambda at, *_: f"{at:%d %B %Y %H:%M}"),
+    "two digits of a year": (f"{IN_UTC}'%d/%m/%y %H:%M'", lambda at, *_: f"{at:%d/%m/%y %H:%M}"),
+    "intervals": (
+        f"{IN_UTC}'%d.%m.%Y %H:%M'",
+        lambda at, *_: f"{at:%d.%m.%Y %H:%M} - {at + HALF:%d.%m.%Y %H:%M}",
+    ),
+    "seconds since 1970": ("stamps_format = 'epoch'", lambda at, *_: f"{at.timestamp():.0f}"),
+    "milliseconds since 1970": ("stamps_format = 'epoch'", lambda at, *_: f"{at.timestamp() * 1000:.0f}"),
 }
+"""Keys, and the text of a step's start (or end), by its instant, the wall clock and its number."""
 
 
-@pytest.mark.parametrize("form", KEYS)
+@pytest.mark.parametrize("form", STAMPS)
 def test_stamps_as_the_field_writes_them(small, load_text, form):
-    numbered = form.startswith("numbers")
-    apart = "," in stamps_of(small(), form)[0] and not numbered
-    changes = {'timestamp = "timestamp"': "timestamp = ['date', 'time']"} if apart else {}
-    stream = small(marker=KEYS[form])
-    if changes:
+    (keys, stamp), numbered = STAMPS[form], form.startswith("numbers")
+    stream, columns = small(marker=keys), stamp(DAY_BEGINS, DAY_BEGINS, 1).split(",")
+    by_clock = len(columns) > 1 and not numbered  # in several columns, without an instant
+    if by_clock:
+        columns = [f"part {number}" for number, _ in enumerate(columns)]
         text = stream.settings.file.read_text()
-        stream.settings = load_text(text, *changes.items())
-    head = "date,time,load" if apart else "timestamp,number,load" if numbered else "timestamp,load"
-    n_steps = {}
-    for day, region in product((DAY, SPRING, AUTUMN), ("84", "11")):
-        stamps = stamps_of(stream, form, day)
-        values = [str(Decimal(number) / 8) for number in range(len(stamps))]
-        lines = [head, *(f"{at},{value}" for at, value in zip(stamps, values, strict=True))]
-        write(stream, "\n".join(lines), region, day)
-        n_steps[day] = len(stamps)
+        stream.settings = load_text(text, ('timestamp = "timestamp"', f"timestamp = {columns}"))
+    head = f"{','.join(columns)},load" if by_clock else f"timestamp,{'number,' * numbered}load"
+    calendar, n_steps = stream.settings.calendar, {}
+    for day in (DAY, SPRING, AUTUMN):
+        times = list(zip(calendar.utc_times(day), calendar.local_times(day), strict=True))
+        n_steps[day] = len(times)
+        lines = [f"{stamp(*both, n + 1)},{Decimal(n) / 8}" for n, both in enumerate(times)]
+        for region in ("84", "11"):
+            write(stream, "\n".join([head, *lines]), region, day)
     for judged in stream.judge(*n_steps):
-        if judged.day != DAY and form in ("ends by the clock", "date and time", "month first, apart"):
+        if judged.day != DAY and by_clock:
             assert "the clock changes on this day" in str(judged.error)
         else:
             assert judged.error is None

@@ -113,6 +113,7 @@ def test_the_files_where_they_lie_hold_what_daily_dumps_would(tmp_path):
         (11, {4: "1300"}, "must be the start of a step"),
         (10, {2: "23/03/2016"}, "must not be null"),
         (10, {4: "1x3"}, "must not be null or NaN"),
+        (10, {4: "1 300"}, None),
         (10, {3: "01:30"}, "every step of the day must have a row"),
         (11, {3: "02:00", 4: "1300"}, "must be there once"),
         (11, {4: "ND"}, None),

@@ -4,12 +4,10 @@ import json
 import shutil
 from datetime import date
 
-import polars as pl
 import pytest
 
-from optstream.catalogue import publish, read_published, read_staged, stage, withdraw
 from optstream.errors import LedgerError
-from optstream.ledger import Key, Ledger
+from optstream.ledger import Ledger
 from tasks.ledger import find_ledger, need_ledger
 from tasks.ledger.verify import verify
 from tests.failing import raising
@@ -138,26 +136,6 @@ def test_an_edit_of_the_ledger_is_found(released):
     forge(released, "UPDATE events SET body = '{}' WHERE number = 2")
     found = released.problems()
     assert any(line.startswith("ledger: ") and "was changed after it was written" in line for line in found)
-
-
-def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(released):
-    folder, record = released.folder / "published", released.record(DAYS[0])
-    head = released.ledger.head("two-regions")
-    released.ledger.withdraw(Key("two-regions", DAYS[1].isoformat()), "a wrong meter", released.now)
-    withdraw(folder, DAYS[1], lambda *_: head, stream="two-regions")
-    assert released.problems() == []
-    # a newer revision of the first day, which the ledger does not know
-    kept = (released.settings.staging_of(DAYS[0], 0) / record.staged_hash[:32]).read_bytes()
-    statement = read_staged(kept).statement
-    newer = statement.changed(revision=1, errors=None)
-    rows = (
-        read_published(folder)
-        .filter(pl.col("date") == DAYS[0])
-        .with_columns(pl.lit(1, pl.Int32).alias("revision"))
-    )
-    publish(folder, [stage(rows, newer)], lambda _known: head)
-    (line,) = released.problems()
-    assert "2016-06-01 revision 1 is listed in catalogue.json and not in the ledger" in line
 
 
 def test_a_day_between_catalogue_and_ledger_is_reported_how_to_end(installation, monkeypatch):

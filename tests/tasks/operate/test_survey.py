@@ -1,5 +1,6 @@
 """What the names, columns and stamps of a folder's files say, of sources as others publish them."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -69,6 +70,13 @@ def test_names_of_columns_say_instants_and_ends_of_steps(tmp_path):
         ("MTU (CET/CEST),zone,mw", "{at:%d.%m.%Y %H:%M} - {at:%d.%m.%Y %H:%M},{r},5",
          (("MTU (CET/CEST)",), None, "%d.%m.%Y %H:%M")),
         ("ts,zone,mw", "{at:%s},{r},5", (("ts",), None, "epoch")),
+        ("Market Day,HourEnding,zone,mw", "{at:%m/%d/%Y},{at.hour},{r},5",
+         (("Market Day", "HourEnding"), None, "%m/%d/%Y %H")),
+        ("hour,day,month,year,zone,mw", "{at.hour},{at.day},{at.month},{at.year},{r},5",
+         (("year", "month", "day", "hour"), None, "%Y %m %d %H")),
+        ("Datum;Uhrzeit;zone;mw", "{at:%d.%m.%Y};{at:%H:%M:%S};{r};5",
+         (("Datum", "Uhrzeit"), None, "%d.%m.%Y %H:%M:%S")),
+        ("time,zone,mw", "{at:%Y%m%d%H},{r},5", (("time",), None, "%Y%m%d%H")),
         ("SETTLEMENTDATE,zone,mw", "{at:%Y/%m/%d %H:%M},{r},5",
          (("SETTLEMENTDATE",), None, "%Y/%m/%d %H:%M")),
     ],
@@ -81,6 +89,85 @@ def test_columns_of_time_are_those_that_can_be_read(tmp_path, head, row, expecte
     assert (found.roles.timestamp, found.roles.period_number, found.stamps_format) == expected
     assert (found.step_minutes, found.regions) == (60, ("north", "south"))
     assert found.roles.customer is None
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "named", "regions"),
+    [
+        ("time,zone,load_area,mw", "RTO,{r}", {}, ("north", "south")),
+        ("time,zone,direction,mw", "{r},import{n}", {}, "a region have several rows: keep those of one kind"),
+        ("time,zone,customer_id,flow,kwh", "{r},c1,out{n}", {}, "a customer have several rows: keep those"),
+        ("time,zone,LCLid,kwh", "{r},M{n}", {}, "customer=COLUMN the column that tells them apart; other"),
+        ("time,zone,LCLid,kwh", "{r},M{n}", {"customer": "LCLid"}, ("north", "south")),
+        ("time,zone,revision,mw", "{r},{n}", {}, ("north", "south")),
+        ("time,zone,mw,mw", "{r},7", {}, "has several columns 'mw': rename all but one"),
+        ("time,zone,tariff_eur,load", "{r},7", {}, "which one is released: 'tariff_eur', 'load'"),
+        ("time,zone,KWH/hh (per half hour),price", "{r},7", {}, ("north", "south")),
+        ("当日,地区,負荷", "{r}", {"timestamp": "当日", "region": "地区"}, ("north", "south")),
+    ],
+)
+def test_a_step_has_one_row_of_one_column(tmp_path, head, row, named, regions):
+    """Of several rows and columns the first one counted."""
+
+    def line(at: datetime, region: str) -> str:
+        both = (row.format(r=region, n=number) for number in (1, 2))
+        return "\n".join(f"{at:%Y-%m-%dT%H:%MZ},{one},5" for one in dict.fromkeys(both))
+
+    write(tmp_path, "%Y-%m-%d.csv", head, line)
+    if isinstance(regions, tuple):
+        assert survey(tmp_path, "UTC", named).regions == regions
+    else:
+        with pytest.raises(DumpError, match=re.escape(regions)):
+            survey(tmp_path, "UTC", named)
+
+
+def test_the_hours_of_a_day_may_be_numbers_and_its_clock_apart(tmp_path):
+    head, row = "Tag,Stunde,zone,mw", "{at:%Y-%m-%d},{n},{r},5"
+    write(tmp_path, "%Y-%m-%d.csv", head, lambda at, r: row.format(at=at, n=at.hour + 1, r=r))
+    columns = {"timestamp": "Tag"}
+    by_number = survey(tmp_path, "UTC", columns | {"period_number": "Stunde"})
+    assert (by_number.roles.period_number, by_number.step_minutes) == ("Stunde", 60)
+    by_clock = survey(tmp_path, "UTC", columns | {"clock": "Stunde"})
+    assert (by_clock.roles.timestamp, meaning(by_clock)) == (("Tag", "Stunde"), (False, True, False))
+    assert "begin again with --column period_number=Stunde" in next(by_clock.doubts())
+
+
+def test_a_day_on_which_the_clock_changes_says_less_than_others(tmp_path):
+    """Its hours 1 to 23 fit starts as well as ends."""
+    days = [date(2024, 3, 29), date(2024, 3, 30), date(2024, 3, 31)]
+    write(tmp_path, "%Y-%m-%d.csv", "time,zone,mw", lambda at, r: f"{at:%Y-%m-%dT%H:%M},{r},5", days)
+    assert survey(tmp_path, "Europe/Paris").day == days[1]
+    assert survey(tmp_path, "UTC").day == days[2]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
+@pytest.mark.parametrize("late", [30, 0])
+def test_stamps_that_are_no_starts_of_steps_are_refused(tmp_path, late, zone):
+    write(tmp_path, "%Y-%m.csv", "time,zone,mw", lambda at, r: f"{at:%Y-%m-%dT%H}:{late:02}Z,{r},5")
+    found = survey(tmp_path, zone)
+    if (late == 0) == (zone == "UTC"):
+        found.check_starts(zone, in_utc=True)
+    else:
+        with pytest.raises(DumpError, match="lie mostly 0:30:00 after the starts of steps of 60 minutes in"):
+            found.check_starts(zone, in_utc=True)
+
+
+def test_a_column_that_another_region_names_otherwise_is_refused(tmp_path):
+    for region in ("BE", "FR"):
+        head = f"time,load {region}"
+        write(tmp_path, "{}_%Y.csv", head, lambda at, r: f"{at:%Y-%m-%dT%H:%MZ},5", regions=(region,))
+    with pytest.raises(DumpError, match=r"has no column 'load BE', which .* has: give it the same name"):
+        survey(tmp_path, "UTC")
+
+
+def test_regions_of_the_newest_files_are_leaves(tmp_path):
+    days = [date(2024, 1, 1) + timedelta(days=number) for number in range(60)]
+
+    def line(at: datetime, region: str) -> str:
+        return f"{at:%Y-%m-%dT%H:%MZ},{'late' if at.date() == days[-1] else region},5"
+
+    write(tmp_path, "%Y-%m-%d.csv", "time,zone,mw", line, days, regions=("north",))
+    assert survey(tmp_path, "UTC").regions == ("late", "north")
 
 
 @pytest.mark.parametrize(("minutes", "n_steps"), [(60, 24), (30, 48), (30, 50), (15, 96), (5, 288)])
@@ -150,6 +237,13 @@ def test_names_that_are_no_days_and_no_regions_are_left_alone(tmp_path, name):
     assert "{region}" not in str(found.path)
 
 
+def test_a_file_an_hour_has_the_step_of_those_of_its_day(tmp_path):
+    write(tmp_path, "%Y/%m/%d/%H.csv", "time,zone,mw", lambda at, r: f"{at:%Y-%m-%dT%H:%MZ},{r},5")
+    found = survey(tmp_path, "UTC")
+    assert (found.step_minutes, found.path) == (60, "{date:%Y}/{date:%m}/{date:%d}/*.csv")
+    assert meaning(found) == (True, False, False)
+
+
 def test_the_first_day_is_one_of_every_region(tmp_path):
     for region, days in (("north", DAYS), ("south", DAYS[2:])):
         write(
@@ -179,6 +273,8 @@ def test_days_and_months_are_told_apart_by_the_names_of_files(tmp_path):
             "the region 'Total' is a leaf: if",
         ),
         ("%Y-%m-%d.csv", ("north",), "time,zone,index_kwh", "'index_kwh' seems to be a running total"),
+        ("%Y-%m-%d.csv", ("all",), "time,zone,mw", ""),
+        ("%Y-%m-%d.csv", ("north",), "time,zone,net_load_mw", "'net_load_mw' may be below 0"),
         ("household_{}.csv", ("0001", "0002"), "time,unused,mw", "each file seems to be of one household"),
         ("%Y-%m-%d.csv", ("north", "south"), "time,zone,mw", ""),
     ],
@@ -206,7 +302,8 @@ def test_numbers_of_steps_that_begin_at_0_and_regions_with_a_point_are_refused(t
 def test_a_note_below_the_rows_names_no_region(tmp_path):
     write(tmp_path, "%Y-%m-%d.csv", "zone,time,mw", lambda at, r: f"{r},{at:%Y-%m-%dT%H:%MZ},5")
     for file in tmp_path.iterdir():
-        file.write_text(f"{file.read_text()}\nSource: a supplier\n")
+        head, _, rows = file.read_text().partition("\n")
+        file.write_text(f"{head}\n-,-,MW\n{rows}\nSource: a supplier\n")
     assert survey(tmp_path, "UTC").regions == ("north", "south")
 
 

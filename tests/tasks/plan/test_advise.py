@@ -44,14 +44,6 @@ def test_plans_are_sorted_and_the_best_is_marked(load_text):
 
 
 @pytest.mark.slow
-def test_the_figures_are_those_of_the_dry_run(load_text):
-    settings = load_text(INFORMED, COARSE)
-    judged = Judge(settings, None).judged(Choice("as configured", {}, settings))
-    levels = dry_run(settings, [DAY]).periods[0].levels
-    assert judged.expected == tuple(level.expected for level in levels)
-
-
-@pytest.mark.slow
 def test_what_is_gained_within_the_priors_reach_changes_nothing(load_text):
     """The plan that was proposed, configured: other plans may be a little better, and none is proposed."""
     settings = load_text(INFORMED, COARSE, ('["1/2", "1/2"]', '["19/24", "5/24"]'))

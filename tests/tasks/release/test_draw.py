@@ -451,6 +451,10 @@ def test_a_day_without_its_lineage_is_published(installation, monkeypatch):
     assert "it is published and recorded, and its lineage event could not be written" in outcome.message
     assert outcome.file == installation.entry(DAY).file
     assert installation.status(DAY) is Status.UNCHANGED
+    with monkeypatch.context() as patch:  # the control: nothing was listed
+        patch.setattr("optstream.catalogue.backends.write_new", full)
+        outcome = installation.outcome(NEXT)
+    assert (outcome.status, outcome.file) == (Status.FAILED, None)
     with monkeypatch.context() as patch:
         patch.setattr("tasks.release.publish.record_published", raising(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):

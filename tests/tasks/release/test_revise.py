@@ -57,15 +57,15 @@ def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
 
 def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_after_them_that_count(learning):
     """Days of a span two months back are due at once; a night looks at the two days before the newest."""
-    old = [date(2016, 3, 29), *(date(2016, 4, 1) + timedelta(days=number) for number in range(5))]
+    old = [date(2016, 3, 29), *(date(2016, 4, 1) + timedelta(days=number) for number in range(4))]
     learning.simulate(*old)
-    learning.released(*DAYS[:4])
+    learning.released(*DAYS[:3])
     learning.released(*old)
     nightly, filled = due(learning.run()), due(learning.run(), old[2:])
     later = {one.day: [day for day, _ in one.later] for one in nightly}
-    assert later == {SECOND: DAYS[2:4], THIRD: DAYS[3:4]}
+    assert later == {FIRST: DAYS[1:3], SECOND: DAYS[2:3]}
     of_the_span = {one.day: [day for day, _ in one.later] for one in filled if one.day < FIRST}
-    assert of_the_span == {old[1]: old[2:4], old[2]: old[3:5], old[3]: old[4:6], old[4]: old[5:6]}
+    assert of_the_span == {old[1]: old[2:4], old[2]: old[3:5], old[3]: old[4:5]}
     assert [one for one in filled if one.day >= FIRST] == nightly
     run = learning.run()
     steps.publish_revisions(run, steps.revise_estimates(run, filled))
