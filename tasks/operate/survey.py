@@ -66,7 +66,7 @@ DAYS = (
     "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%b-%y", "%Y-%m-%d",
     "%Y %m %d",
 )  # fmt: skip
-CLOCKS = ("", " %H", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+CLOCKS = ("", " %H", " %H:%M", " %H.%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 FORMATS = (*(day + clock for day in DAYS for clock in CLOCKS), "%Y%m%d%H%M", "%Y%m%d%H", SINCE_EPOCH)
 """Of stamps that are not written by ISO 8601."""
 SAMPLE = 200
