@@ -96,9 +96,14 @@ def ui(
         runs = None if api is None else partial(runs_of, Api(**api))
     clock = partial(datetime.now, UTC)
     looks, stop = Looks(files, every, clock, textfile, runs), Event()
+
+    async def end_if_idle() -> None:
+        server.should_exit |= inherited is not None and looks.is_idle
+
     server = uvicorn.Server(
         uvicorn.Config(
             application(looks, password_of(home), clock),
+            callback_notify=end_if_idle,
             **BOUNDED,
             ws="none",
             log_level="warning",
@@ -110,6 +115,8 @@ def ui(
     terminal.say(f"pages: http://{f'[{host}]' if ':' in host else host}:{port}/")
     terminal.say(f"user and password: {home / 'password'}, or PREFECT_SERVER_API_AUTH_STRING")
     terminal.say("Ctrl-C or SIGTERM ends it")
+    if inherited is not None:  # for the request that began this process
+        looks.look()
     Thread(target=looks.run, args=(stop,), daemon=True).start()
     try:
         server.run([listening])

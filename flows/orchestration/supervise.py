@@ -6,6 +6,7 @@
 import fcntl
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -329,12 +330,11 @@ def worker_of(home: Path, stream: str, work_pool: str, name: str) -> Child:
 
 
 def pages_of(home: Path, stream: str, configs: Sequence[str], listening: socket.socket) -> Child:
-    """`optstream ui` at a socket, which is its own from now on."""
+    """`optstream ui` at a socket; it ends, with code 0, some minutes after the last request."""
     files = [word for one in configs for word in ("--config", one)]
     words = ("flows.cli.main", "ui", *files, "--socket", str(listening.fileno()))
-    with listening:  # the port is free when it ends
-        name, inherits = "server of the operators' pages", [listening.fileno()]
-        return Child(name, home / f"ui-{stream}.log", PAGES_STOP_SECONDS, {}, *words, inherits=inherits)
+    name, inherits = "server of the operators' pages", [listening.fileno()]
+    return Child(name, home / f"ui-{stream}.log", PAGES_STOP_SECONDS, {}, *words, inherits=inherits)
 
 
 # From the program that prepares to this one.
@@ -413,7 +413,6 @@ def supervise(plan: Plan) -> NoReturn:
         worker = f"{plan.name}-{socket.gethostname()}-{os.getpid()}"
         children.append(running.enter_context(worker_of(home, plan.name, night["pool"], worker)))
         configs = [one.config for one in plan.watches]
-        pages = running.enter_context(pages_of(home, plan.name, configs, listening))
         say(f"operators' pages: http://{LOOPBACK}:{port}/")
         say(f"dashboard: {plan.api.url.removesuffix('/api')}")
         if plan.is_own and (home / "password").exists():
@@ -424,7 +423,7 @@ def supervise(plan: Plan) -> NoReturn:
         running.callback(supervisor.stop)
         running.callback(stop_watches)
         running.push(lambda kind, *_: notify_systemd(systemd, "STOPPING=1") if kind else None)
-        started, pages_live = time.monotonic(), True
+        started, pages = time.monotonic(), None
         while not (
             time.monotonic() - started > plan.least_seconds
             and any(child.memory > plan.most_memory for child in children)
@@ -433,12 +432,19 @@ def supervise(plan: Plan) -> NoReturn:
             for child in children:
                 child.check()
             supervisor.check()
-            pages.bound_log()
-            if pages_live and pages.process.poll() is not None:
-                say(f"the {pages.name} ended: see {pages.log}; nights go on")
-                pages_live = False
             notify_systemd(systemd, "WATCHDOG=1")
-            time.sleep(LOOK_SECONDS)
+            if pages is not None:
+                pages.bound_log()
+                if pages.process.poll():
+                    say(f"the {pages.name} ended: see {pages.log}; nights go on")
+                    listening.close()
+                if pages.process.poll() is not None:
+                    pages = None
+                time.sleep(LOOK_SECONDS)
+            elif listening.fileno() < 0:
+                time.sleep(LOOK_SECONDS)
+            elif select.select([listening], [], [], LOOK_SECONDS)[0]:  # somebody looks
+                pages = running.enter_context(pages_of(home, plan.name, configs, listening))
         say("server or worker has grown: they begin again, while no run is under way")
     os.execve(sys.executable, [sys.executable, *plan.begin], dict(plan.before))
 

@@ -42,8 +42,8 @@ OPEN = "/healthz"
 """The only address that asks for no password: "ok" or the overdue works, and with a password their times."""
 
 
-def _guard(secret: str) -> DispatchFunction:
-    """Let in who knows the password, and set the headers of every answer."""
+def _guard(secret: str, looks: Looks) -> DispatchFunction:
+    """Let in who knows the password, note the time, and set the headers of every answer."""
 
     def knows(header: str) -> bool:
         scheme, _, given = header.partition(" ")
@@ -54,6 +54,7 @@ def _guard(secret: str) -> DispatchFunction:
         return scheme.lower() == "basic" and secrets.compare_digest(known, secret.encode())
 
     async def dispatch(request: Request, go_on: RequestResponseEndpoint) -> Response:
+        looks.asked = looks.clock()
         request.state.is_known = knows(request.headers.get("authorization", ""))
         if request.url.path == OPEN or request.state.is_known:
             answer = await go_on(request)
@@ -174,7 +175,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         Route(OPEN, health),
         Route("/static/{name}", static),
     ]
-    guard = Middleware(BaseHTTPMiddleware, dispatch=_guard(secret))
+    guard = Middleware(BaseHTTPMiddleware, dispatch=_guard(secret, looks))
     return Starlette(
         routes=routes, middleware=[guard], exception_handlers={OptStreamError: _refused, OSError: _refused}
     )

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -17,6 +17,7 @@ from tasks.pages.snapshot import RunLink, RunStep, Snapshot, StreamRun, take_sna
 RunsOf = Callable[[str, date | None], tuple[StreamRun, ...]]  # the last runs of a stream, or those of a day
 LOG = logging.getLogger("optstream.ui")
 MOST_ROUNDS_LATE = 10
+IDLE = timedelta(minutes=15)
 
 
 class UnknownStreamError(OptStreamError):
@@ -32,9 +33,13 @@ class Looks:
     clock: Callable[[], datetime]
     textfile: Path | None = None
     runs: RunsOf | None = None
+    asked: datetime = field(init=False)  # when the last request came, or this began
     _found: dict[Path, Snapshot] = field(default_factory=dict, init=False)
     _ended: datetime | None = field(default=None, init=False)
     _unwritten: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.asked = self.clock()
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
@@ -60,6 +65,11 @@ class Looks:
         """Whether a round ended lately."""
         late = MOST_ROUNDS_LATE * self.seconds
         return self._ended is not None and (self.clock() - self._ended).total_seconds() < late
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody asked for anything for `IDLE`."""
+        return self.clock() - self.asked > IDLE
 
     def look(self) -> None:
         """Look at every stream once; then write the text file, if there is one and it can be written."""

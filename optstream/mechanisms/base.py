@@ -32,10 +32,10 @@ __all__ = ["Mechanism", "SelfCheck", "SeriesMechanism"]
 
 
 class SelfCheck(NamedTuple):
-    """Noisy measurements against their predictions: whether the day is unlike all others, and levels that
-    miss their predictions far more than the prior expects."""
+    """Noisy measurements against their predictions. unlike: the numbers, on the public clock, of days found
+    unlike all others. levels_off: levels that miss their predictions far more than the prior expects."""
 
-    is_unlike: bool = False
+    unlike: tuple[int, ...] = ()
     levels_off: tuple[int, ...] = ()
 
 

@@ -126,17 +126,17 @@ class InformedMechanism(Mechanism):
         return self._with_errors(measured, *self._known(measured))
 
     def self_check(self, measured: Measured) -> SelfCheck:
-        """Judge the period's day by the period's blocks: unlike all others where they miss their predictions
-        by more than known noise can. A level is off at twice what the prior expects, once it has learned;
-        errors are wider there."""
+        """Judge the days that are known, this period's included: one is unlike all others where its blocks
+        miss their predictions by more than known noise can. A level is off at twice what the prior expects,
+        once it has learned; errors are wider there."""
         belief, histories = self._known(measured)
         steps, near = period_and_nearby_blocks(measured, self._dense_only(histories))
         seen = self._look(near, belief.events)
         if seen is None:
-            return SelfCheck()
+            return SelfCheck(belief.events)
         fitted, events = belief.answer(seen, steps)
         off = () if belief.learned is None else np.flatnonzero(fitted.by_level >= OFF).tolist()
-        return SelfCheck(self.pattern.public_days.day_of(measured.first_step) in events, tuple(off))
+        return SelfCheck(events, tuple(off))
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """Return the same period estimated again, with later measurements; without them, from its state. The

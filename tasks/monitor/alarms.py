@@ -291,7 +291,7 @@ def _release_alarms(settings: Settings, facts: Facts, day: DayState) -> Iterator
             "the ledger has it as published and the published folder does not list it: "
             f"`optstream publish {day.day}` puts it back, or restore the folder from a copy",
         )
-    if day.day == facts.newest and facts.is_unlike:
+    if day.day == facts.newest and day.day in facts.unlike:
         yield (
             Kind.UNLIKE,
             "its noisy measurements contradict the stream's habits by more than noise can: it was estimated "

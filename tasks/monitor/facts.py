@@ -170,13 +170,13 @@ class Suspect(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """Days that were refused; of each day its regions with rows, in the tree's order; users' alarms; days
-    unlike all others, and each day's levels that miss their predictions, by the mechanism's self-check."""
+    """Days that were refused; of each day its regions with rows, in the tree's order; users' alarms; by the
+    self-check of each day, days that are unlike all others, and levels that miss their predictions."""
 
     refused: frozenset[date]
     suspect: Mapping[date, Mapping[str, Suspect]]
     user_suites: Mapping[date, tuple[str, ...]]
-    unlike: frozenset[date]
+    unlike: Mapping[date, tuple[date, ...]]
     levels_off: Mapping[date, tuple[str, ...]]
 
 
@@ -184,7 +184,7 @@ def read_verdicts(settings: Settings, days: set[date]) -> Verdicts:
     """Return each day's verdict in the newest readable validation results."""
     refused, suspect = set[date](), dict[date, dict[str, Suspect]]()
     of_users: defaultdict[date, tuple[str, ...]] = defaultdict(tuple)
-    unlike, off = set[date](), dict[date, tuple[str, ...]]()
+    unlike, off = dict[date, tuple[date, ...]](), dict[date, tuple[str, ...]]()
     for day, suite, document in newest_results(settings, days):
         with suppress(KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
             meta = document["meta"]
@@ -196,10 +196,9 @@ def read_verdicts(settings: Settings, days: set[date]) -> Verdicts:
                 of_users[day] += tuple(map(str, meta["alarms"].get(day.isoformat(), ())))
             if suite == RELEASE:
                 check = meta["self_checks"][day.isoformat()]
+                unlike[day] = tuple(map(date.fromisoformat, check["unlike"]))
                 off[day] = tuple(map(str, check["levels_off"]))
-                if check["unlike"]:
-                    unlike.add(day)
-    return Verdicts(frozenset(refused), suspect, of_users, frozenset(unlike), off)
+    return Verdicts(frozenset(refused), suspect, of_users, unlike, off)
 
 
 def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:
@@ -363,8 +362,8 @@ class Hold(NamedTuple):
 class Facts:
     """Facts of a stream at one moment; only `suspect` and `user_suites` depend on readings.
 
-    figures: the pages' summaries. days: from first to last. newest: the newest published day; is_unlike:
-    whether its self-check found it unlike all others; off: levels that miss their predictions too far;
+    figures: the pages' summaries. days: from first to last. newest: the newest published day; unlike: the
+    days that its self-check found unlike all others; off: levels that miss their predictions too far;
     without: which covariates it lacked.
     """
 
@@ -384,7 +383,7 @@ class Facts:
     figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
     days: Sequence[date] = ()
     newest: date | None = None
-    is_unlike: bool = False
+    unlike: tuple[date, ...] = ()
     off: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     lost: Mapping[date, str] = field(default_factory=dict)
@@ -471,7 +470,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         figures=figures,
         days=expected,
         newest=newest,
-        is_unlike=newest in verdicts.unlike,
+        unlike=verdicts.unlike.get(newest, ()) if newest else (),
         off=verdicts.levels_off.get(newest, ()) if newest else (),
         without=_without(settings, newest, releases[newest]) if newest else (),
         lost=lost_files(settings, catalogue, figures),

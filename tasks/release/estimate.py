@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
@@ -11,6 +12,7 @@ from optstream.catalogue import StagedRelease, find_catalogue, stage
 from optstream.errors import ContractError, LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.stream import Measured, period_from
+from optstream.stream.calendar import ORIGIN
 from tasks.release.mechanism import Mechanism, estimate_of
 from tasks.release.run import Drawn, Ended, Estimated, Run, Staged, Status, renewed, void
 from tasks.release.statement import Estimate, changed_since_draw, described, read_kept
@@ -62,7 +64,8 @@ def _self_check(mechanism: Mechanism, measured: Measured) -> dict[str, Any]:
     """The mechanism's findings for the watch, in noisy numbers alone."""
     found = mechanism.self_check(measured)
     tree: Any = mechanism.tree if found.levels_off else None
-    return {"unlike": found.is_unlike, "levels_off": [tree.level_name(level) for level in found.levels_off]}
+    unlike = [str(ORIGIN + timedelta(days=number)) for number in found.unlike]
+    return {"unlike": unlike, "levels_off": [tree.level_name(level) for level in found.levels_off]}
 
 
 def first_estimate(run: Run, record: ReleaseRecord, measured: Measured, remedy: str = "") -> Estimate:

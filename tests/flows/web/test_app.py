@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from flows.web.app import HEADERS, application
-from flows.web.poll import MOST_ROUNDS_LATE, Looks
+from flows.web.poll import IDLE, MOST_ROUNDS_LATE, Looks
 from tests.tasks.conftest import CONFIGURATION, PLAIN
 
 SECRET = "optstream:grün"
@@ -87,6 +87,15 @@ def test_health_says_whether_the_streams_are_looked_at(client, looks):
     assert client.get("/healthz").text == "ok\n"
     looks.clock = lambda: START + timedelta(seconds=30 * MOST_ROUNDS_LATE)
     assert client.get("/healthz").status_code == 503
+
+
+def test_the_pages_of_serve_rest_once_nobody_asked_for_a_while(client, looks):
+    looks.clock = lambda: START + IDLE
+    assert not looks.is_idle
+    looks.clock = lambda: START + 2 * IDLE
+    assert looks.is_idle
+    client.get("/static/page.css")
+    assert not looks.is_idle
 
 
 def test_a_text_file_that_cannot_be_written_is_said_once_and_stops_no_look(looks, caplog):

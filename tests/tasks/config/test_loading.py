@@ -24,17 +24,15 @@ REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93
 EPSILON, CUTS, N_SAMPLES = 'epsilon = "1"', '["07:00", "12:00", "18:00"]', "n_samples = 10"
 
 
-def test_all_problems_are_listed_at_once(refusal):
-    message = refusal(
-        (EPSILON, 'epsilon = "0"'), ("n_samples = 10", "n_samples = 1"), ('84 = "FR"', '84 = ""')
-    )
-    assert message.count("\n  - ") == 3
-
-
-def test_a_missing_key_and_a_missing_section_are_reported(refusal):
-    message = refusal((EPSILON, ""), ("[stream]\n", "[mechanism.x]\n"))
-    assert "privacy.epsilon is missing; it must be a decimal string greater than 0" in message
-    assert "[stream] is missing; its keys: name, unit" in message
+def test_all_problems_are_listed_at_once_and_nothing_else_is_blamed_for_what_is_missing(refusal, load_text):
+    three = (EPSILON, 'epsilon = "0"'), ("n_samples = 10", "n_samples = 1"), ('84 = "FR"', '84 = ""')
+    assert refusal(*three).count("\n  - ") == 3
+    missing = refusal((EPSILON, ""), ("[stream]\n", "[mechanism.x]\n"))
+    assert "privacy.epsilon is missing; it must be a decimal string greater than 0" in missing
+    assert "[stream] is missing; its keys: name, unit" in missing
+    with pytest.raises(ConfigurationError, match=r"input\.value is missing") as refused:
+        load_text(CONFIGURATION, ('schema = "aggregated"\nvalue = "load_mw"\n', 'schema = "aggregated"\n'))
+    assert str(refused.value).count("\n  - ") == 1
 
 
 def test_a_password_is_never_shown(load, refusal, monkeypatch):
@@ -195,13 +193,6 @@ def test_defaults_follow_what_is_written(load_text, old, new, shares, resolution
     settings = load_text(TEN_LINES, (old, new))
     assert [str(share) for share in settings.level_shares] == shares
     assert settings.privacy.resolution == Fraction(resolution)
-
-
-def test_without_the_column_of_the_dumps_nothing_else_is_blamed(tmp_path):
-    (tmp_path / "optstream.toml").write_text(CONFIGURATION.replace('value = "load_mw"\n', ""))
-    with pytest.raises(ConfigurationError, match=r"input\.value is missing") as refused:
-        load_settings(tmp_path / "optstream.toml")
-    assert str(refused.value).count("\n  - ") == 1
 
 
 CHANGES = """

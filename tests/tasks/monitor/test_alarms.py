@@ -266,10 +266,10 @@ def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
     installation.release(dark)
     (alarm,) = unlike()
     assert (alarm.day, alarm.node, alarm.severity) == (dark, None, Severity.WARNING)
-    installation.write_pages()
-    assert "finds the newest day unlike all others" in installation.settings.report_file.read_text()
     installation.release(days[9])
     assert unlike() == []
+    installation.write_pages()
+    assert "finds unlike all others: 9 Jun 2016." in installation.settings.report_file.read_text()
 
 
 def test_a_level_that_misses_its_predictions_is_a_warning(tmp_path, monkeypatch):
@@ -282,7 +282,7 @@ def test_a_level_that_misses_its_predictions_is_a_warning(tmp_path, monkeypatch)
         return [one for one in installation.watch(live=False).alarms if one.kind == "off-prior"]
 
     assert off() == []  # a stream that has learned nothing expects nothing
-    monkeypatch.setattr(InformedMechanism, "self_check", lambda mechanism, measured: SelfCheck(False, (1,)))
+    monkeypatch.setattr(InformedMechanism, "self_check", lambda mechanism, measured: SelfCheck((), (1,)))
     installation.release(SPAN[1])
     (alarm,) = off()
     assert (alarm.day, alarm.severity) == (SPAN[1], Severity.WARNING)

@@ -26,7 +26,7 @@ def change_from(installation, day, operation):
     installation.configure("[budget]\n", entry)
 
 
-DAILY = {("split", "HistoryInformed")}
+DAILY = {("merged", "HistoryInformed")}
 """With all of OptStream's. The others are tried by night."""
 CHANGES = [
     pytest.param(

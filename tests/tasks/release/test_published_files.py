@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream import read_figure, read_measurements, read_published, read_sum
-from optstream.catalogue import check_files
-from optstream.catalogue.standard_errors import Replicates, encode_replicates
+from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.publication import clear_superseded
+from optstream.catalogue.standard_errors import Replicates, encode_replicates, read_day
 from optstream.errors import ParameterError, PublicationError
 from tasks.release.run import Status
 from tests.by_night import few
@@ -118,6 +120,26 @@ def test_what_a_crash_left_is_named_and_leaves_with_the_next_release_or_its_day(
     nights.assert_sound()
 
 
+def test_without_its_manifest_nothing_of_a_release_leaves(nights):
+    folder = nights.folder / "published"
+    (listed,) = (folder / f"errors/date={FIRST}").iterdir()
+    left_by_a_crash(nights, FIRST, (0, 1), "0" * 64)
+    entry = nights.entry(FIRST)
+    (folder / entry.manifest).unlink()
+    open_storage(folder).change(lambda transaction: clear_superseded(transaction, entry))
+    assert listed.exists()
+
+
+def test_a_file_that_was_replaced_while_days_were_read_is_read_where_it_lies(nights):
+    storage = open_storage(nights.settings.published_folder)
+    known = read_catalogue(storage)
+    before = read_day(storage, known, known.entry(SECOND), verify=True)
+    night(nights, THIRD)
+    assert nights.entry(SECOND).vintage == 1
+    again = read_day(storage, known, known.entry(SECOND), verify=True)
+    assert again.rows.equals(before.rows)
+
+
 @pytest.mark.parametrize(
     ("nodes", "n_steps"), [(("FR", "11"), 48), (("FR", "11", "84"), 47), (("FR", "11", "12"), 48)]
 )
@@ -179,7 +201,7 @@ def redone(installation, day):
     return again == known and read.measured.to_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("name", few(["OptStream", "PeGaSus", "HistoryInformed", "Gaussian"], 2))
+@pytest.mark.parametrize("name", few(["OptStream", "Fourier", "PeGaSus", "HistoryInformed", "Gaussian"], 2))
 def test_a_reader_redoes_a_mechanisms_days_to_the_last_digit(installation, name):
     installation = wanted(installation, name)
     assert installation.statuses(FIRST, SECOND) == {Status.PUBLISHED}

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue
-from optstream.errors import LedgerError
+from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import Key, Ledger, ReleaseState
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, StepSpend, worst_window
@@ -192,6 +192,8 @@ def test_the_plan_knows_the_points_of_the_days_around_it_and_is_drawn_by_what_wa
         measured = [spend.first_step + step for step, weight in enumerate(spend.weights) if weight]
         assert plan.taken == tuple(measured)
         assert plan.cap == 10
+    with pytest.raises(ParameterError, match="the features are for periods of 48 steps"):
+        mechanism_for(l1.settings, DAYS[0]).plan(44)
     assert work.memory.state == {"points": {str(plan.level): list(plan.taken) for plan in plans}}
 
 
