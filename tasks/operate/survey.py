@@ -210,7 +210,7 @@ class Survey:
         if SIGNED.fullmatch(plain(self.roles.value)):
             yield (
                 f"{self.roles.value!r:.60} may be below 0, where readings are clamped to 0: write the least "
-                "in bounds and lower_bound"
+                "in privacy.bounds and privacy.lower_bound"
             )
         named = re.search(rf"({PEOPLE})[^/]*\{{region\}}", self.path or "")
         if named and self.roles.customer is None:
