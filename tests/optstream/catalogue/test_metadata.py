@@ -250,10 +250,13 @@ def card_problems(card):
 @pytest.mark.parametrize("model", [PrivacyModel("1/3", 48, 10), PrivacyModel("1", 48, 10, delta="1/1000000")])
 def test_the_card_is_as_the_registrys_schema_has_it(dataset, model, address):
     """Of pure and of zero-concentrated privacy, with a release and without."""
-    described = replace(dataset, about=DESCRIBED.changed(address=address))
+    stated = {"name": "OptStream", "features": {"day": [], "half": ["06:00", "18:00"]}}
+    about, statement = DESCRIBED.changed(address=address), dataset.statement.changed(mechanism=stated)
+    described = replace(dataset, about=about, statement=statement)
     deployment = replace(DEPLOYMENT, guarantees=(model,))
     card = deployment_card(described, deployment)
     assert card_problems(card) == []
+    assert "OptStream (features (day none, half 06:00 18:00))" in str(card)
     assert card_problems(deployment_card(replace(described, statement=None), deployment)) == []
     assert "before it is handed in" not in str(card)
     card["deployment"]["privacy_loss"]["loss"] = 0

@@ -105,6 +105,9 @@ def test_a_file_without_the_footer_or_with_other_rows_is_refused(rows, statement
     lying = encode(ordered, Footer(hash_rows(ordered[::-1]), statement(DAY).to_json()))
     with pytest.raises(PublicationError, match="hash in its footer"):
         read_staged(lying)
+    fewer = ordered.drop("parent")
+    with pytest.raises(PublicationError, match="other columns than a release has"):
+        read_staged(encode(fewer, Footer(hash_rows(fewer), statement(DAY).to_json())))
 
 
 @pytest.mark.parametrize("cut", [0, 3, 200, -1])

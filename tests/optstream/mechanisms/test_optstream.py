@@ -44,6 +44,15 @@ def test_ablations_share_the_budget_equally_among_active_stages(sampling, post_p
     assert consistent == post_processing
 
 
+def test_without_post_processing_a_level_without_a_share_has_no_values_and_no_errors():
+    plan = {"sampling": EquallySpaced(10), "features": [], "level_shares": ["0", "1"]}
+    mechanism = OptStream(MODEL, TREE, post_processing=False, **plan)
+    release = mechanism.release(np.full((2, 48), 700), noise=simulated_noise(3))
+    assert not release.values[0].any()
+    assert np.isnan(release.noise_standard_errors[0]).all()
+    assert (release.noise_standard_errors[1:] > 0).all()
+
+
 @pytest.mark.parametrize(
     ("window", "samples", "length"),
     [

@@ -112,6 +112,12 @@ ALMOST = 1 - Fraction(1, 2**40)
 
 
 @BOTH
+def test_a_state_that_names_no_spends_is_refused(kind):
+    with pytest.raises(ParameterError, match=f"state of {kind.__name__} must name the spends"):
+        build(kind).plan(4, 4, {"mechanism": kind.__name__})
+
+
+@BOTH
 def test_the_steps_noise_is_what_its_price_says(kind):
     mechanism = build(kind, 6, "7/3", unit="roaming", leaves_per_step=2)
     noise = SilentNoise()

@@ -15,6 +15,17 @@ from tests.optstream.mechanisms.history_informed.hourly_streams import (
 )
 
 
+@pytest.mark.slow
+def test_standard_errors_cover_what_they_should():
+    """15 days, 3 series: at 95 % the mean cover of correlated errors is between 85 and 99.9 %."""
+    stream = load(24, seed=3)
+    released = run(informed(), stream, seed=4)[9:]
+    errors = missed(released, stream[:, 9 * SLOTS :])
+    bands = 1.96 * np.concatenate([release.standard_errors for release in released], axis=1)
+    assert 0.85 < (errors < bands).mean() < 0.999
+    assert (errors < bands / 4).mean() < 0.6
+
+
 def test_what_is_prepared_before_a_draw_changes_nothing_of_it():
     mechanism, stream = HistoryInformedTree(informed(), TREE, ["1/2", "1/2"]), load(9)
     state = run(mechanism, stream[:, : 8 * SLOTS])[-1].state
