@@ -66,7 +66,7 @@ DAYS = (
     "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%b-%y", "%Y-%m-%d",
     "%Y %m %d",
 )  # fmt: skip
-CLOCKS = ("", " %H", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+CLOCKS = ("", " %H", " %H:%M", " %H.%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 FORMATS = (*(day + clock for day in DAYS for clock in CLOCKS), "%Y%m%d%H%M", "%Y%m%d%H", SINCE_EPOCH)
 """Of stamps that are not written by ISO 8601."""
 SAMPLE = 200
@@ -210,7 +210,7 @@ class Survey:
         if SIGNED.fullmatch(plain(self.roles.value)):
             yield (
                 f"{self.roles.value!r:.60} may be below 0, where readings are clamped to 0: write the least "
-                "in bounds and lower_bound"
+                "in privacy.bounds and privacy.lower_bound"
             )
         named = re.search(rf"({PEOPLE})[^/]*\{{region\}}", self.path or "")
         if named and self.roles.customer is None:

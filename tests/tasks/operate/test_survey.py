@@ -77,6 +77,7 @@ def test_names_of_columns_say_instants_and_ends_of_steps(tmp_path):
         ("Datum;Uhrzeit;zone;mw", "{at:%d.%m.%Y};{at:%H:%M:%S};{r};5",
          (("Datum", "Uhrzeit"), None, "%d.%m.%Y %H:%M:%S")),
         ("time,zone,mw", "{at:%Y%m%d%H},{r},5", (("time",), None, "%Y%m%d%H")),
+        ("time,zone,mw", "{at:%d.%m.%Y %H.%M},{r},5", (("time",), None, "%d.%m.%Y %H.%M")),
         ("SETTLEMENTDATE,zone,mw", "{at:%Y/%m/%d %H:%M},{r},5",
          (("SETTLEMENTDATE",), None, "%Y/%m/%d %H:%M")),
     ],
