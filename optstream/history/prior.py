@@ -78,7 +78,7 @@ COMPONENTS: tuple[Component, ...] = (
 """The parts of a series that people make, with round prior medians set by hand
 (docs/methods/history-informed.md)."""
 
-_OF_COUNTS = {"day to day": (0.06, 0.04), "daily shape": (0.4, 0.1), "kind of day": (0.15, 0.05)}
+_OF_COUNTS = {"day to day": (0.06, 0.04), "daily shape": (0.55, 0.1), "kind of day": (0.2, 0.05)}
 COUNT_COMPONENTS: tuple[Component, ...] = tuple(
     replace(one, shared=_OF_COUNTS[one.name][0], own=_OF_COUNTS[one.name][1])
     if one.name in _OF_COUNTS
@@ -86,7 +86,7 @@ COUNT_COMPONENTS: tuple[Component, ...] = tuple(
     for one in COMPONENTS
 )
 """The same for counts of people, trips or devices, which nearly vanish at night: a day moves them more than a
-load. Set by hand, looking at taxi trips of New York in 2024."""
+load. Set by hand, looking at taxi trips of New York in 2024 and at made-up counts of other kinds."""
 DAY_OF_THE_WEEK = Component("day of the week", weekly, "kind", 0.06, 0.03, (0.25, 100.0))
 """Of counts whose days have a week, in addition: people go out on Friday nights and rest on Mondays."""
 
