@@ -337,6 +337,14 @@ def pages_of(home: Path, stream: str, configs: Sequence[str], listening: socket.
     return Child(name, home / f"ui-{stream}.log", PAGES_STOP_SECONDS, {}, *words, inherits=inherits)
 
 
+def refuse_waiting(listening: socket.socket) -> None:
+    """Close the connections that wait: only a later one begins the pages again."""
+    listening.setblocking(False)
+    with suppress(OSError):
+        while True:
+            listening.accept()[0].close()
+
+
 # From the program that prepares to this one.
 
 
@@ -437,11 +445,9 @@ def supervise(plan: Plan) -> NoReturn:
                 pages.bound_log()
                 if pages.process.poll():
                     say(f"the {pages.name} ended: see {pages.log}; nights go on")
-                    listening.close()
+                    refuse_waiting(listening)
                 if pages.process.poll() is not None:
                     pages = None
-                time.sleep(LOOK_SECONDS)
-            elif listening.fileno() < 0:
                 time.sleep(LOOK_SECONDS)
             elif select.select([listening], [], [], LOOK_SECONDS)[0]:  # somebody looks
                 pages = running.enter_context(pages_of(home, plan.name, configs, listening))

@@ -35,7 +35,7 @@ from tasks.ledger.show import BudgetSummary, read_book
 from tasks.release.outcomes import Budget, budget_of, listed
 from tasks.trusted.covariates import read_covariates
 from tasks.trusted.files import read_verified, write_private
-from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, RELEASE, USER, newest_results
+from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, RELEASE, USER, newest_results, result_files
 
 Work = Literal["look", "watch"]  # a look of the night, and the watch
 LONGEST_WATCH = timedelta(minutes=30)  # a watch that takes longer is killed, so that the next one can look
@@ -170,21 +170,17 @@ class Suspect(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """Days that were refused; of each day its regions with rows, in the tree's order; users' alarms; by the
-    self-check of each day, days that are unlike all others, and levels that miss their predictions."""
+    """Days that were refused; of each day its regions with rows, in the tree's order; users' alarms."""
 
     refused: frozenset[date]
     suspect: Mapping[date, Mapping[str, Suspect]]
     user_suites: Mapping[date, tuple[str, ...]]
-    unlike: Mapping[date, tuple[date, ...]]
-    levels_off: Mapping[date, tuple[str, ...]]
 
 
 def read_verdicts(settings: Settings, days: set[date]) -> Verdicts:
     """Return each day's verdict in the newest readable validation results."""
     refused, suspect = set[date](), dict[date, dict[str, Suspect]]()
     of_users: defaultdict[date, tuple[str, ...]] = defaultdict(tuple)
-    unlike, off = dict[date, tuple[date, ...]](), dict[date, tuple[str, ...]]()
     for day, suite, document in newest_results(settings, days):
         with suppress(KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
             meta = document["meta"]
@@ -194,11 +190,19 @@ def read_verdicts(settings: Settings, days: set[date]) -> Verdicts:
                 suspect[day] = regions
             if suite.startswith(USER):
                 of_users[day] += tuple(map(str, meta["alarms"].get(day.isoformat(), ())))
-            if suite == RELEASE:
-                check = meta["self_checks"][day.isoformat()]
-                unlike[day] = tuple(map(date.fromisoformat, check["unlike"]))
-                off[day] = tuple(map(str, check["levels_off"]))
-    return Verdicts(frozenset(refused), suspect, of_users, unlike, off)
+    return Verdicts(frozenset(refused), suspect, of_users)
+
+
+def read_self_check(settings: Settings, day: date) -> tuple[tuple[date, ...], tuple[str, ...]]:
+    """Return the days that a day's first estimate found unlike all others, and levels off their predictions;
+    nothing where that is not known."""
+    for file in result_files(settings, ".json"):
+        if file.suite == RELEASE and file.first <= day <= file.last:
+            # a later estimate of the day keeps none
+            with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+                found = json.loads(file.path.read_bytes())["meta"]["self_checks"][day.isoformat()]
+                return tuple(map(date.fromisoformat, found["unlike"])), tuple(map(str, found["levels_off"]))
+    return (), ()
 
 
 def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:
@@ -442,7 +446,8 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         recent = {*settings.calendar.periods(day_of(last) - timedelta(days=SUSPECT_DAYS - 1), last)}
     published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
     newest = max(published, default=None)
-    verdicts = read_verdicts(settings, recent | unreleased | ({newest} if newest else set()))
+    verdicts = read_verdicts(settings, recent | unreleased)
+    unlike, off = read_self_check(settings, newest) if newest else ((), ())
     of_users = {} if settings.contracts_folder is None else verdicts.user_suites
     books = read_book(settings, ledger) if ledger and releases else ()
     known_noise, said = ledger.known_noise(stream) if ledger and catalogue else (), tuple[object, ...]()
@@ -470,8 +475,8 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         figures=figures,
         days=expected,
         newest=newest,
-        unlike=verdicts.unlike.get(newest, ()) if newest else (),
-        off=verdicts.levels_off.get(newest, ()) if newest else (),
+        unlike=unlike,
+        off=off,
         without=_without(settings, newest, releases[newest]) if newest else (),
         lost=lost_files(settings, catalogue, figures),
         suspect={

@@ -151,7 +151,7 @@ class Survey:
     """Public facts of a folder's files. path: None for the usual layout. regions: the leaves' names. stamps:
     the unique ones of one file of n_days from `day` on, in microseconds, without a zone, or in UTC if zoned.
     highest: the number of its last step, 0 where none has one. stamps_format: how texts write them, None by
-    ISO 8601. decimal: empty where no other can be. marked: whether there is any marker. zone: one whose
+    ISO 8601. decimal: empty where no other is likely. marked: whether there is any marker. zone: one whose
     change of the clock the stamps show. left: columns that are not used.
     """
 
@@ -615,9 +615,13 @@ class _File:
 
         def is_told(region: str | None) -> bool:
             own = [*customer, *([] if region is None else [region])]
-            rows = self._rows([*own, *steps]).drop_nulls(steps).group_by(*own, *steps).len()
-            each = rows.group_by(own if not customer else []).agg(pl.col("len").median())
+            rows = self._rows([*own, *steps]).drop_nulls([*own, *steps])
             with _readable(self.path):
+                if customer:  # all steps of all customers need not fit in memory: one that is like most
+                    sizes = rows.group_by(steps).len().sort("len").collect(engine="streaming")
+                    rows = rows.join(sizes.lazy().slice(sizes.height // 2, 1), on=steps, how="semi")
+                counts = rows.group_by(*own, *steps).len()
+                each = counts.group_by(own if not customer else []).agg(pl.col("len").median())
                 return bool((each.collect(engine="streaming")["len"] == 1).all())
 
         if roles.revision is not None or is_told(roles.region):
@@ -776,6 +780,8 @@ def _roles(
     timestamps = _timestamps(columns, named)
     if (number := given.get("period_number")) is not None:
         timestamps = [((one,), number) for one in named(DATE)]
+    if "clock" in given and "timestamp" not in given:
+        raise DumpError(f"{name}: --column clock=COLUMN goes with --column timestamp=COLUMN, the date's")
     if "timestamp" in given:
         timestamps = [(tuple(given[one] for one in ("timestamp", "clock") if one in given), number)]
     if not timestamps:
@@ -842,10 +848,10 @@ def _timestamps(
     dates = [one for one in times if DATE.fullmatch(plain(one))]
     clocks = [one for one in times if CLOCK.fullmatch(plain(one)) and one not in typed]
     return [
-        *[((*parts,), None)] * (len(parts) > 2),
         *(((one,), None) for one in times if one not in dates),
         *(((day, clock), None) for day in dates[:1] for clock in clocks[:2]),
         *(((day,), numbered) for day in dates if numbered is not None),
+        *[((*parts,), None)] * (len(parts) > 2),
         *(((day,), None) for day in dates),
     ]
 

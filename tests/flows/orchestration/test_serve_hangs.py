@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import select
 import signal
 import socket
 import sqlite3
@@ -260,3 +261,14 @@ def test_a_second_server_of_a_folder_is_refused_until_the_first_is_gone(tmp_path
         pass
     with alone(lock):
         assert lock.stat().st_mode & 0o077 == 0
+
+
+def test_who_waits_for_pages_that_ended_is_let_go_and_a_later_visit_begins_them_again():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        with socket.create_connection(listening.getsockname()) as waiting:
+            select.select([listening], [], [], 10)
+            supervise.refuse_waiting(listening)
+            assert waiting.recv(1) == b""
+        assert select.select([listening], [], [], 0)[0] == []
+        with socket.create_connection(listening.getsockname()):
+            assert select.select([listening], [], [], 10)[0] == [listening]

@@ -1,5 +1,6 @@
 """What alarms compare: regions with the hierarchy, replaced readings, published means with history."""
 
+import json
 import random
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -284,6 +285,10 @@ def test_a_level_that_misses_its_predictions_is_a_warning(tmp_path, monkeypatch)
     assert off() == []  # a stream that has learned nothing expects nothing
     monkeypatch.setattr(InformedMechanism, "self_check", lambda mechanism, measured: SelfCheck((), (1,)))
     installation.release(SPAN[1])
+    newest = max((tmp_path / "trusted/validation").rglob("*-release.json"), key=lambda one: one.name[21:])
+    document = json.loads(newest.read_bytes())
+    document["meta"]["self_checks"] = {str(SPAN[1]): {}}  # of a later estimate of the day
+    newest.with_name(f"{newest.name[:22]}9{newest.name[23:]}").write_text(json.dumps(document))
     (alarm,) = off()
     assert (alarm.day, alarm.severity) == (SPAN[1], Severity.WARNING)
     assert "level 1" in alarm.words

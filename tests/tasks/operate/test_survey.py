@@ -72,6 +72,8 @@ def test_names_of_columns_say_instants_and_ends_of_steps(tmp_path):
         ("ts,zone,mw", "{at:%s},{r},5", (("ts",), None, "epoch")),
         ("Market Day,HourEnding,zone,mw", "{at:%m/%d/%Y},{at.hour},{r},5",
          (("Market Day", "HourEnding"), None, "%m/%d/%Y %H")),
+        ("timestamp,year,month,day,zone,mw", "{at:%Y-%m-%dT%H:%M},{at.year},{at.month},{at.day},{r},5",
+         (("timestamp",), None, None)),
         ("hour,day,month,year,zone,mw", "{at.hour},{at.day},{at.month},{at.year},{r},5",
          (("year", "month", "day", "hour"), None, "%Y %m %d %H")),
         ("Datum;Uhrzeit;zone;mw", "{at:%d.%m.%Y};{at:%H:%M:%S};{r};5",
