@@ -613,7 +613,7 @@ class _File:
         steps = [*roles.timestamp, *[str(roles.period_number)] * (roles.period_number is not None)]
         customer = [one for one in (roles.customer,) if one is not None]
 
-        def is_told(region: str | None) -> bool:
+        def has_one_row(region: str | None) -> bool:
             own = [*customer, *([] if region is None else [region])]
             rows = self._rows([*own, *steps]).drop_nulls([*own, *steps])
             with _readable(self.path):
@@ -624,13 +624,13 @@ class _File:
                 each = counts.group_by(own if not customer else []).agg(pl.col("len").median())
                 return bool((each.collect(engine="streaming")["len"] == 1).all())
 
-        if roles.revision is not None or is_told(roles.region):
+        if roles.revision is not None or has_one_row(roles.region):
             return roles
         others = [
             one for one in self.types if REGION.fullmatch(plain(one)) and one not in (*steps, *customer)
         ]
         region = next(
-            (one for one in others if "region" not in given and roles.region and is_told(one)), None
+            (one for one in others if "region" not in given and roles.region and has_one_row(one)), None
         )
         if region is not None:
             return replace(roles, region=region)

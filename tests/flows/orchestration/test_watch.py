@@ -139,7 +139,7 @@ def test_what_depends_on_readings_reaches_no_channel(settings, receiver, monkeyp
     days = last_three(settings)
     release(settings, *days)
     clamped = {"84": facts.Suspect(1.0, 0.0, 0.0)}
-    verdicts = Verdicts(frozenset(), dict.fromkeys(days, clamped), {}, frozenset(), {})
+    verdicts = Verdicts(frozenset(), dict.fromkeys(days, clamped), {})
     monkeypatch.setattr(facts, "read_verdicts", lambda _settings, _days: verdicts)
     watched = watch(settings)
     assert {alarm.kind for alarm in watched.view.alarms} == {"suspect-readings"}
