@@ -247,7 +247,6 @@ def _watch(one: Watches, stop: Event) -> None:
 
 START_SECONDS = 180  # for the server: at boot a machine is busy
 SERVER_STOP_SECONDS, WORKER_STOP_SECONDS, PAGES_STOP_SECONDS = 15, 45, 10
-OWN_PAGES = "ui"  # where in its folder the server keeps the copy of Prefect's pages that it shows
 PREFECT = "flows.orchestration.listening"  # the module that is Prefect's own command line
 OF_THE_SERVER = {
     "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",
@@ -270,8 +269,8 @@ def run_server(home: Path, api: Api) -> Iterator[Child]:
     added = OF_THE_SERVER | {
         "PREFECT_SERVER_API_AUTH_STRING": secret,
         "PREFECT_SERVER_UI_API_URL": api.url,
-        # the pages are copied there: where the package lies may not be writable
-        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / OWN_PAGES),
+        # Prefect copies its pages there: where the package lies may not be writable
+        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "ui"),
     }
     with _alone(home / "server.lock"):
         migrate = (PREFECT, "server", "database", "upgrade", "--yes")
@@ -338,7 +337,7 @@ def pages_of(home: Path, stream: str, configs: Sequence[str], listening: socket.
 
 
 def refuse_waiting(listening: socket.socket) -> None:
-    """Close the connections that wait: only a later one begins the pages again."""
+    """Close the waiting connections, so that only a later visit begins the pages again."""
     listening.setblocking(False)
     with suppress(OSError):
         while True:
@@ -443,10 +442,11 @@ def supervise(plan: Plan) -> NoReturn:
             notify_systemd(systemd, "WATCHDOG=1")
             if pages is not None:
                 pages.bound_log()
-                if pages.process.poll():
+                code = pages.process.poll()
+                if code:
                     say(f"the {pages.name} ended: see {pages.log}; nights go on")
                     refuse_waiting(listening)
-                if pages.process.poll() is not None:
+                if code is not None:
                     pages = None
                 time.sleep(LOOK_SECONDS)
             elif select.select([listening], [], [], LOOK_SECONDS)[0]:  # somebody looks

@@ -780,7 +780,6 @@ def _leaf_draws(
 # Published counts: series that add up, errors, bands of whole numbers.
 
 SHARE = 0.95  # what a band is to hold
-BAND = 1.96  # standard deviations: half of a normal one
 SMALLEST = 1e-6  # an expected count below it is taken for this
 FAR_BELOW = 1e4  # standard deviations below 0 that floats distinguish
 LARGE, KNOWN = 30.0, 0.8
@@ -845,7 +844,7 @@ def published_counts(
         np.vstack([mean, expected[~normal]]), np.vstack([rest, model_variance[~normal]]), fit.count_variances
     )
     # a density that 0 cuts has no lower tail; without it hours of no counts would never be in their bands
-    low[: fit.n_normal][at < BAND] = 0.0
+    low[: fit.n_normal][at < scipy.special.ndtri(0.5 + SHARE / 2)] = 0.0
     bands = np.where(known, low, np.nan), np.where(known, high, np.nan)
     return Estimate(
         found.values, variances, optimality=found.optimality, bands=bands, unbounded=free, for_sums=for_sums

@@ -109,8 +109,8 @@ def choose_blocks(public: Figures, n_series: int = 1) -> Layout:
 
 
 def _length(count: int, errors: Mapping[int, float]) -> int:
-    """Return, of equally good lengths of so many blocks, the shortest: no measurement shows the shape within
-    a block. Of a window's only block the longest: it sees each hour of the day on few days."""
+    """Return the shortest of equally good lengths, for no measurement shows the shape within a block; of a
+    window's only block the longest, for it sees each hour of the day on few days."""
     best = min(errors.values()) * (1.0 + AS_GOOD)
     fitting = [long for long, error in errors.items() if error <= best] or [min(errors)]
     return max(fitting) if count == 1 else min(fitting)
