@@ -92,7 +92,7 @@ class Life:
         self._wait(turn.commands)
         stage.machine.slow_disk(0)
         for helper in turn.helpers:
-            helper.wait()
+            helper.join()
         self.struck = any(command.struck for command in turn.commands)
         self.furthest = max(self.furthest, stage.machine.ahead_seconds)
         self.story += [f"  {line}" for line in [*turn.story, *(command.how for command in turn.commands)]]

@@ -1,5 +1,6 @@
 """Published folders in every kind of place, looked at past the code under test."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -32,6 +33,10 @@ class Folder:
     @property
     def in_store(self) -> bool:
         return str(self.name).startswith(("memory://", "s3://"))
+
+    def below(self, name: str) -> str | Path:
+        """A folder in it."""
+        return self.name / name if isinstance(self.name, Path) else f"{self.name}/{name}"
 
     def files(self) -> dict[str, bytes]:
         """Everything that is not the publisher's own."""
@@ -72,6 +77,17 @@ def memory_folder() -> Folder:
 def s3_folder(bucket: str) -> Folder:
     filesystem = fsspec.filesystem("s3", use_listings_cache=False)
     return Folder(f"s3://{bucket}/published", filesystem, f"{bucket}/published")
+
+
+def copied(folder: Folder, number: object) -> str | Path:
+    """What lies in `folder` below "before", once more below a number; its name."""
+    if isinstance(folder.name, Path):
+        (folder.name / "before").mkdir(parents=True, exist_ok=True)
+        return shutil.copytree(folder.name / "before", folder.name / str(number))
+    for path in folder.filesystem.find(f"{folder.root}/before"):
+        copy = path.replace("/before/", f"/{number}/", 1)
+        folder.filesystem.pipe_file(copy, folder.filesystem.cat_file(path))
+    return folder.below(str(number))
 
 
 def answer_head(head: str) -> Callable[..., str]:

@@ -54,7 +54,6 @@ def test_the_layout_and_its_bytes_are_the_same_everywhere(published, put, statem
     }
 
 
-@EVERYWHERE
 def test_what_was_published_is_read(published, put, rows):
     put(published.name, NEXT, head="later")
     put(published.name, DAY, head="earlier")
@@ -162,7 +161,6 @@ def test_an_existing_name_is_never_overwritten(published, put):
     assert published.read(entry.file) == b"tampered"
 
 
-@EVERYWHERE
 def test_a_lost_file_is_put_back(published, put):
     entry = put(published.name, DAY).entry
     published.remove(entry.file)
@@ -271,7 +269,6 @@ def test_a_catalogue_has_a_largest_size(published, put, monkeypatch):
         read_catalogue(published.name)
 
 
-@EVERYWHERE
 def test_cut_altered_and_stray_files_are_found(published, put):
     cut, altered, said = (put(published.name, day).entry for day in FIVE[:3])
     put(published.name, FIVE[4])
