@@ -67,7 +67,7 @@ def test_refusals_over_a_first_day(sqlite_bench, first_day):
     # one of them in the draw, whatever their distance
     every = refusable(first_day.points)
     drawn = next(number for number, point in enumerate(every) if "DrawingFile.fill" in point) + 1
-    points = every[drawn % 60 :: 60]
+    points = every[drawn % 40 :: 40]
     tally = refuse_at_each(sqlite_bench, points, list(REFUSALS), FIRST)
     assert tally.broken == []
     # between the first sample and DRAWN an exception may depend on the draw

@@ -10,11 +10,17 @@ from typing import Any
 
 import fsspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from optstream.catalogue import Publication, read_published, withdraw
+from optstream.catalogue import Publication, digest_of, read_published, withdraw
 from optstream.catalogue.backends import PROBE
+from optstream.catalogue.metadata import MARKER
+from optstream.catalogue.signing import Signer, public_pem
 
 STREAM = "../french load"
+PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
+PEM = public_pem(PRIVATE.public_key())
+SIGNER = Signer(PRIVATE, lambda _entries: None)
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
 KINDS = ("path", "file", "memory", "s3")
@@ -98,6 +104,12 @@ def answer_head(head: str) -> Callable[..., str]:
 def take_back(name: Any, day: date = DAY, head: str = "h2", **more: Any) -> Publication:
     """Withdraw a day from the folder of this name."""
     return withdraw(name, day, answer_head(head), stream=STREAM, value_column="load_mw", **more)
+
+
+def make_page(_place: Any, catalogue: Any) -> bytes:
+    """A page that names its days."""
+    days = " ".join(str(entry.period) for entry in catalogue.entries if not entry.withdrawn)
+    return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">{days}'.encode()
 
 
 def days_in(name: Any, **more: Any) -> list[date]:

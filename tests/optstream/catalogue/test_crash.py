@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from tests.failing import Death, at_each, dying_at
 from tests.memory_store import MemoryStore
 from tests.optstream.catalogue.conftest import put_days
 from tests.optstream.catalogue.folders import DAY, NEXT, copied, make_folder, take_back
-
 
 ON_DISK = [(os, ("replace", "link", "fsync", "unlink", "mkdir", "rmdir"))]
 IN_STORE = [(kind, ("put_new", "put_instead", "delete")) for kind in (S3Store, MemoryStore)]
@@ -55,23 +53,36 @@ RESTATED = [release(1, DAY), release(2, DAY), release(1, NEXT)]
 """A day in two revisions, and another day."""
 WITHDRAWN = [{DAY: 2, NEXT: 1}, {NEXT: 1}]
 SCENARIOS = {
-    "a first publication": ([], release(1, DAY), [{DAY: 1}]),
-    "days at once": ([release(1, DAY)], release(2, DAY, NEXT), [{DAY: 1}, {DAY: 2, NEXT: 2}]),
-    "a withdrawal": (RESTATED, take_back, WITHDRAWN),
-    "a release after a withdrawal": ([*RESTATED, take_back], release(3, DAY), [{NEXT: 1}, {DAY: 3, NEXT: 1}]),
-}
+    "a first publication": ([], release(1, DAY), release(1, DAY), [{DAY: 1}]),
+    "days at once": (
+        [release(1, DAY)], release(2, DAY, NEXT), release(2, DAY, NEXT), [{DAY: 1}, {DAY: 2, NEXT: 2}]
+    ),
+    "a withdrawal": (RESTATED, take_back, take_back, WITHDRAWN),
+    "a withdrawal, and then a release": (
+        RESTATED, take_back, release(3, DAY), [*WITHDRAWN, {DAY: 3, NEXT: 1}]
+    ),
+    "a release after a withdrawal": (
+        [*RESTATED, take_back], release(3, DAY), release(3, DAY), [{NEXT: 1}, {DAY: 3, NEXT: 1}]
+    ),
+}  # fmt: skip
+"""What was there, what is struck by faults, the call after each, and the states that readers may meet."""
 
 
 def cases():
-    """What a server carries out, and each step of many days on disk, by night but for a few."""
-    for scenario in SCENARIOS:
-        each, late = (3 if scenario == "days at once" else 1), scenario == "a release after a withdrawal"
-        yield pytest.param("path", scenario, dying_at, each, marks=[pytest.mark.nightly] if late else [])
-        if each > 1:
-            yield pytest.param("path", scenario, dying_at, 1, marks=pytest.mark.nightly)
-        for kind, fault in product(("memory", "s3"), (dying_at, losing_answer)):
-            is_day = kind == "memory" or (scenario == "a first publication" and fault is losing_answer)
-            yield pytest.param(kind, scenario, fault, 1, marks=[] if is_day else [pytest.mark.nightly])
+    """What a server carries out, what releases after withdrawals in stores, and each step of many days on disk
+    by night, but for a few.
+    """
+    for number, scenario in enumerate(SCENARIOS):
+        each = 3 if scenario == "days at once" else 1
+        tried = [("path", dying_at, each, number < 4)]
+        tried += [("path", dying_at, 1, False)] if each > 1 else []
+        tried += [("memory", fault, 1, number < 3) for fault in (dying_at, losing_answer)]
+        tried += [
+            ("s3", fault, 1, number == 0 and fault is losing_answer) for fault in (dying_at, losing_answer)
+        ]
+        for kind, fault, apart, is_day in tried:
+            marks = [] if is_day else [pytest.mark.nightly]
+            yield pytest.param(kind, scenario, fault, apart, marks=marks)
 
 
 @pytest.mark.slow
@@ -79,7 +90,7 @@ def cases():
 def test_a_fault_at_every_step_leaves_whole_days_and_the_same_call_completes(
     request, kind, scenario, fault, each
 ):
-    (before, work, states), folder = SCENARIOS[scenario], make_folder(kind, request)
+    (before, work, following, states), folder = SCENARIOS[scenario], make_folder(kind, request)
     for step in before:
         step(folder.below("before"))
     for n in range(0, 300, each):
@@ -90,39 +101,21 @@ def test_a_fault_at_every_step_leaves_whole_days_and_the_same_call_completes(
             break
         except (Death, PublicationError):
             pass
-        if find_catalogue(name) is not None:
+        catalogue = find_catalogue(name)
+        if catalogue is not None:
             assert revisions(name) in states, points
-        work(name)
+        following(name)
         assert check_files(name) == [], points
         assert revisions(name) == states[-1]
-        assert not work(name).changed
+        assert not following(name).changed
+        if catalogue and catalogue.entry(DAY) and catalogue.entry(DAY).withdrawn:
+            kept = [one for one in folder.files() if one.startswith(f"{n}/") and f"date={DAY}" in one]
+            assert len(kept) == (DAY in states[-1]), "withdrawn bytes do not come back as superseded ones"
         if kind == "path":
             assert list((name / ".incoming").iterdir()) == []
             assert {path.name for path in name.rglob("date=*")} == {f"date={day}" for day in states[-1]}
     assert n >= len(points) > (4 if folder.in_store else 8)
     assert len({point.split()[0] for point in points}) > 1
-
-
-def test_a_release_after_a_withdrawal_that_was_cut_short_completes_it(request):
-    """The withdrawn bytes must not come back as superseded ones."""
-    folder, n_cut = make_folder("path", request), 0
-    for step in RESTATED:
-        step(folder.below("before"))
-    for n in range(300):
-        name = copied(folder, n)
-        try:
-            with at_each(ON_DISK, dying_at(n, [])):
-                take_back(name)
-            break
-        except Death:
-            pass
-        if read_catalogue(name).entry(DAY).withdrawn:
-            n_cut += 1
-            new = release(3, DAY)(name).entry
-            assert check_files(name) == []
-            kept = [path.name for path in name.rglob("*.parquet") if path.parent.name == f"date={DAY}"]
-            assert kept == [new.file.rpartition("/")[2]]
-    assert n_cut > 3
 
 
 NOBODY = 65534
@@ -171,20 +164,19 @@ def public():
     shutil.rmtree(folder)
 
 
-def test_a_reader_cannot_hold_the_lock(public, put):
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_reader_cannot_hold_the_lock(public, put, is_old):
+    """Nor one that an older version made."""
+    if is_old:
+        public.mkdir()
+        (public / LOCK).touch()
+        (public / LOCK).chmod(0o666)
     put(public, DAY)
     assert stat.S_IMODE((public / LOCK).stat().st_mode) == 0o600
     if os.geteuid() == 0:  # only who may become another user can try
         assert as_nobody(public / "catalogue.json")
         assert not as_nobody(public / LOCK)
     assert put(public, NEXT).changed
-
-
-def test_a_lock_that_an_older_version_made_is_closed_to_readers(tmp_path, put):
-    tmp_path.joinpath(LOCK).touch()
-    tmp_path.joinpath(LOCK).chmod(0o666)
-    put(tmp_path, DAY)
-    assert stat.S_IMODE((tmp_path / LOCK).stat().st_mode) == 0o600
 
 
 def test_nobody_waits_without_end_nor_twice_and_the_message_names_lock_and_remedy(tmp_path, put, monkeypatch):

@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from importlib import import_module
 
 import pytest
 
@@ -33,6 +32,8 @@ FIVE = [DAY + timedelta(days=number) for number in range(5)]
 @EVERYWHERE
 def test_the_layout_and_its_bytes_are_the_same_everywhere(published, put, statement, tmp_path):
     entry = put(published.name, DAY).entry
+    again = put(published.name, DAY, head="h2")
+    assert (again.changed, again.entry) == (False, entry)
     put(tmp_path / "local", DAY)
     there = {
         path.relative_to(tmp_path / "local").as_posix(): path.read_bytes()
@@ -81,15 +82,6 @@ def test_a_place_without_a_catalogue(published):
             reader(published.name)
 
 
-def test_publishing_again_changes_nothing(published, put):
-    first = put(published.name, DAY)
-    before = published.files()
-    again = put(published.name, DAY, head="h2")
-    assert (first.changed, again.changed) == (True, False)
-    assert again.entry == first.entry
-    assert published.files() == before
-
-
 @pytest.mark.parametrize("newer", [(1, 2), (2, 1)])
 def test_a_newer_vintage_or_revision_takes_the_place(published, put, newer):
     old = put(published.name, DAY).entry
@@ -104,22 +96,6 @@ def test_a_newer_vintage_or_revision_takes_the_place(published, put, newer):
         put(published.name, DAY)
     assert published.files() == kept
     assert check_files(published.name) == []
-
-
-def test_many_days_are_one_replacement_of_the_catalogue(tmp_path, put, put_all, monkeypatch):
-    put(tmp_path, DAY)
-    replaced = []
-    local_module = import_module("optstream.catalogue.backends")
-    genuine = local_module.replace
-    monkeypatch.setattr(local_module, "replace", lambda *given: replaced.append(given) or genuine(*given))
-    publications = put_all(tmp_path, *FIVE)
-    assert len(replaced) == 1
-    assert [one.entry.period for one in publications] == FIVE == days_in(tmp_path)
-    assert [one.changed for one in publications] == [False, True, True, True, True]
-    assert check_files(tmp_path) == []
-    assert not any(one.changed for one in put_all(tmp_path, *FIVE))
-    assert put_all(tmp_path) == ()
-    assert len(replaced) == 1
 
 
 def refuse(known):
