@@ -69,14 +69,13 @@ SCENARIOS = {
 
 
 def cases():
-    """What a server carries out, what releases after withdrawals in stores, and each step of many days on disk
-    by night, but for a few.
-    """
+    """By night: most on a server, releases after withdrawals in stores, each step of days at once on disk."""
+    faults = (dying_at, losing_answer)
     for number, scenario in enumerate(SCENARIOS):
         each = 3 if scenario == "days at once" else 1
         tried = [("path", dying_at, each, number < 4)]
         tried += [("path", dying_at, 1, False)] if each > 1 else []
-        tried += [("memory", fault, 1, number < 3) for fault in (dying_at, losing_answer)]
+        tried += [("memory", fault, 1, number < 3) for fault in faults]
         tried += [
             ("s3", fault, 1, number == 0 and fault is losing_answer) for fault in (dying_at, losing_answer)
         ]
