@@ -17,7 +17,6 @@ class Tally:
     """What a kind of fault came to. kinds: of what was tried, where there are several."""
 
     tried: int = 0
-    releases_checked: int = 0
     voids: int = 0
     broken: list[str] = field(default_factory=list)
     kinds: dict[str, int] = field(default_factory=dict)
@@ -27,17 +26,13 @@ class Tally:
         self.tried += tried
         self.broken += broken
         for judge in judges:
-            self.releases_checked += judge.releases_checked
             self.voids += judge.voids()
             judge.world.remove()
 
     @property
-    def double_spends(self) -> int:
-        return sum("DOUBLE SPEND" in line or "WINDOW" in line for line in self.broken)
-
-    @property
-    def lost(self) -> int:
-        return sum("LOST" in line for line in self.broken)
+    def has_lost(self) -> bool:
+        """Whether noise was drawn twice, or a day is not there."""
+        return any(word in line for line in self.broken for word in ("DOUBLE SPEND", "WINDOW", "LOST"))
 
 
 def record(bench: Bench, history: History) -> LastWords:

@@ -251,7 +251,7 @@ def live(spec: Spec, faults: int, kinds: Sequence[str], api: str, keep: Path | N
         if not sum(seen):
             life.broken.append("HARNESS: nobody read")
         tally.tried, tally.kinds, tally.broken = sum(life.tried.values()), life.tried, life.broken
-        tally.releases_checked, tally.voids = life.judge.releases_checked, life.judge.voids()
+        tally.voids = life.judge.voids()
         (stage.logs / "story").write_text("\n".join([spec.name, *life.story, "", *life.broken]) + "\n")
         if keep is not None and life.broken:
             shutil.rmtree(keep, ignore_errors=True)
