@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from optstream import simulated_noise
-from optstream.errors import ParameterError
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
@@ -58,8 +57,3 @@ def test_bands_hold_after_two_weeks():
     assert np.array_equal(release.values, bare.values), "it widens bands alone"
     squares = (release.replicates(200)[1] - release.estimate).var(axis=0)[1:].mean()
     assert squares == pytest.approx((release.standard_errors[1:] ** 2).mean(), rel=0.2)
-
-
-def test_a_variation_below_0_is_refused():
-    with pytest.raises(ParameterError, match="variation of HistoryInformed"):
-        replace(PATTERN, variation=-1.0)
