@@ -121,7 +121,6 @@ class Served:
 
     @property
     def password(self) -> str:
-        """Of the server that it started."""
         return (self.settings.serve_folder / "password").read_text().strip()
 
     def says(self, start: str, seconds: float = 300) -> str:
@@ -136,7 +135,6 @@ class Served:
         return until(f"it says {start!r}", look, seconds).removeprefix(start)
 
     def children(self) -> dict[str, int]:
-        """The process of each child, by what it is."""
         found = {}
         for child in _children_of(self.process.pid):
             words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
@@ -146,18 +144,15 @@ class Served:
         return found
 
     def asked(self, query: str, day: object) -> list[Any]:
-        """Rows of the ledger of a day; none before there is a ledger."""
         url = f"file:{self.settings.trusted_folder}/ledger.sqlite?mode=ro"
         with suppress(sqlite3.OperationalError), closing(sqlite3.connect(url, uri=True)) as ledger:
             return ledger.execute(query, (str(day),)).fetchall()
         return []
 
     def state_of(self, day: object) -> tuple[str, int] | None:
-        """State and number of redraws that the ledger has of a day."""
         return next(iter(self.asked("SELECT state, redraws FROM releases WHERE period = ?", day)), None)
 
     def events_of(self, day: object) -> list[str]:
-        """What happened to a day, by the ledger."""
         return [
             kind for (kind,) in self.asked("SELECT kind FROM events WHERE period = ? ORDER BY number", day)
         ]
@@ -221,12 +216,10 @@ def fetch(url: str, password: str, document: Any = None) -> str:
 
 
 def ask(url: str, password: str, path: str, document: Any) -> Any:
-    """Ask a server's API."""
     return json.loads(fetch(f"{url}/api/{path}", password, document))
 
 
 def runs_of(url: str, password: str, flow: str, stream: str) -> list[dict[str, Any]]:
-    """The runs of a deployment, the earliest first."""
     query = {
         "flows": {"name": {"any_": [flow]}},
         "deployments": {"name": {"any_": [stream]}},
@@ -237,16 +230,10 @@ def runs_of(url: str, password: str, flow: str, stream: str) -> list[dict[str, A
 
 
 def events_of(url: str, password: str, names: list[str]) -> list[dict[str, Any]]:
-    """Events by name, the newest first."""
     since = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
     query = {"filter": {"event": {"name": names}, "occurred": {"since": since}}, "limit": 50}
     found: list[dict[str, Any]] = ask(url, password, "events/filter", query)["events"]
     return found
-
-
-def seconds_between(before: str, after: str) -> float:
-    """Of two instants of the server."""
-    return (datetime.fromisoformat(after) - datetime.fromisoformat(before)).total_seconds()
 
 
 def _children_of(process: int) -> list[int]:
@@ -262,13 +249,11 @@ def _children_of(process: int) -> list[int]:
 
 
 def descendants(process: int) -> list[int]:
-    """Children, and theirs."""
     children = _children_of(process)
     return [*children, *(one for child in children for one in descendants(child))]
 
 
 def kill_all(processes: list[int]) -> None:
-    """As nothing else kills."""
     for process in processes:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)

@@ -39,7 +39,6 @@ SIDEWAYS = """() => [...document.querySelectorAll(".scroll, pre")]
 
 @contextmanager
 def served(app) -> Iterator[str]:
-    """The origin at which the application answers."""
     with socket.socket() as listening:
         listening.bind((LOOPBACK, 0))
         listening.listen()  # a browser may ask before the thread does
@@ -68,7 +67,6 @@ def opened(chromium, looks, path="/", **size):
 
 
 def in_each(seen, sizes) -> Iterator[tuple[int, str]]:
-    """Load the page in each width and scheme."""
     for width, scheme in sizes:
         seen.page.set_viewport_size({"width": width, "height": 900})
         seen.page.emulate_media(color_scheme=scheme)

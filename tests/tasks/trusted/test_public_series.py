@@ -36,7 +36,6 @@ def hashed(folder, text=ENTRY):
 
 @pytest.fixture
 def configured(load_text, tmp_path):
-    """Load a configuration with covariates."""
     return lambda text=ENTRY, before=INFORMED: load_text(before + hashed(tmp_path, text))
 
 
@@ -145,13 +144,6 @@ def test_of_a_wrong_file_without_a_line_of_names_no_reading_is_said(configured, 
     said = gone_without(configured())
     assert "it has a first line that is no line of names" in said
     assert "71.25" not in said
-
-
-def test_a_link_that_is_delivered_in_the_place_of_the_path_stops_no_night(configured, tmp_path):
-    (tmp_path / "dumps").mkdir()
-    by_node().write_csv(tmp_path / "dumps/a.csv")
-    (tmp_path / "warmth.csv").symlink_to(tmp_path / "dumps/a.csv")
-    assert "leads into input.folder" in gone_without(configured())
 
 
 def test_values_beyond_all_measure_and_days_of_other_centuries_cost_themselves_alone(configured, tmp_path):

@@ -40,10 +40,6 @@ DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 SERVING = [name for name in OTHERS if name not in ("Fourier", "Uniform")]
 
 
-def spends_of(installation, periods):
-    return [spend for period in periods for spend in installation.record(period).spends]
-
-
 def charged(spends, first):
     """What a window of 48 steps is charged, by hand: Lemmas 1, 16b and 20."""
     found = Fraction(0)
@@ -84,7 +80,8 @@ def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(by_the_hour
     installation = by_the_hour(name)
     asked = [*hours(DAY)[20:], *hours(NEXT)[:4]]
     assert installation.statuses(*asked) == {Status.PUBLISHED}
-    spends, ledger = spends_of(installation, asked), installation.ledger
+    spends = [spend for period in asked for spend in installation.record(period).spends]
+    ledger = installation.ledger
     begins = installation.settings.calendar.first_step(asked[0])
     for first in range(begins - 47, begins + 16):
         by_hand = charged(spends, first)
@@ -218,20 +215,14 @@ CHANGES = [
     ("Europe/Moscow", "1h", date(2010, 3, 28)),
     ("Australia/Lord_Howe", "30min", date(2024, 4, 7)),
 ]
+# the others' days are of other lengths alike, but for Fourier's, of which none may be shorter
+BY_DAY = [*(("OptStream", *one) for one in CHANGES), ("Fourier", *CHANGES[4])]
 OF_EACH = [(name, *change) for name in MECHANISMS for change in CHANGES]
 
 
-def is_by_night(case):
-    """The others' days are of other lengths alike, but for Fourier's, of which none may be shorter."""
-    name, zone, *_ = case
-    return name != "OptStream" and (name, zone) != ("Fourier", "Europe/Moscow")
-
-
-@pytest.mark.parametrize(
-    ("name", "zone", "step", "day"),
-    [pytest.param(*one, marks=[pytest.mark.nightly] * is_by_night(one)) for one in OF_EACH],
-)
-def test_a_day_is_released_or_nothing_of_it_is_charged(installation, name, zone, step, day):
+@pytest.mark.parametrize("case", few(dict.fromkeys([*BY_DAY, *OF_EACH]), len(BY_DAY)))
+def test_a_day_is_released_or_nothing_of_it_is_charged(installation, case):
+    name, zone, step, day = case
     if name != "OptStream":  # which it has
         installation.change_mechanism(name)
     installation.configure("Europe/Paris", zone)
