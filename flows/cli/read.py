@@ -85,7 +85,8 @@ def export(
         replicates = daily_replicates(storage, catalogue, days)
         rows = period_sums(rows, catalogue.value_column, named[0], replicates)
     rows = with_names(rows, about.nodes)
-    check_new(output)
+    if output.exists():
+        raise cli.WordsError(f"{output} is there already; name another file, or remove it")
     with output.open("xb") as written:
         if kind == "parquet":
             rows.write_parquet(written)
@@ -98,12 +99,6 @@ def export(
     terminal.document(
         ExportDocument(file=str(output), rows=rows.height, known_noise=about.known_noise or None)
     )
-
-
-def check_new(file: Path) -> None:
-    """Raise cli.WordsError for a file that is there already: none is overwritten."""
-    if file.exists():
-        raise cli.WordsError(f"{file} is there already; name another file, or remove it")
 
 
 # `optstream report`: rebuild the pages, as every night does.

@@ -10,7 +10,6 @@ import typer
 
 from flows.cli import options as cli
 from flows.cli.output import Terminal
-from flows.cli.read import check_new
 from optstream.errors import OptStreamError
 from optstream.stream.tree import some_of
 from tasks.config import load_settings
@@ -91,7 +90,12 @@ def _begin(folder: Path, yes: bool, answers: Sequence[str], columns: Sequence[st
     terminal = Terminal()
     given = _pairs("--answer is KEY=ANSWER", answers, [*QUESTIONS])
     named = _pairs("--column is ROLE=COLUMN", columns, ROLES)
-    check_new(cli.DEFAULT_CONFIG)
+    if cli.DEFAULT_CONFIG.exists():
+        raise cli.WordsError(
+            f"{cli.DEFAULT_CONFIG} is there already: begin each stream in a folder of its own, such as with "
+            "mkdir gas; cd gas; optstream init ../FOLDER. Streams of the same people share a privacy budget "
+            "(docs/products.md)"
+        )
     with terminal.step("look at the files"):
         found = survey(folder, usual_zone(given.get("zone", "")), named)
     if not yes and given.keys() != QUESTIONS.keys() and not sys.stdin.isatty():

@@ -26,8 +26,8 @@ class PublicDays:
         steps_per_day: Slots of an ordinary day, or of another cycle of the series (52 weeks, 12 months).
         first_weekday: Of day 0, Monday 0; None where days have no week.
         holidays: Numbers of days.
-        calendar: Of a stream whose days have other numbers of steps when clocks change; None for days of one
-            length.
+        calendar: Of a stream whose clock changes: its days have other numbers of steps, or slots that the
+            clock skips; None for days of one length.
     """
 
     steps_per_day: int
@@ -72,8 +72,7 @@ class PublicDays:
             holidays: Days that are like Sundays.
         """
         numbers = frozenset((day - ORIGIN).days for day in holidays)
-        lasting = calendar if calendar.day == "elapsed" else None
-        return cls(calendar.slots, ORIGIN.weekday(), numbers, lasting)
+        return cls(calendar.slots, ORIGIN.weekday(), numbers, calendar)
 
     def clock(self, steps: ArrayLike) -> NDArray[np.int64]:
         """Return day times `steps_per_day` plus slot, of the same shape as `steps`.
@@ -85,7 +84,7 @@ class PublicDays:
             steps: Running indices.
         """
         running = np.asarray(steps, dtype=np.int64)
-        if self.calendar is None or not running.size:
+        if self.calendar is None or self.calendar.day == "fixed" or not running.size:
             return running
         flat = running.ravel()
         origins, numbers = _days_between(self.calendar, int(flat.min()), int(flat.max()))
@@ -94,6 +93,20 @@ class PublicDays:
         for place in np.flatnonzero((np.diff(origins) != self.steps_per_day)[at]):  # the clock changes
             found[place] = _local(self.calendar, int(flat[place]))
         return found.reshape(running.shape)
+
+    def hold_skipped(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether blocks hold a slot that the wall clock skips, whose 0 is no reading, (n,).
+
+        Args:
+            starts: First steps of the blocks, (n,).
+            lengths: Of the blocks, in steps, (n,).
+        """
+        if self.calendar is None or not starts.size:
+            return np.zeros(starts.shape, dtype=np.bool_)
+        first, last = int(starts.min()), int((starts + lengths).max())
+        days = range(first // self.steps_per_day, last // self.steps_per_day + 1)
+        found = [one for day in days for one in _skipped(self.calendar, day)]
+        return np.searchsorted(found, starts + lengths) > np.searchsorted(found, starts)
 
     def day_of(self, step: int) -> int:
         """Return the number of a step's day, counted from that of clock place 0."""
@@ -119,6 +132,17 @@ def _days_between(calendar: Calendar, first: int, last: int) -> tuple[NDArray[np
     # days that begin within a step are never released: between two that are, they only lie in the way
     origins = np.array([calendar.steps_over(day, day).start for day in days], dtype=np.int64)
     return origins, np.array([(day - ORIGIN).days for day in days], dtype=np.int64)
+
+
+@lru_cache(maxsize=1 << 12)
+def _skipped(calendar: Calendar, number: int) -> tuple[int, ...]:
+    """Return the steps of a day of "fixed" slots that the clock skips."""
+    day = ORIGIN + timedelta(days=number)
+    begins, ends = (calendar.begins_at(day + timedelta(days=ahead)) for ahead in (0, 1))
+    if calendar.day == "elapsed" or begins.utcoffset() == ends.utcoffset():
+        return ()
+    first = calendar.first_step(day)
+    return tuple(first + slot for slot, at in enumerate(calendar.utc_times(day)) if at is None)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -48,6 +48,11 @@ DATES = (
     (r"(?<!\d)((?:19|20)\d\d)-(\d\d?)-(\d\d?)(?!\d)", "{date:%Y-%m-%d}"),
     (r"(?<!\d)((?:19|20)\d\d)_(\d\d?)_(\d\d?)(?!\d)", "{date:%Y_%m_%d}"),
     (r"(?<!\d)((?:19|20)\d\d)(\d\d)(\d\d)(?!\d)", "{date:%Y%m%d}"),
+    *(
+        (rf"(?<!\d)(\d\d{re.escape(sign)}){{2}}(19|20)\d\d(?!\d)", f"{{date:{sign.join(order)}}}")
+        for sign in ("-", "_", ".", "")
+        for order in (("%m", "%d", "%Y"), ("%d", "%m", "%Y"))
+    ),
     (r"year=(\d{4})/month=(\d\d?)(?!\d)", "year={date:%Y}/month={date:%m}"),
     (r"(?<!\d)((?:19|20)\d\d)/(\d\d)(?!\d)", "{date:%Y}/{date:%m}"),
     (r"(?<!\d)((?:19|20)\d\d)-(\d\d)(?!\d)", "{date:%Y-%m}"),
@@ -257,11 +262,15 @@ class Survey:
             if not utc_days if self.is_undated else is_within:
                 found.append((in_utc, by_end, utc_days))
 
-        def doubt(meaning: tuple[bool, bool, bool]) -> tuple[bool, bool]:
-            """Whether the columns' names say otherwise, and whether the file's days are not whole then."""
-            _, by_end, _ = meaning
-            around = {(first - step * by_end).time(), (last + step * (not by_end)).time()}
-            return bool(words & (STARTS if by_end else ENDS)), around != {time()}
+        def doubt(meaning: tuple[bool, bool, bool]) -> tuple[bool, bool, bool]:
+            """Whether the columns' names say otherwise, whether the file's days are not whole then, and
+            whether they are by their stamps, and not in the zone."""
+            in_utc, by_end, utc_days = meaning
+            begins, ends = first - step * by_end, last + step * (not by_end)
+            is_whole = {begins.time(), ends.time()} == {time()}
+            days = ZoneInfo(zone if in_utc and not utc_days else "UTC")
+            local = begins.replace(tzinfo=UTC).astimezone(days).time()
+            return bool(words & (STARTS if by_end else ENDS)), not is_whole, is_whole and local != time()
 
         return sorted(found, key=doubt)
 

@@ -56,6 +56,8 @@ def test_names_of_columns_say_instants_and_ends_of_steps(tmp_path):
     assert meaning(survey(ends, "UTC")) == (False, True, False)
     by_day = survey(write(tmp_path / "by day", "%Y-%m-%d.csv", "hour_ending,zone,mw", line), "Europe/Paris")
     assert (meaning(by_day, "Europe/Paris"), by_day.path) == ((False, True, False), "*.csv")
+    year = write(tmp_path / "year", "%Y.csv", "HourUTC,zone,mw", line, [date(2024, 1, 1), date(2024, 1, 2)])
+    assert meaning(survey(year, "Europe/Paris"), "Europe/Paris") == (True, False, True)
     whole = write(tmp_path / "whole", "all.csv", "time,zone,mw", lambda at, r: line(at + hour, r))
     assert meaning(survey(whole, "UTC")) == (False, True, False), "days are whole by ends alone"
 
@@ -352,6 +354,9 @@ def test_a_column_of_time_that_no_run_reads_of_a_parquet_file_is_refused(tmp_pat
         ("v2/%Y-%m-%d.csv", "v2/{date:%Y-%m-%d}.csv"),
         ("load_%Y-%-m-%-d.csv", "load_{date:%Y-%m-%d}.csv"),
         ("%Y/%b/%Y%m%d.csv", "{date:%Y}/*/{date:%Y%m%d}.csv"),
+        ("load_%m%d%Y.csv", "load_{date:%m%d%Y}.csv"),
+        ("%m-%d-%Y.csv", "{date:%m-%d-%Y}.csv"),
+        ("load_%d.%m.%Y.csv", "load_{date:%d.%m.%Y}.csv"),
     ],
 )
 def test_folders_of_the_month_and_year_are_those_of_any(tmp_path, name, path):
