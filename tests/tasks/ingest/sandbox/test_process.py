@@ -193,7 +193,7 @@ LIMITED = {
 FORKS = """
 import json, os, signal, sys, traceback
 from tasks.ingest.sandbox import limit
-ended = []
+begun = []
 for act in json.loads(sys.argv[1]):
     reader, writer = os.pipe()
     if not (process := os.fork()):
@@ -204,8 +204,8 @@ for act in json.loads(sys.argv[1]):
             os.write(writer, traceback.format_exc().encode())
         os._exit(1)
     os.close(writer)
-    said = os.fdopen(reader).read()
-    ended.append([os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), said])
+    begun.append((process, os.fdopen(reader)))
+ended = [[pipe.read(), os.waitstatus_to_exitcode(os.waitpid(one, 0)[1])] for one, pipe in begun]
 print(json.dumps(ended))
 """
 
@@ -221,7 +221,7 @@ def test_the_kernel_limits_a_reader(tmp_path):
         timeout=120,
         check=True,
     )
-    for (act, expected), (code, said) in zip(LIMITED.items(), json.loads(ended.stdout), strict=True):
+    for (act, expected), (said, code) in zip(LIMITED.items(), json.loads(ended.stdout), strict=True):
         assert code == expected if isinstance(expected, int) else expected in said, act
 
 
