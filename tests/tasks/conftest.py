@@ -132,7 +132,7 @@ class SmallStream:
         return open_private_period(ingested.period)
 
 
-RELEASED = {"installation", "watched", "opened", "forty_days"}
+RELEASED = {"installation", "watched", "opened", "many_days"}
 """Fixtures of days that are released: too slow for `make quick`."""
 
 

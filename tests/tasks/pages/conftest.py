@@ -14,14 +14,14 @@ from tests.tasks.pages.snapshots import settings, snapshot
 __all__ = ["settings", "snapshot"]
 
 FIRST = date(2016, 1, 1)
-N_DAYS = 40
+N_DAYS = 32
 GONE = FIRST + timedelta(days=30)
 
 
 @pytest.fixture(scope="session")
-def forty_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A published folder of forty days with the noise column, one of them withdrawn. Not to be changed."""
-    folder = tmp_path_factory.mktemp("forty") / "published"
+def many_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published folder of N_DAYS with the noise column, one of them withdrawn. Not to be changed."""
+    folder = tmp_path_factory.mktemp("many") / "published"
     lay_out_published(folder, FIRST, N_DAYS)
     withdraw(folder, GONE, lambda _entry, _known: "withdrawn", stream="simulated-load")
     return folder

@@ -17,10 +17,11 @@ from optstream.catalogue import (
     stage,
 )
 from optstream.stream import Calendar
-from tasks.operate.simulate import FRENCH_REGIONS, daily_load, region_of
+from tasks.operate.simulate import daily_load, region_of
 
 STEPS = 48
-FRANCE = AggregationTree.from_parents({"FR": None, **dict.fromkeys(FRENCH_REGIONS, "FR")})
+LEAVES = ("11", "24", "84")
+FRANCE = AggregationTree.from_parents({"FR": None, **dict.fromkeys(LEAVES, "FR")})
 CALENDAR = Calendar(30, "Europe/Paris", "elapsed")
 NOISE_MW = 300.0
 

@@ -26,7 +26,7 @@ from tasks.pages.published import NO_SUMMARIES, Node, public_facts, read_summari
 from tasks.pages.render import day_in_words, seconds
 from tests.tasks.pages import published_days
 from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
-from tests.tasks.pages.published_days import NOISE_MW
+from tests.tasks.pages.published_days import LEAVES, NOISE_MW
 
 
 def rows_of(folder):
@@ -34,26 +34,23 @@ def rows_of(folder):
     return pl.read_parquet(folder / "data", hive_partitioning=True)
 
 
-def test_daily_figures_are_those_of_the_files(forty_days):
-    facts = facts_of(forty_days)
-    means = rows_of(forty_days).group_by("date", "node").agg(pl.col("load_mw", "load_mw_se").mean())
-    assert means.height == (N_DAYS - 1) * 13
+def test_daily_figures_are_those_of_the_files(many_days):
+    """The mean of the steps' deviations bounds the deviation of the mean, for any correlation."""
+    place = open_storage(many_days)
+    facts, kept = public_facts(place, read_catalogue(place), NO_SUMMARIES)
+    means = rows_of(many_days).group_by("date", "node").agg(pl.col("load_mw", "load_mw_se").mean())
+    assert means.height == (N_DAYS - 1) * len(facts.nodes)
     assert means["load_mw_se"].null_count() == means.height
     drawn = {(node, at): (value, error) for node, at, value, error in facts.daily.iter_rows()}
     for day, node, mean, error in means.iter_rows():
         assert drawn.pop((node, seconds(day))) == (pytest.approx(mean, rel=1e-12), error)
     assert drawn == {(node.name, seconds(GONE)): (None, None) for node in facts.nodes}
+    noise = NOISE_MW * len(LEAVES) ** 0.5
+    assert kept.filter(pl.col("node") == "FR")["noise"][0] == pytest.approx(noise)
 
 
-def test_the_error_of_a_daily_mean_is_never_understated(forty_days):
-    """The mean of the steps' deviations bounds the deviation of the mean, for any correlation."""
-    place = open_storage(forty_days)
-    _, kept = public_facts(place, read_catalogue(place), NO_SUMMARIES)
-    assert kept.filter(pl.col("node") == "FR")["noise"][0] == pytest.approx(NOISE_MW * 12**0.5)
-
-
-def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, monkeypatch):
-    place = open_storage(forty_days)
+def test_what_is_kept_spares_reading_and_changes_no_byte(many_days, tmp_path, monkeypatch):
+    place = open_storage(many_days)
     catalogue = read_catalogue(place)
     facts, summaries = public_facts(place, catalogue, NO_SUMMARIES)
     kept = tmp_path / "kept.parquet"
@@ -70,10 +67,10 @@ def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, m
 
 
 @pytest.mark.parametrize("number", [3, -1])
-def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp_path, number):
+def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(many_days, tmp_path, number):
     """One of the first days, and the newest: the other days are shown as before."""
     copy = tmp_path / "published"
-    shutil.copytree(forty_days, copy)
+    shutil.copytree(many_days, copy)
     before, entry = facts_of(copy), read_catalogue(copy).entries[number]
     of_day = pl.col("at") // 86_400 == seconds(entry.period) // 86_400
     (copy / entry.file).write_bytes((copy / read_catalogue(copy).entries[4].file).read_bytes())
@@ -142,8 +139,8 @@ def test_the_code_of_a_tool_gives_daily_means_and_reads_no_page(without_noise, t
 DAY = date(2015, 12, 30)
 
 
-def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_skipped(forty_days):
-    facts = facts_of(forty_days)
+def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_skipped(many_days):
+    facts = facts_of(many_days)
     marks = {mark.day: mark.state.value for mark in marks_of_facts(facts)}
     assert marks == dict.fromkeys(days_from(FIRST, FIRST + timedelta(days=N_DAYS - 1)), "published") | {
         GONE: "withdrawn"
@@ -262,8 +259,8 @@ def test_a_catalogue_that_is_wrong_stops_the_public_page_and_not_the_operators(
             read_catalogue(written.folder / "published")
 
 
-def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(forty_days):
-    facts = facts_of(forty_days)
+def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(many_days):
+    facts = facts_of(many_days)
     alpha = facts.statement.model.alpha
     rounded = replace(facts, statement=facts.statement.changed(supplier_rounding=alpha / 4))
     assert f"changes of each by at most {float(alpha) * 3 / 4:g}" in public_page(rounded).decode()
@@ -272,9 +269,9 @@ def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(fo
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 
-def test_hostile_names_are_text(forty_days):
+def test_hostile_names_are_text(many_days):
     """Codes, too, which stand in the code of readers."""
-    facts = facts_of(forty_days)
+    facts = facts_of(many_days)
     nodes = tuple(Node(HOSTILE + node.name, node.parent and HOSTILE, node.level) for node in facts.nodes)
     about = About(
         publisher=HOSTILE,
