@@ -13,6 +13,7 @@ import pytest
 
 from optstream.errors import ContractError, DumpError
 from optstream.measurement.sums import open_private_period
+from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover
 from tasks.ingest.arrivals import EVERY
 from tests.tasks.ingest.test_by_hand import Row, ingest_by_hand
@@ -366,8 +367,6 @@ def test_each_day_is_judged_by_itself_and_users_aggregates_are_of_one_day(small,
     stream = small()
     file = stream.settings.file
     file.write_text(file.read_text() + '[contracts]\nfolder = "contracts"\n')
-    from tasks.config import load_settings
-
     stream.settings = load_settings(file)
     add(file.parent, {"raw": ("absent", {"max_value": 0})})
     for number, day in enumerate(days(2)):
