@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.ingest.arrivals import EVERY
@@ -333,6 +333,7 @@ def test_a_sum_of_a_tiny_and_a_large_number_is_there(small, tiny, large, units):
 BOUNDS = Fraction(-20), Fraction("1234.5")
 
 
+@settings(deadline=None)
 @given(
     st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-2000, max_value=2000),
     st.sampled_from(["{:f}", "{:e}", "+{:f}", "{:f}000"]),
