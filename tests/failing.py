@@ -1,5 +1,14 @@
 """What stands in the place of a function that fails, or at which the process dies."""
 
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+Act = Callable[[str, str], None]
+
 
 class Death(BaseException):
     """It is not an Exception: nothing may catch it and tidy up."""
@@ -12,3 +21,39 @@ def raising(error):
         raise error
 
     return fails
+
+
+@contextmanager
+def at_each(calls: Iterable[tuple[Any, Iterable[str]]], act: Act) -> Iterator[None]:
+    """Call act(moment, point) "before" and "after" each of these calls: owners with names of their functions.
+
+    A point is the function's name with the path, name or descriptor that it is given.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, names in calls:
+            for name in names:
+                patch.setattr(owner, name, _watched(getattr(owner, name), act))
+        yield
+
+
+def _watched(genuine: Callable[..., Any], act: Act) -> Callable[..., Any]:
+    def call(*given: Any, **named: Any) -> Any:
+        place = next((one for one in given if isinstance(one, str | int | os.PathLike)), "")
+        act("before", f"{genuine.__name__} {place}")
+        result = genuine(*given, **named)
+        act("after", f"{genuine.__name__} {place}")
+        return result
+
+    return call
+
+
+def dying_at(n: int, points: list[str]) -> Act:
+    """The process dies before the n-th call. points: takes down those that came through."""
+
+    def act(moment: str, point: str) -> None:
+        if moment == "before":
+            if len(points) >= n:
+                raise Death
+            points.append(point)
+
+    return act

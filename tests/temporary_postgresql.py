@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -68,14 +69,8 @@ class Cluster:
         """Start the server and wait until it answers."""
         import psycopg
 
-        options = [
-            "-c",
-            "listen_addresses=",
-            "-c",
-            f"unix_socket_directories={self.folder}",
-            "-c",
-            f"fsync={self.fsync}",
-        ]
+        settings = ("listen_addresses=", f"unix_socket_directories={self.folder}", f"fsync={self.fsync}")
+        options = [word for setting in settings for word in ("-c", setting)]
         command = [str(self.binaries / "postgres"), "-D", str(self.folder / "data"), *options]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -85,7 +80,7 @@ class Cluster:
                 user=self.user,
                 cwd=self.folder,
                 env=os.environ | self.environment,
-                preexec_fn=_die_with_the_tests,
+                preexec_fn=partial(die_with_parent, signal.SIGQUIT),
             )
         deadline = time.monotonic() + START_SECONDS
         while True:
@@ -104,8 +99,9 @@ class Cluster:
             self.process = None
 
 
-def _die_with_the_tests() -> None:
-    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGQUIT)
+def die_with_parent(number: int = signal.SIGKILL) -> None:
+    """In a child: end by this signal when the parent ends, however that is."""
+    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, number)
 
 
 @contextmanager
@@ -131,19 +127,9 @@ def made_cluster(
         if user is not None:
             account = pwd.getpwnam(user)
             os.chown(folder, account.pw_uid, account.pw_gid)
-        initdb = [
-            str(binaries / "initdb"),
-            "-D",
-            str(folder / "data"),
-            "-U",
-            "owner",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-        ]
+        initdb = [str(binaries / "initdb"), "-D", str(folder / "data")]
         subprocess.run(
-            [*initdb, "--locale=C", "--no-sync", *options],
+            [*initdb, *["-U", "owner", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"], *options],
             user=user,
             cwd=folder,
             check=True,

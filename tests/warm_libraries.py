@@ -2,6 +2,7 @@
 
 import re
 import tempfile
+from datetime import timedelta
 
 
 def warm_libraries() -> None:
@@ -28,3 +29,12 @@ def warm_libraries() -> None:
     for environment in (render._environment(), metadata._environment()):
         for template in environment.list_templates(filter_func=re.compile(r".*\.\w+\.jinja").match):
             environment.get_template(template)
+
+
+def plan_few_days() -> None:
+    """In this process, plan for days where a month and a year are planned for."""
+    from optstream.stream import days_from
+    from tasks.plan import long_spans
+
+    long_spans.HORIZONS = (2, 5)
+    long_spans.days_from = lambda first, _: days_from(first, first + timedelta(days=9))

@@ -195,8 +195,8 @@ draw = task(name="draw", **STEP)(steps.draw_measurements)  # a second draw would
 estimate = task(name="estimate", **STEP)(steps.estimate_releases)
 stage = task(name="stage", **STEP)(steps.stage_releases)
 publish = task(name="publish", **STEP)(repeated(steps.publish_releases))
-estimate_anew = task(name="revise", **STEP)(steps.revise_estimates)
-publish_anew = task(name="publish revisions", **STEP)(repeated(steps.publish_revisions))
+estimate_again = task(name="revise", **STEP)(steps.revise_estimates)
+publish_again = task(name="publish revisions", **STEP)(repeated(steps.publish_revisions))
 
 
 def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
@@ -227,7 +227,7 @@ def revised(run: Run, asked: Sequence[date]) -> list[Ended]:
     ended, waiting = list[Ended](), due(run, asked)
     for first in range(0, len(waiting), REVISED_AT_ONCE):
         some = waiting[first : first + REVISED_AT_ONCE]
-        done = taken(publish_anew, run, taken(estimate_anew, run, some))
+        done = taken(publish_again, run, taken(estimate_again, run, some))
         let_go(run, done)
         ended += done
     only = "only its new estimate; the day stays published as it was: "

@@ -78,15 +78,25 @@ COMPONENTS: tuple[Component, ...] = (
 """The parts of a series that people make, with round prior medians set by hand
 (docs/methods/history-informed.md)."""
 
-_OF_COUNTS = {"day to day": (0.06, 0.04), "daily shape": (0.55, 0.1), "kind of day": (0.2, 0.05)}
-COUNT_COMPONENTS: tuple[Component, ...] = tuple(
-    replace(one, shared=_OF_COUNTS[one.name][0], own=_OF_COUNTS[one.name][1])
-    if one.name in _OF_COUNTS
-    else one
-    for one in COMPONENTS
+
+def _with_strengths(given: Mapping[str, tuple[float, float]]) -> tuple[Component, ...]:
+    """Return `COMPONENTS` with other prior medians of some strengths, shared and own, by name."""
+    strengths = {one.name: (one.shared, one.own) for one in COMPONENTS} | dict(given)
+    return tuple(
+        replace(one, shared=strengths[one.name][0], own=strengths[one.name][1]) for one in COMPONENTS
+    )
+
+
+COUNT_COMPONENTS = _with_strengths(
+    {"day to day": (0.06, 0.04), "daily shape": (0.55, 0.1), "kind of day": (0.2, 0.05)}
 )
 """The same for counts of people, trips or devices, which nearly vanish at night: a day moves them more than a
 load. Set by hand, looking at taxi trips of New York in 2024 and at made-up counts of other kinds."""
+CUSTOMER_COMPONENTS = _with_strengths(
+    {"day to day": (0.06, 0.04), "daily shape": (0.47, 0.1), "kind of day": (0.15, 0.05)}
+)
+"""The same for sums of customers' readings. Set by hand, looking at 50 households in 2013 and
+made-up ones."""
 DAY_OF_THE_WEEK = Component("day of the week", weekly, "kind", 0.06, 0.03, (0.25, 100.0))
 """Of counts whose days have a week, in addition: people go out on Friday nights and rest on Mondays."""
 

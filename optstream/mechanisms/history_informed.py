@@ -31,7 +31,14 @@ from optstream.history.filter import (
     with_new_blocks,
 )
 from optstream.history.posterior import Seen
-from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, Component, constant
+from optstream.history.prior import (
+    COMPONENTS,
+    COUNT_COMPONENTS,
+    CUSTOMER_COMPONENTS,
+    DAY_OF_THE_WEEK,
+    Component,
+    constant,
+)
 from optstream.history.self_check import OFF
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
 from optstream.measurement.sums import LinearSpend
@@ -332,7 +339,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         history_days: Days of blocks that an estimate reads, at least 1.
         relearn_days: Days between two times that the parameters are learned; 0 for never.
         components: Of the prior, with the medians that it starts from, such as those of a public proxy
-            (`mechanisms.history_informed.with_medians`); general ones of loads or of counts by default.
+            (`mechanisms.history_informed.with_medians`); general ones of loads, of
+            counts or of customers' sums by default.
         counts: Whether readings are counts, of resolution 1, which vary around their expectation by its root.
             Used by `HistoryInformedTree`, not by plain series.
         covariates: Public series that explain part of the readings, such as temperature. A period stores
@@ -344,7 +352,7 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         horizon: As in `Laplace`.
         variation: Of sums of customers' readings: the variance of a leaf's single step around what history
             expects of it, for each unit of that, in the unit of the readings. It widens bands of leaves of
-            few customers, on trees; None for none.
+            few customers, on trees, and expects more of a day's shape; None for none.
     """
 
     stage: ClassVar[str] = BLOCKS
@@ -414,9 +422,9 @@ class HistoryInformed(InformedMechanism, JointMechanism):
 
     @property
     def prior_components(self) -> tuple[Component, ...]:
-        """The `components`, or the general ones of loads or of counts."""
+        """The `components`, or the general ones of loads, of counts or of sums of customers' readings."""
         if self.components or not self.counts:
-            return self.components or COMPONENTS
+            return self.components or (COMPONENTS if self.variation is None else CUSTOMER_COMPONENTS)
         has_week = self.public_days.first_weekday is not None
         return (*COUNT_COMPONENTS, DAY_OF_THE_WEEK) if has_week else COUNT_COMPONENTS
 

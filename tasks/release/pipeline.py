@@ -149,11 +149,11 @@ def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
 
 def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
     """Estimate published days again, newest first, judge many together, and stage them."""
-    estimate_anew = _by_the_newest(run, partial(revise.revise, run, revise.measurements_of(run)))
+    estimate_again = _by_the_newest(run, partial(revise.revise, run, revise.measurements_of(run)))
     judge = partial(estimate.judge, run)
     staged, revised = list[StagedVintage | Ended](), list[Revised | StagedVintage | Ended]()
     for number, day in enumerate(reversed(days), start=1):
-        revised += each([day], Due, estimate_anew)
+        revised += each([day], Due, estimate_again)
         n_rows = sum(len(one.rows) for one in revised if isinstance(one, Revised))
         if n_rows >= MOST_ROWS or number == len(days):
             staged += together(revised, Revised, judge, lambda one, _: revise.keep_vintage(run, one))

@@ -157,7 +157,7 @@ class DrawingFile:
             self._raw_aside.unlink(missing_ok=True)
         else:
             _write(self._raw_aside, raw, 0)
-            self._raw_aside.replace(_raw_beside(final))
+            self._raw_aside.replace(_raw_path(final))
         _write(self._aside, data, 0)
         self._aside.replace(final)
         sync_folder(self._folder)
@@ -234,12 +234,12 @@ def take_up(draw: WholeDraw, token: int) -> None:
     folder = draw.path.parent
     final = folder / f"{token}-{draw.digest[:NAMED]}"
     for raw in sorted(folder.glob(f"*-{draw.digest[:NAMED]}{RAW}")):
-        raw.replace(_raw_beside(final))
+        raw.replace(_raw_path(final))
     draw.path.replace(final)
     sync_folder(folder)
 
 
-def _raw_beside(path: Path) -> Path:
+def _raw_path(path: Path) -> Path:
     return path.with_name(path.name + RAW)
 
 
@@ -266,7 +266,7 @@ def leave_raw(folder: Path | None, digest: str | None, raw: bytes | None) -> Non
     """Keep raw state next to measurements of this hash, for a late period between them and the next."""
     if folder is None or raw is None or (token := token_in(folder, digest)) is None:
         return
-    final = _raw_beside(folder / f"{token}-{(digest or '')[:NAMED]}")
+    final = _raw_path(folder / f"{token}-{(digest or '')[:NAMED]}")
     aside = final.with_name(f"{token}.left{RAW}")
     _write(aside, raw, os.O_CREAT | os.O_TRUNC)
     aside.replace(final)

@@ -14,29 +14,29 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from tests.faults.bench import Bench, open_bench
-from tests.faults.disk.cuts import DEAF, FIRST, CutBench, Recorded, at_every_step, by_chance, open_cuts
+from tests.faults.bench import Bench, make_bench
+from tests.faults.disk.cuts import DEAF, CutBench, Recorded, at_every_step, by_chance, open_cuts
 from tests.faults.disk.model import Rules
 from tests.faults.disk.mount import why_not
-from tests.faults.points import scenarios
+from tests.faults.histories import AT_POINTS, FIRST
 from tests.faults.points.acts import REFUSALS
-from tests.faults.points.attacks import Tally, kill_at_each, refusable, refuse_at_each
+from tests.faults.points.attacks import Tally, kill_at_each, record, refusable, refuse_at_each
 from tests.temporary_memory import keep_in_memory
 from tests.temporary_postgresql import find_binaries, temporary_cluster
 
 
 def at_the_points(bench: Bench) -> Iterator[tuple[str, Tally]]:
-    """Kills and refusals, a row for each scenario; each refusal at each point of a first day."""
-    for scenario in scenarios.ALL:
-        found = scenarios.record(bench, scenario)
-        refuse = partial(refuse_at_each, bench, refusable(found.points), scenario=scenario)
-        if scenario is scenarios.FIRST:
+    """Kills and refusals, a row for each history; each refusal at each point of a first day."""
+    for history in AT_POINTS:
+        found = record(bench, history)
+        refuse = partial(refuse_at_each, bench, refusable(found.points), history=history)
+        if history is FIRST:
             for refusal in REFUSALS:
-                yield f"{refusal} at each point, {scenario.name}", refuse(refusals=[refusal])
-            yield f"SIGKILL at each point, {scenario.name}", kill_at_each(bench, found.points, scenario)
+                yield f"{refusal} at each point, {history.name}", refuse(refusals=[refusal])
+            yield f"SIGKILL at each point, {history.name}", kill_at_each(bench, found.points, history)
         else:
-            yield f"refused at each point, {scenario.name}", refuse(refusals=list(REFUSALS))
-            yield f"SIGKILL at each moment, {scenario.name}", kill_at_each(bench, found.moments, scenario)
+            yield f"refused at each point, {history.name}", refuse(refusals=list(REFUSALS))
+            yield f"SIGKILL at each moment, {history.name}", kill_at_each(bench, found.moments, history)
 
 
 def cut_everywhere(cuts: CutBench, n_cuts: int, seed: int) -> Iterator[tuple[str, Tally]]:
@@ -54,7 +54,6 @@ def cut_everywhere(cuts: CutBench, n_cuts: int, seed: int) -> Iterator[tuple[str
         for at, remains in places:
             one = cuts.cut(recorded, at, remains, chance.randrange(2**31))
             tally.tried += 1
-            tally.releases_checked += one.releases_checked
             tally.voids += one.voids
             tally.broken += one.broken
         yield f"power cut, {history.name}", tally
@@ -63,22 +62,21 @@ def cut_everywhere(cuts: CutBench, n_cuts: int, seed: int) -> Iterator[tuple[str
 def _control(cuts: CutBench, recorded: Recorded, deaf: str) -> Tally:
     rules = Rules(syncs_names=cuts.rules.syncs_names, deaf=(deaf,))
     found = cuts.cut(recorded, recorded.ends[-1], "all unsynced lost", 1, rules)
-    is_found = found.double_spends or found.lost
-    missed = [] if is_found else [f"MISSED: a disk that forgets {deaf} was not found out"]
-    return Tally(tried=1, releases_checked=found.releases_checked, broken=missed)
+    missed = [] if found.has_lost else [f"MISSED: a disk that forgets {deaf} was not found out"]
+    return Tally(tried=1, broken=missed)
 
 
 def run(n_cuts: int, seed: int) -> bool:
     """Try everything; whether nothing was broken."""
     print(f"seed {seed}, {n_cuts} power cuts on each database")
-    print(f"{'database':11}{'fault':90}{'tried':>6}{'checked':>9}{'void':>6}{'broken':>8}")
+    print(f"{'database':11}{'fault':90}{'tried':>6}{'void':>6}{'broken':>8}")
     good, binaries = True, find_binaries()
 
     def show(database: str, rows: Iterator[tuple[str, Tally]]) -> None:
         nonlocal good
         for name, tally in rows:
             good = good and not tally.broken
-            counts = f"{tally.tried:6}{tally.releases_checked:9}{tally.voids:6}{len(tally.broken):8}"
+            counts = f"{tally.tried:6}{tally.voids:6}{len(tally.broken):8}"
             print("\n  ".join([f"{database:11}{name:90}{counts}", *tally.broken]))
 
     def on(database: str, bench: Bench) -> None:
@@ -90,14 +88,10 @@ def run(n_cuts: int, seed: int) -> bool:
     with tempfile.TemporaryDirectory(prefix="optstream-faults-") as name:
         for database in ("sqlite", "postgresql"):
             (Path(name) / database).mkdir()
-        with open_bench(Path(name) / "sqlite") as bench:
-            on("sqlite", bench)
+        on("sqlite", make_bench(Path(name) / "sqlite"))
         if binaries is not None:
-            with (
-                temporary_cluster(binaries) as cluster,
-                open_bench(Path(name) / "postgresql", cluster.new_url) as bench,
-            ):
-                on("postgresql", bench)
+            with temporary_cluster(binaries) as cluster:
+                on("postgresql", make_bench(Path(name) / "postgresql", cluster.new_url))
     return good
 
 

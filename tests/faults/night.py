@@ -1,10 +1,9 @@
 """One night's run without the orchestrator: the flow's own steps in a plain loop, in a process of its own."""
 
-import json
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -28,7 +27,7 @@ from tests.faults.world import World
 class Night:
     """What a process is to do.
 
-    days: ISO dates. hours: how far its clock is ahead. act: "record", "kill", "stop", or a key of
+    days: ISO dates. hours: how far its clock is ahead. act: "record", or a key of `acts.SIGNALS` or
     `acts.REFUSALS`, at `point`. raises: its noise fails after the first samples. patience_seconds: for the
     ledger's lock, and for a database that is away. restate: release the days once more. withdraw: take them
     back instead.
@@ -93,14 +92,11 @@ class LoggedNoise:
             raise MemoryError("on purpose")
 
 
-def spend(nights: Sequence[Night], last_words: Path) -> None:
+def spend(nights: Sequence[Night]) -> list[LastWords]:
     """Run the nights one after the other in this process, which was forked from one that has never drawn."""
     # No sample was drawn before the fork, so there is no buffer that two processes would share.
     secure._OPENED_IN = os.getpid()
-    said = [asdict(_spend(night)) for night in nights]
-    aside = last_words.with_suffix(".aside")
-    aside.write_text(json.dumps(said))
-    aside.replace(last_words)
+    return [_spend(night) for night in nights]
 
 
 def _spend(night: Night) -> LastWords:
@@ -118,10 +114,11 @@ def _spend(night: Night) -> LastWords:
 def _hooked(night: Night, world: World, said: LastWords) -> AbstractContextManager[None]:
     if night.act is None:
         return nullcontext()
-    known = {"record": acts.recorder(said.points, said.moments, world.folder)}
-    known |= {"kill": acts.killer(night.point), "stop": acts.stopper(night.point)}
-    known |= {name: acts.raiser(night.point, number) for name, number in acts.REFUSALS.items()}
-    return Hook(world.folder, known[night.act]).installed()
+    if night.act == "record":
+        act = acts.recorder(said.points, said.moments, world.folder)
+    else:
+        act = acts.happening(night.act, night.point)
+    return Hook(world.folder, act).installed()
 
 
 def _walk(night: Night, world: World, said: LastWords) -> None:

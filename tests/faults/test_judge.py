@@ -1,34 +1,40 @@
-"""The judge can fail: each broken world here must be found out, and a whole one must not."""
+"""The judges can fail: each broken world here must be found out, and a whole one must not."""
 
 import json
-from datetime import UTC, datetime
+import shutil
 
 import pytest
 
 from tasks.operate.keys import new_key
-from tests.faults.books import forge
+from tests.faults.books import forge, read_books
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords
+from tests.faults.processes.outside import judge_outside, judge_voids, sightings
+from tests.faults.processes.reader import look
 from tests.faults.world import DAYS
 
 DAY = DAYS[0]
-NOW = datetime(2016, 6, 2, tzinfo=UTC)
 SAID = LastWords({DAY.isoformat(): "published"})
 
 
 @pytest.fixture(scope="module")
-def published(sqlite_bench):
-    """A world with one published day; only copied."""
-    world = sqlite_bench.world()
-    how, said = sqlite_bench.run(world)
-    assert (how, said.is_good) == ("ended", True)
-    return world
+def two_worlds(sqlite_bench):
+    """Each with the same day, published: two draws of the same readings. Only copied."""
+    worlds = [sqlite_bench.world() for _ in range(2)]
+    for world in worlds:
+        how, said = sqlite_bench.run(world)
+        assert (how, said.is_good) == ("ended", True)
+    return worlds
 
 
 @pytest.fixture
-def judge(published, tmp_path):
-    """Of a copy of that world, which it has seen."""
-    world = published.copied(tmp_path / "world")
+def world(two_worlds, tmp_path):
+    return two_worlds[0].copied(tmp_path / "world")
+
+
+@pytest.fixture
+def judge(world):
+    """One that has seen the world."""
     judge = Judge(world)
     assert judge.look() == []
     assert judge.at_the_end([DAY], SAID) == []
@@ -112,3 +118,70 @@ def test_a_void_day_without_an_alert(sqlite_bench):
     assert judge.at_the_end([DAY], SAID, {DAY.isoformat()}) == []
     world.settings.report_file.unlink()
     assert "nobody is alerted" in " ".join(judge.at_the_end([DAY], failed))
+
+
+# From outside: what readers saw.
+
+
+@pytest.fixture
+def notes(tmp_path):
+    return tmp_path / "sightings"
+
+
+def read(world, notes):
+    """A look by a reader that remembers."""
+    with notes.open("a") as file:
+        look(str(world.settings.published_folder), lambda *seen: print(json.dumps(seen), file=file))
+
+
+def altered(world, _other):
+    file_of(world).write_bytes(file_of(world).read_bytes()[:-1] + b"x")
+
+
+def drawn_again(world, other):
+    """Whole and consistent each time: only who remembers can tell."""
+    shutil.rmtree(world.settings.published_folder)
+    shutil.copytree(other.settings.published_folder, world.settings.published_folder)
+
+
+def given_up(world, _other):
+    forge(
+        world, "UPDATE releases SET state = 'VOID', reason = 'OperationalError after the first noise sample'"
+    )
+
+
+SEEN = {
+    "a whole world": (lambda *_: None, []),
+    "a file that is altered between two reads": (altered, ["READER: read_published", "had 2 contents"]),
+    "a day that is published again from another draw": (
+        drawn_again,
+        [f"had 2 contents for readers ({way})" for way in ("read_published", "bytes", "plain polars")]
+        + ["in bytes that the ledger does not know"],
+    ),
+    "a day that readers saw and the ledger gave up": (
+        given_up,
+        [
+            f"readers saw {DAY} revision 0 vintage 0, which is VOID",
+            f"LOST: {DAY} revision 0 is VOID after 1 draws",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("harm", "words"), SEEN.values(), ids=SEEN)
+def test_what_readers_saw_is_remembered(two_worlds, world, notes, tmp_path, harm, words):
+    read(world, notes)
+    harm(world, two_worlds[1])
+    read(world, notes)
+    assert {"read_published", "bytes", "plain polars"} <= {kind for kind, *_ in sightings(notes)}
+    (tmp_path / "tmp").mkdir()
+    said = " ".join(judge_outside(world, notes, tmp_path / "tmp", set()))
+    assert [one for one in words if one not in said] == []
+    assert bool(said) == bool(words)
+    assert harm is altered or "READER" not in said
+
+
+def test_only_three_deaths_or_a_withdrawal_make_a_day_void(world):
+    forge(world, "UPDATE releases SET state = 'VOID', reason = 'its owner died 3 times while drawing'")
+    assert "after 1 draws" in " ".join(judge_voids(read_books(world), set()))
+    assert judge_voids(read_books(world), {DAY.isoformat()}) == []

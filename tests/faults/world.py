@@ -18,8 +18,10 @@ NOT_RESTATED, RESTATED = 'restatement_share = "0"', 'restatement_share = "1/4"'
 LEDGER = "sqlite:///trusted/ledger.sqlite"
 
 
-def configured(ledger: str = LEDGER, mechanism: str = "OptStream", dumps: Path | str = "dumps") -> str:
-    """Return the text of a configuration: two regions by the hour, in UTC, in windows of a day."""
+def configured(
+    ledger: str = LEDGER, mechanism: str = "OptStream", dumps: Path | str = "dumps", **more: str
+) -> str:
+    """The text of a configuration: two regions by the hour, in UTC, in windows of a day. more: changes."""
     changes = {
         'step = "30min"': 'step = "1h"',
         "Europe/Paris": "UTC",
@@ -30,7 +32,7 @@ def configured(ledger: str = LEDGER, mechanism: str = "OptStream", dumps: Path |
         LEDGER: ledger,
     }
     text = CONFIGURATION
-    for old, new in changes.items():
+    for old, new in (changes | more).items():
         assert old in text
         text = text.replace(old, new)
     return text if mechanism == "OptStream" else released_by(mechanism, text)
@@ -88,8 +90,8 @@ def make_world(
 ) -> World:
     """A world in which nothing has happened; its dumps are shared and only read."""
     folder.mkdir()
-    text = configured(ledger or LEDGER, mechanism, dumps)
-    (folder / "optstream.toml").write_text(text.replace("[budget]\n", f"[budget]\n{budget}\n"))
+    text = configured(ledger or LEDGER, mechanism, dumps, **{"[budget]\n": f"[budget]\n{budget}\n"})
+    (folder / "optstream.toml").write_text(text)
     return World(folder)
 
 

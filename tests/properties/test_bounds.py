@@ -11,9 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optstream.catalogue import check_files, read_published
+from optstream.catalogue.measurements import decode_measurements
+from optstream.catalogue.standard_errors import decode_old_errors, decode_replicates
 from optstream.catalogue.statement import decode
 from optstream.errors import ConfigurationError, DumpError, ParameterError, PublicationError
-from optstream.storage.parquet import claims_of
 from optstream.stream import Measured
 from tasks.config import load_settings
 from tasks.config.fields import is_node_name
@@ -172,24 +173,26 @@ def test_a_published_file_that_is_a_pipe_or_a_loop_is_refused(world, name, link)
     assert refused
 
 
-@pytest.mark.parametrize(
-    ("change", "refused"),
-    [
-        (rows_everywhere(HUGE), "may claim at most 67,108,864 rows"),
-        (rows_everywhere(2**26 + 1), "may claim at most 67,108,864 rows"),
-        (total_only, "is not whole Parquet"),
-    ],
-)
-def test_a_release_that_claims_too_much_is_refused_unread(change, refused):
-    with pytest.raises(PublicationError, match=refused):
-        decode(claiming(whole()[RELEASE], change))
+WHOLE = whole()[RELEASE]
+BAD_FILES = {
+    "cut": (WHOLE[:-1], "is not whole Parquet"),
+    "empty": (b"", "is not whole Parquet"),
+    "other bytes": (b"PAR1" + b"{}" * 100, "is not whole Parquet"),
+    "a trillion rows": (claiming(WHOLE, rows_everywhere(HUGE)), "may claim at most .* rows"),
+    "a footer that contradicts itself": (claiming(WHOLE, total_only), "is not whole Parquet"),
+    "lists": (parquet_of(pl.DataFrame({"step": [[1, 2, 3]]})), "is not whole Parquet"),
+}
 
 
-def test_a_release_of_lists_is_refused_unread():
-    file = parquet_of(pl.DataFrame({"step": [[1, 2, 3]]}))
-    assert not claims_of(file).is_flat
-    with pytest.raises(PublicationError, match="is not whole Parquet"):
-        decode(file)
+MOST_ROWS = {decode: 2**26, decode_replicates: 2**26, decode_old_errors: 2**26, decode_measurements: 2**28}
+
+
+@pytest.mark.parametrize(("read", "most"), MOST_ROWS.items())
+def test_a_published_file_that_is_none_or_claims_too_much_is_refused_unread(read, most):
+    one_too_many = claiming(WHOLE, rows_everywhere(most + 1)), f"may claim at most {most:,} rows"
+    for data, refused in (*BAD_FILES.values(), one_too_many):
+        with pytest.raises(PublicationError, match=refused):
+            read(data)
 
 
 @pytest.mark.parametrize(

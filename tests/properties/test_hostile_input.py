@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.properties.inputs import INPUTS
 
-EXAMPLES = {"configuration": 100, "hierarchy": 100, "dumps": 5, "catalogue": 60, "measurements": 150}
+EXAMPLES = {"configuration": 50, "hierarchy": 50, "dumps": 2, "catalogue": 30, "measurements": 75}
 
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,6 @@ from optstream.errors import DumpError, OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
-from tasks.config.templates import EXAMPLE
 from tasks.ingest import Dump, discover, ingest
 from tasks.ingest.sandbox import reading_apart
 from tasks.ingest.validate import validate
@@ -36,8 +35,6 @@ class World:
         self.hostile = root / "hostile"
         self.hostile.mkdir()
         self._apart = self._open.enter_context(reading_apart())
-        self.plain = root / "optstream.toml"
-        self.plain.write_text(EXAMPLE)
         self.settings = {}
         self._ledger, self._fresh = root / "trusted" / "ledger.sqlite", root / "fresh.sqlite"
         for schema in ("aggregated", "metered"):

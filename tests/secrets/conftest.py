@@ -42,7 +42,7 @@ from contextlib import contextmanager
 from flows.cli import main
 from tasks.ingest import sandbox
 from tasks.release import draw, statement
-from tests.warm_libraries import warm_libraries
+from tests.warm_libraries import plan_few_days, warm_libraries
 
 reading, word, ingest_day, draw_day, estimate_day, commands = sys.argv[1:]
 real_reader, real_rows, real_fill = sandbox.reading_apart, statement.published_rows, draw.DrawingFile.fill
@@ -68,6 +68,7 @@ def rows(settings, day, *rest, **more):
 
 sandbox.reading_apart, draw.DrawingFile.fill, statement.published_rows = reader_of, fill, rows
 warm_libraries()
+plan_few_days()
 gc.freeze()
 for said, words in json.loads(commands).items():
     if os.fork():
@@ -278,18 +279,14 @@ BROKEN: dict[str, object] = {
 }
 
 
-def odd_readings(rows: pl.DataFrame) -> pl.DataFrame:
-    """Readings that are absent, clamped or out of bounds."""
+def odd_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Readings that are absent, clamped or out of bounds, a customer in two leaves, a step seen twice."""
     for row, value in enumerate((None, float("nan"), float("inf"), 1e300, -71234.5)):
         rows = with_value("energy_kwh", value, row)(rows)
-    return rows
+    rows = with_value("customer_id", "c", 10)(rows)
+    return pl.concat([rows, rows[20:21]])
 
 
-METERED: dict[str, Change] = {
-    "odd readings": odd_readings,
-    "a customer in two leaves": with_value("customer_id", "c"),
-    "a step seen twice": lambda rows: pl.concat([rows, rows.head(1)]),
-}
 RAISING = dict.fromkeys(["ingest raises", "draw raises", "estimate raises"])
 
 
@@ -310,7 +307,6 @@ def metered(tmp_path_factory: pytest.TempPathFactory) -> Flown:
         '"aggregated"\nvalue = "load_mw"', '"metered"\nvalue = "energy_kwh"'
     )
     (installation.folder / "optstream.toml").write_text(text)
-    faults: dict[str, object] = {name: rewriting(change) for name, change in METERED.items()}
     # The void day not last: it would destroy the raw state of the day before it.
-    days = damaged(installation, {"draw raises": None} | faults)
+    days = damaged(installation, {"draw raises": None, "odd rows": rewriting(odd_rows)})
     return run(installation, days, served=False)

@@ -107,19 +107,19 @@ Keep = Callable[[Operation], Operation | None]
 """What becomes of an operation that was not synced: it, a part of it, or None."""
 
 
+WITNESS, SHARED_MEMORY = ".noise", "-shm"
+"""Ends of names: of files that are no part of what is tested, and of files not read after a cut."""
+
+
 @dataclass(frozen=True)
 class Rules:
     """What a disk keeps without being asked, and never.
 
-    witness: the end of names whose files are no part of what is tested: always kept. shared_memory: of those
-    that no program reads after a cut. syncs_names: the start of paths of files whose sync makes their names
-    durable too, as Linux' usual file systems have it and PostgreSQL expects; elsewhere only the sync of the
-    folder does, which is all that POSIX promises. deaf: parts of paths for which no sync does anything: a
-    disk that lies, or a program that forgot to ask.
+    syncs_names: the start of paths of files whose sync makes their names durable too, as Linux' usual file
+    systems have it and PostgreSQL expects; elsewhere only the sync of the folder does, as POSIX promises.
+    deaf: parts of paths for which no sync does anything: a disk that lies, or a program that forgot to ask.
     """
 
-    witness: str = ".noise"
-    shared_memory: str = "-shm"
     syncs_names: str | None = None
     deaf: tuple[str, ...] = ()
 
@@ -141,10 +141,10 @@ def after_cut(operations: Sequence[Operation], settled: int, at: int, keep: Keep
             path = paths.get(operation.node, "")
             if operation.is_of_names:
                 path = f"{path}/{operation.name}"
-            sure = synced.get(operation.node, -1) > number or path.endswith(rules.witness)
+            sure = synced.get(operation.node, -1) > number or path.endswith(WITNESS)
             if rules.syncs_names is not None and path.startswith(rules.syncs_names):
                 sure = sure or synced.get(operation.other, -1) > number
-            if path.endswith(rules.shared_memory):
+            if path.endswith(SHARED_MEMORY):
                 kept = None
             elif not sure:
                 kept = keep(operation)

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.disk.model import ROOT, Disk, Node, Operation
+from tests.temporary_postgresql import die_with_parent
 
 CHECKOUT = Path(__file__).parents[3]
 HIDDEN = ".fuse_hidden"
 """How libfuse names a file that was removed, or replaced, while somebody had it open."""
 LONGEST_SECONDS = 60
-SET_PARENT_DEATH_SIGNAL = 1
 
 
 @cache
@@ -247,12 +247,9 @@ class Recording:
 
 
 if __name__ == "__main__":
-    import ctypes
-
     from mfusepy import FUSE
 
-    # gone with the tests, however they end: on a normal signal it unmounts
-    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+    die_with_parent(signal.SIGTERM)  # on which it unmounts
     FUSE(
         Recording(Path(sys.argv[2])),
         sys.argv[1],

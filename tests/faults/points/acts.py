@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 Act = Callable[[str], None]
+SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
+"""Death as nothing else dies; and to stand still until somebody says go on (SIGCONT)."""
+REFUSALS = {"full": errno.ENOSPC, "read-only": errno.EROFS, "broken": errno.EIO}
 
 
 def recorder(points: list[str], moments: list[str], folder: Path) -> Act:
@@ -34,34 +37,13 @@ def _fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def killer(point: str) -> Act:
-    """Die at this point as nothing else dies."""
+def happening(what: str, point: str) -> Act:
+    """A signal to this process, or a refusal of the system, at this point."""
 
     def act(name: str) -> None:
-        if name == point:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if name == point and what in SIGNALS:
+            os.kill(os.getpid(), SIGNALS[what])
+        elif name == point:
+            raise OSError(REFUSALS[what], os.strerror(REFUSALS[what]))
 
     return act
-
-
-def stopper(point: str) -> Act:
-    """Stand still at this point until somebody says go on (SIGCONT)."""
-
-    def act(name: str) -> None:
-        if name == point:
-            os.kill(os.getpid(), signal.SIGSTOP)
-
-    return act
-
-
-def raiser(point: str, number: int) -> Act:
-    """Let the system refuse at this point."""
-
-    def act(name: str) -> None:
-        if name == point:
-            raise OSError(number, os.strerror(number))
-
-    return act
-
-
-REFUSALS = {"full": errno.ENOSPC, "read-only": errno.EROFS, "broken": errno.EIO}

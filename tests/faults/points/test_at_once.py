@@ -4,12 +4,13 @@ import pytest
 
 from optstream.catalogue import find_catalogue
 from tests.by_night import few
+from tests.faults.fork_server import Started
 from tests.faults.judge import Judge
 from tests.faults.world import DAYS
 
 
 def start_all(bench, nights):
-    started = [bench.fork_server.start(night) for night in nights]
+    started = [Started(night) for night in nights]
     for process in started:
         assert process.wait() == "ended"
     return [process.last_words() for process in started]
@@ -66,7 +67,7 @@ def test_an_owner_that_wakes_up_while_another_draws(bench):
     nights = []
     for hours in range(2):
         point = "before write in _write < DrawingFile.fill, 1"
-        night = bench.fork_server.start(bench.night(world, hours=hours, act="stop", point=point))
+        night = Started(bench.night(world, hours=hours, act="stop", point=point))
         assert night.wait() == "stopped"
         nights.append(night)
     for night in nights:

@@ -5,15 +5,15 @@
 
 import pytest
 
+from tests.faults.histories import FIRST
 from tests.faults.points.acts import REFUSALS
-from tests.faults.points.attacks import kill_at_each, refusable, refuse_at_each
-from tests.faults.points.scenarios import FIRST
+from tests.faults.points.attacks import kill_at_each, record, refusable, refuse_at_each
 
 
 @pytest.fixture(scope="module")
 def first_day(sqlite_bench):
     """The points of a first day ever."""
-    return sqlite_bench.record(sqlite_bench.world())
+    return record(sqlite_bench, FIRST)
 
 
 def test_the_recording_finds_every_kind_of_write(first_day):
@@ -53,7 +53,7 @@ def test_death_after_every_commit_of_a_first_day(sqlite_bench, first_day):
     """And at a few moments else."""
     assert len(first_day.moments) > 60
     moments = {
-        *first_day.moments[::60],
+        *first_day.moments[::120],
         *(one for one in first_day.moments if one.startswith("after commit")),
     }
     tally = kill_at_each(sqlite_bench, [one for one in first_day.moments if one in moments], FIRST)
@@ -67,7 +67,7 @@ def test_refusals_over_a_first_day(sqlite_bench, first_day):
     # one of them in the draw, whatever their distance
     every = refusable(first_day.points)
     drawn = next(number for number, point in enumerate(every) if "DrawingFile.fill" in point) + 1
-    points = every[drawn % 30 :: 30]
+    points = every[drawn % 40 :: 40]
     tally = refuse_at_each(sqlite_bench, points, list(REFUSALS), FIRST)
     assert tally.broken == []
     # between the first sample and DRAWN an exception may depend on the draw

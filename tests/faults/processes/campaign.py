@@ -11,14 +11,13 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.faults.fork_server import die_with_parent
 from tests.faults.points.attacks import Tally
 from tests.faults.processes.faults import KINDS
 from tests.faults.processes.lives import live
 from tests.faults.processes.machine import why_not
 from tests.faults.processes.worlds import Spec, spec
 from tests.prefect_server import running_server
-from tests.temporary_postgresql import find_binaries
+from tests.temporary_postgresql import die_with_parent, find_binaries
 
 A_WORLD = 10
 """Faults, at least."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.fork_server import die_with_parent
+from tests.temporary_postgresql import die_with_parent
 
 OPTSTREAM = Path(sys.executable).parent / "optstream"
 MARK = "OPTSTREAM_FAULTS_WORLD"

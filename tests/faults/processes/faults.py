@@ -2,16 +2,18 @@
 
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from threading import Thread
 
 import psycopg
+from sqlalchemy.exc import OperationalError
 
 from tests.faults.processes.commands import Command, kill_one
 from tests.faults.processes.worlds import Stage
+from tests.faults.systems import locked
 
 TAKEOVER_SECONDS = 20 * 60
 """More than any lease."""
@@ -19,34 +21,18 @@ CLOCK_JUMPS = (-3600, -90, 90, 600, TAKEOVER_SECONDS, 86_400)
 DECADE = 10 * 365 * 86_400
 LONGEST_COMMAND = 1800.0
 STEPS = ("look up", "ingest", "validate", "reserve", "draw", "estimate", "publish")
-LOCK_SQLITE = """
-import sqlite3, sys, time
-held = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
-held.execute("BEGIN EXCLUSIVE")
-time.sleep(float(sys.argv[2]))
-"""
-LOCK_POSTGRESQL = """
-import psycopg, sys, time
-with psycopg.connect(sys.argv[1]) as held:
-    held.execute("LOCK TABLE streams, releases IN EXCLUSIVE MODE")
-    time.sleep(float(sys.argv[2]))
-"""
-
-
-@dataclass(frozen=True)
-class Moment:
-    """When: `seconds` after "start", a step's line, or "drawing", a new file of measurements."""
-
-    after: str
-    seconds: float
 
 
 @dataclass(frozen=True)
 class Fault:
-    """kind: a key of `KINDS`. seconds, number: what the kind makes of them."""
+    """It comes `delay` seconds after "start", a step's line, or "drawing", a new file of measurements.
+
+    kind: a key of `KINDS`. seconds, number: what the kind makes of them.
+    """
 
     kind: str
-    moment: Moment
+    after: str
+    delay: float
     seconds: float = 0.0
     number: int = 0
 
@@ -60,7 +46,7 @@ class Turn:
     commands: list[Command]
     again: Callable[[], Command]
     story: list[str] = field(default_factory=list)
-    helpers: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+    helpers: list[Thread] = field(default_factory=list)
     drawn_before: int = 0
 
     @property
@@ -69,14 +55,14 @@ class Turn:
         running = [command for command in self.commands if command.runs]
         return running[0] if running else None
 
-    def await_moment(self, moment: Moment) -> bool:
-        """Whether it came while a command ran."""
+    def await_moment(self, fault: Fault) -> Command | None:
+        """A command that runs when the fault is due; None if all ended before."""
         while self.target is not None:
-            if self._has_come(moment.after):
-                time.sleep(moment.seconds)
-                return self.target is not None
+            if self._has_come(fault.after):
+                time.sleep(fault.delay)
+                return self.target
             time.sleep(0.002)
-        return False
+        return None
 
     def _has_come(self, after: str) -> bool:
         if after == "start":
@@ -93,20 +79,14 @@ def files_drawn(stage: Stage) -> int:
     return sum(1 for _ in (stage.world.folder / "trusted" / "measurements").glob("*/*/*"))
 
 
-def kill(turn: Turn, fault: Fault) -> str:
+def kill(turn: Turn, fault: Fault, target: Command) -> str:
     """SIGKILL for the command's own process, as the kernel does when memory is short."""
-    target = turn.target
-    if target is None:
-        return "too late"
     target.strike(signal.SIGKILL)
     return "SIGKILL"
 
 
-def end(turn: Turn, fault: Fault) -> str:
+def end(turn: Turn, fault: Fault, target: Command) -> str:
     """SIGTERM, or SIGINT to the whole group, as a terminal does."""
-    target = turn.target
-    if target is None:
-        return "too late"
     if fault.number:
         target.strike(signal.SIGTERM)
         return "SIGTERM"
@@ -114,11 +94,8 @@ def end(turn: Turn, fault: Fault) -> str:
     return "SIGINT"
 
 
-def stop(turn: Turn, fault: Fault) -> str:
+def stop(turn: Turn, fault: Fault, target: Command) -> str:
     """Stand still for longer than a lease, while another run takes over; then go on."""
-    target = turn.target
-    if target is None:
-        return "too late"
     target.strike(signal.SIGSTOP, group=True)
     try:
         machine = turn.stage.machine
@@ -131,7 +108,7 @@ def stop(turn: Turn, fault: Fault) -> str:
     return other.how
 
 
-def clock(turn: Turn, fault: Fault) -> str:
+def clock(turn: Turn, fault: Fault, target: Command) -> str:
     """Set the machine's clock ahead or back; set it right again after a jump of ten years."""
     machine, before = turn.stage.machine, turn.stage.machine.ahead_seconds
     if fault.number == DECADE:
@@ -143,7 +120,7 @@ def clock(turn: Turn, fault: Fault) -> str:
     return f"{fault.number:+} s"
 
 
-def restart(turn: Turn, fault: Fault) -> str:
+def restart(turn: Turn, fault: Fault, target: Command) -> str:
     """PostgreSQL restarts, fast or immediately, and is away for a while."""
     cluster = turn.stage.cluster
     assert cluster
@@ -159,36 +136,30 @@ def restart(turn: Turn, fault: Fault) -> str:
     return f"{how.name}, away for {fault.seconds:.1f} s"
 
 
-def lock(turn: Turn, fault: Fault) -> str:
-    """Another process holds the ledger."""
-    stage = turn.stage
-    if stage.cluster is None:
-        program, where = LOCK_SQLITE, str(stage.world.folder / "trusted" / "ledger.sqlite")
-    else:
-        url = stage.world.settings.ledger_url
-        program, where = LOCK_POSTGRESQL, url.render_as_string(hide_password=False)
-    holder = subprocess.Popen(
-        [sys.executable, "-c", program, where, str(fault.seconds)], stderr=subprocess.DEVNULL
-    )
-    turn.helpers.append(holder)
+def lock(turn: Turn, fault: Fault, target: Command) -> str:
+    """Another writer holds the ledger."""
+
+    def hold() -> None:
+        with suppress(OperationalError), locked(turn.stage.world):
+            time.sleep(fault.seconds)
+
+    turn.helpers.append(Thread(target=hold))
+    turn.helpers[-1].start()
     return f"for {fault.seconds:.0f} s"
 
 
-def slow(turn: Turn, fault: Fault) -> str:
+def slow(turn: Turn, fault: Fault, target: Command) -> str:
     """Every write and sync waits, until the turn is over."""
     turn.stage.machine.slow_disk(fault.number)
     return f"{fault.number} ms"
 
 
-def worker(turn: Turn, fault: Fault) -> str:
+def worker(turn: Turn, fault: Fault, target: Command) -> str:
     """SIGKILL for one of the processes that the command started."""
-    target = turn.target
-    if target is None:
-        return "too late"
     return kill_one(turn.stage.world.folder, target, turn.chance) or ""
 
 
-KINDS: dict[str, Callable[[Turn, Fault], str]] = {
+KINDS: dict[str, Callable[[Turn, Fault, Command], str]] = {
     "kill": kill,
     "end": end,
     "stop": stop,
@@ -202,10 +173,11 @@ KINDS: dict[str, Callable[[Turn, Fault], str]] = {
 
 def inflict(turn: Turn, fault: Fault) -> bool:
     """Whether it came before all commands had ended."""
-    if not turn.await_moment(fault.moment):
+    target = turn.await_moment(fault)
+    if target is None:
         return False
-    result = KINDS[fault.kind](turn, fault)
-    turn.story.append(f"{fault.kind} {fault.moment.seconds:.2f} s after {fault.moment.after}: {result}")
+    result = KINDS[fault.kind](turn, fault, target)
+    turn.story.append(f"{fault.kind} {fault.delay:.2f} s after {fault.after}: {result}")
     return True
 
 
@@ -214,16 +186,16 @@ def draw_fault(chance: random.Random, database: str, kinds: Sequence[str]) -> Fa
     known = [kind for kind in kinds if kind != "restart" or database == "postgresql"]
     kind = chance.choice(known)
     after = chance.choice(["start", "drawing", "drawing", *chance.sample(STEPS, 2)])
-    moment = Moment(after, chance.uniform(0, 9 if after == "start" else 0.3))
+    moment = after, chance.uniform(0, 9 if after == "start" else 0.3)
     match kind:
         case "clock":
             number = DECADE if chance.random() < 0.1 else chance.choice(CLOCK_JUMPS)
-            return Fault(kind, moment, chance.uniform(1, 5), number)
+            return Fault(kind, *moment, chance.uniform(1, 5), number)
         case "restart":
-            return Fault(kind, moment, chance.choice([0.0, 0.5, 3.0]), chance.randrange(2))
+            return Fault(kind, *moment, chance.choice([0.0, 0.5, 3.0]), chance.randrange(2))
         case "lock":
-            return Fault(kind, moment, chance.choice([2.0, 5.0, 5.0, 10.0, 40.0]))
+            return Fault(kind, *moment, chance.choice([2.0, 5.0, 5.0, 10.0, 40.0]))
         case "slow":
-            return Fault(kind, moment, number=chance.choice([5, 20, 60]))
+            return Fault(kind, *moment, number=chance.choice([5, 20, 60]))
         case _:
-            return Fault(kind, moment, number=chance.randrange(2))
+            return Fault(kind, *moment, number=chance.randrange(2))

@@ -92,7 +92,7 @@ class Life:
         self._wait(turn.commands)
         stage.machine.slow_disk(0)
         for helper in turn.helpers:
-            helper.wait()
+            helper.join()
         self.struck = any(command.struck for command in turn.commands)
         self.furthest = max(self.furthest, stage.machine.ahead_seconds)
         self.story += [f"  {line}" for line in [*turn.story, *(command.how for command in turn.commands)]]
@@ -251,7 +251,7 @@ def live(spec: Spec, faults: int, kinds: Sequence[str], api: str, keep: Path | N
         if not sum(seen):
             life.broken.append("HARNESS: nobody read")
         tally.tried, tally.kinds, tally.broken = sum(life.tried.values()), life.tried, life.broken
-        tally.releases_checked, tally.voids = life.judge.releases_checked, life.judge.voids()
+        tally.voids = life.judge.voids()
         (stage.logs / "story").write_text("\n".join([spec.name, *life.story, "", *life.broken]) + "\n")
         if keep is not None and life.broken:
             shutil.rmtree(keep, ignore_errors=True)

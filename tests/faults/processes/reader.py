@@ -7,7 +7,8 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -57,20 +58,13 @@ def look(folder: str, note: Note, public_key: str | None = None) -> None:
 
 def glance(folder: str) -> Hashable:
     """The files by name, size and time."""
-    return frozenset(_entries(folder))
-
-
-def _entries(folder: str) -> Iterator[tuple[str, int, int, int]]:
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from _entries(entry.path)
-                else:
-                    known = entry.stat(follow_symlinks=False)
-                    yield entry.path, known.st_ino, known.st_size, known.st_mtime_ns
-    except FileNotFoundError:
-        return  # gone since its folder was read
+    found = set()
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                known = os.lstat(f"{place}/{name}")
+                found.add((place, name, known.st_ino, known.st_size, known.st_mtime_ns))
+    return frozenset(found)
 
 
 def watch(folder: str, notes: Path, public_key: str | None = None) -> None:

@@ -120,7 +120,6 @@ def _environment(folder: Path, api: str | None, machine: Machine) -> dict[str, s
 
 def _configure(world: World, spec: Spec, ledger: str) -> None:
     """Three regions, windows of two days, a share for restatements."""
-    text = configured(ledger, spec.mechanism, world.folder.parent / "dumps")
     changes = {
         "window = 24": "window = 48",
         '11 = "FR"': '11 = "FR"\n93 = "FR"',
@@ -128,12 +127,9 @@ def _configure(world: World, spec: Spec, ledger: str) -> None:
     }
     if spec.signed:
         changes["[trusted]"] = f"{SIGNED}[trusted]"
-    for old, new in changes.items():
-        assert old in text
-        text = text.replace(old, new)
+    text = configured(ledger, spec.mechanism, world.folder.parent / "dumps", **changes)
     world.configuration.write_text(text)
-    settings = world.settings
-    deliver(settings, DAYS)
+    deliver(world.settings, DAYS)
 
 
 def start_reader(stage: Stage, notes: Path) -> "subprocess.Popen[bytes]":

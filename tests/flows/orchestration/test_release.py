@@ -31,8 +31,8 @@ TASKS = (
     release.estimate,
     release.stage,
     release.publish,
-    release.estimate_anew,
-    release.publish_anew,
+    release.estimate_again,
+    release.publish_again,
 )
 
 

@@ -1,5 +1,6 @@
 """Published folders in every kind of place, looked at past the code under test."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -9,11 +10,17 @@ from typing import Any
 
 import fsspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from optstream.catalogue import Publication, read_published, withdraw
+from optstream.catalogue import Publication, digest_of, read_published, withdraw
 from optstream.catalogue.backends import PROBE
+from optstream.catalogue.metadata import MARKER
+from optstream.catalogue.signing import Signer, public_pem
 
 STREAM = "../french load"
+PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
+PEM = public_pem(PRIVATE.public_key())
+SIGNER = Signer(PRIVATE, lambda _entries: None)
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
 KINDS = ("path", "file", "memory", "s3")
@@ -32,6 +39,10 @@ class Folder:
     @property
     def in_store(self) -> bool:
         return str(self.name).startswith(("memory://", "s3://"))
+
+    def below(self, name: str) -> str | Path:
+        """A folder in it."""
+        return self.name / name if isinstance(self.name, Path) else f"{self.name}/{name}"
 
     def files(self) -> dict[str, bytes]:
         """Everything that is not the publisher's own."""
@@ -74,6 +85,17 @@ def s3_folder(bucket: str) -> Folder:
     return Folder(f"s3://{bucket}/published", filesystem, f"{bucket}/published")
 
 
+def copied(folder: Folder, number: object) -> str | Path:
+    """What lies in `folder` below "before", once more below a number; its name."""
+    if isinstance(folder.name, Path):
+        (folder.name / "before").mkdir(parents=True, exist_ok=True)
+        return shutil.copytree(folder.name / "before", folder.name / str(number))
+    for path in folder.filesystem.find(f"{folder.root}/before"):
+        copy = path.replace("/before/", f"/{number}/", 1)
+        folder.filesystem.pipe_file(copy, folder.filesystem.cat_file(path))
+    return folder.below(str(number))
+
+
 def answer_head(head: str) -> Callable[..., str]:
     """A ledger whose head is this, whatever it hears."""
     return lambda _entry, _known: head
@@ -82,6 +104,12 @@ def answer_head(head: str) -> Callable[..., str]:
 def take_back(name: Any, day: date = DAY, head: str = "h2", **more: Any) -> Publication:
     """Withdraw a day from the folder of this name."""
     return withdraw(name, day, answer_head(head), stream=STREAM, value_column="load_mw", **more)
+
+
+def make_page(_place: Any, catalogue: Any) -> bytes:
+    """A page that names its days."""
+    days = " ".join(str(entry.period) for entry in catalogue.entries if not entry.withdrawn)
+    return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">{days}'.encode()
 
 
 def days_in(name: Any, **more: Any) -> list[date]:

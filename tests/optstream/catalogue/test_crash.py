@@ -1,4 +1,4 @@
-"""A publisher that dies anywhere leaves a whole folder, whose lock and modes are as they were."""
+"""A publisher that dies, or hears no answer, anywhere leaves a whole folder, whose lock and modes stay."""
 
 import fcntl
 import os
@@ -16,48 +16,26 @@ from optstream.catalogue import check_files, find_catalogue, read_catalogue, rea
 from optstream.catalogue.layout import LOCK
 from optstream.errors import PublicationError
 from optstream.storage import folders as lock
+from optstream.storage.store import S3Store
+from tests.failing import Death, at_each, dying_at
+from tests.memory_store import MemoryStore
 from tests.optstream.catalogue.conftest import put_days
-from tests.optstream.catalogue.folders import DAY, NEXT, take_back
+from tests.optstream.catalogue.folders import DAY, NEXT, copied, make_folder, take_back
+
+ON_DISK = [(os, ("replace", "link", "fsync", "unlink", "mkdir", "rmdir"))]
+IN_STORE = [(kind, ("put_new", "put_instead", "delete")) for kind in (S3Store, MemoryStore)]
 
 
-class PowerCutError(BaseException):
-    """Not an Exception: nothing may catch it and tidy up."""
+def losing_answer(n, points):
+    """The n-th request is carried out, and its answer never comes."""
 
+    def act(moment, point):
+        if moment == "after":
+            points.append(point)
+            if len(points) == n + 1:
+                raise TimeoutError(5, "on purpose")
 
-def die_at(monkeypatch, n):
-    """Let the process die instead of its n-th step on disk."""
-    taken = []
-
-    def dying(call):
-        def step(*arguments, **keywords):
-            if len(taken) >= n:
-                raise PowerCutError
-            taken.append(call.__name__)
-            return call(*arguments, **keywords)
-
-        return step
-
-    for name in ("replace", "link", "fsync", "unlink", "mkdir", "rmdir"):
-        monkeypatch.setattr(os, name, dying(getattr(os, name)))
-
-
-def after_each_death(tmp_path, monkeypatch, before, work, each=1):
-    """Yield a fresh folder after a death at step 0, 1, 2, …, or each n-th, until the work gets through."""
-    begun = tmp_path / "begun"
-    begun.mkdir()
-    for step in before:
-        step(begun)
-    for n in range(0, 200, each):
-        folder = shutil.copytree(begun, tmp_path / str(n))
-        with monkeypatch.context() as patch:
-            die_at(patch, n)
-            try:
-                work(folder)
-                return
-            except PowerCutError:
-                pass
-        yield folder
-    raise AssertionError("the work never got through")
+    return act
 
 
 def release(revision, *days):
@@ -73,60 +51,70 @@ def revisions(folder):
 
 RESTATED = [release(1, DAY), release(2, DAY), release(1, NEXT)]
 """A day in two revisions, and another day."""
-DEATHS = {
-    "a first publication": ([], release(1, DAY), [{DAY: 1}], 15, 1),
-    "days at once": ([release(1, DAY)], release(2, DAY, NEXT), [{DAY: 1}, {DAY: 2, NEXT: 2}], 25, 3),
-    "a withdrawal": (RESTATED, take_back, [{DAY: 2, NEXT: 1}, {NEXT: 1}], 8, 1),
-}
-AT_NIGHT = {
-    "days at once": (*DEATHS["days at once"][:-1], 1),
-    "a release after a withdrawal": (
-        [*RESTATED, take_back],
-        release(3, DAY),
-        [{NEXT: 1}, {DAY: 3, NEXT: 1}],
-        10,
-        1,
+WITHDRAWN = [{DAY: 2, NEXT: 1}, {NEXT: 1}]
+SCENARIOS = {
+    "a first publication": ([], release(1, DAY), release(1, DAY), [{DAY: 1}]),
+    "days at once": (
+        [release(1, DAY)], release(2, DAY, NEXT), release(2, DAY, NEXT), [{DAY: 1}, {DAY: 2, NEXT: 2}]
     ),
-}
+    "a withdrawal": (RESTATED, take_back, take_back, WITHDRAWN),
+    "a withdrawal, and then a release": (
+        RESTATED, take_back, release(3, DAY), [*WITHDRAWN, {DAY: 3, NEXT: 1}]
+    ),
+    "a release after a withdrawal": (
+        [*RESTATED, take_back], release(3, DAY), release(3, DAY), [{NEXT: 1}, {DAY: 3, NEXT: 1}]
+    ),
+}  # fmt: skip
+"""What was there, what is struck by faults, the call after each, and the states that readers may meet."""
+
+
+def cases():
+    """By night: most on a server, releases after withdrawals in stores, each step of days at once on disk."""
+    faults = (dying_at, losing_answer)
+    for number, scenario in enumerate(SCENARIOS):
+        each = 3 if scenario == "days at once" else 1
+        tried = [("path", dying_at, each, number < 4)]
+        tried += [("path", dying_at, 1, False)] if each > 1 else []
+        tried += [("memory", fault, 1, number < 3) for fault in faults]
+        tried += [
+            ("s3", fault, 1, number == 0 and fault is losing_answer) for fault in (dying_at, losing_answer)
+        ]
+        for kind, fault, apart, is_day in tried:
+            marks = [] if is_day else [pytest.mark.nightly]
+            yield pytest.param(kind, scenario, fault, apart, marks=marks)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("before", "work", "states", "least", "each"),
-    [
-        *(pytest.param(*one, id=name) for name, one in DEATHS.items()),
-        *(
-            pytest.param(*one, id=f"{name}, each step", marks=pytest.mark.nightly)
-            for name, one in AT_NIGHT.items()
-        ),
-    ],
-)
-def test_death_at_every_step_leaves_whole_days_and_the_same_call_completes(
-    tmp_path, monkeypatch, before, work, states, least, each
+@pytest.mark.parametrize(("kind", "scenario", "fault", "each"), list(cases()))
+def test_a_fault_at_every_step_leaves_whole_days_and_the_same_call_completes(
+    request, kind, scenario, fault, each
 ):
-    n = 0
-    for folder in after_each_death(tmp_path, monkeypatch, before, work, each):
-        n += each
-        if find_catalogue(folder) is not None:
-            assert revisions(folder) in states
-        work(folder)
-        assert check_files(folder) == []
-        assert list((folder / ".incoming").iterdir()) == []
-        assert revisions(folder) == states[-1]
-        assert {path.name for path in folder.rglob("date=*")} == {f"date={day}" for day in states[-1]}
-        assert not work(folder).changed
-    assert n > least
-
-
-@pytest.mark.slow
-def test_a_release_after_a_withdrawal_that_was_cut_short_completes_it(tmp_path, monkeypatch):
-    """The withdrawn bytes must not come back as superseded ones."""
-    for folder in after_each_death(tmp_path, monkeypatch, RESTATED, take_back):
-        if read_catalogue(folder).entry(DAY).withdrawn:
-            new = release(3, DAY)(folder).entry
-            assert check_files(folder) == []
-            kept = [path.name for path in folder.rglob("*.parquet") if path.parent.name == f"date={DAY}"]
-            assert kept == [new.file.rpartition("/")[2]]
+    (before, work, following, states), folder = SCENARIOS[scenario], make_folder(kind, request)
+    for step in before:
+        step(folder.below("before"))
+    for n in range(0, 300, each):
+        name, points = copied(folder, n), []
+        try:
+            with at_each(IN_STORE if folder.in_store else ON_DISK, fault(n, points)):
+                work(name)
+            break
+        except (Death, PublicationError):
+            pass
+        catalogue = find_catalogue(name)
+        if catalogue is not None:
+            assert revisions(name) in states, points
+        following(name)
+        assert check_files(name) == [], points
+        assert revisions(name) == states[-1]
+        assert not following(name).changed
+        if catalogue and catalogue.entry(DAY) and catalogue.entry(DAY).withdrawn:
+            kept = [one for one in folder.files() if one.startswith(f"{n}/") and f"date={DAY}" in one]
+            assert len(kept) == (DAY in states[-1]), "withdrawn bytes do not come back as superseded ones"
+        if kind == "path":
+            assert list((name / ".incoming").iterdir()) == []
+            assert {path.name for path in name.rglob("date=*")} == {f"date={day}" for day in states[-1]}
+    assert n >= len(points) > (4 if folder.in_store else 8)
+    assert len({point.split()[0] for point in points}) > 1
 
 
 NOBODY = 65534
@@ -175,20 +163,19 @@ def public():
     shutil.rmtree(folder)
 
 
-def test_a_reader_cannot_hold_the_lock(public, put):
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_reader_cannot_hold_the_lock(public, put, is_old):
+    """Nor one that an older version made."""
+    if is_old:
+        public.mkdir()
+        (public / LOCK).touch()
+        (public / LOCK).chmod(0o666)
     put(public, DAY)
     assert stat.S_IMODE((public / LOCK).stat().st_mode) == 0o600
     if os.geteuid() == 0:  # only who may become another user can try
         assert as_nobody(public / "catalogue.json")
         assert not as_nobody(public / LOCK)
     assert put(public, NEXT).changed
-
-
-def test_a_lock_that_an_older_version_made_is_closed_to_readers(tmp_path, put):
-    tmp_path.joinpath(LOCK).touch()
-    tmp_path.joinpath(LOCK).chmod(0o666)
-    put(tmp_path, DAY)
-    assert stat.S_IMODE((tmp_path / LOCK).stat().st_mode) == 0o600
 
 
 def test_nobody_waits_without_end_nor_twice_and_the_message_names_lock_and_remedy(tmp_path, put, monkeypatch):

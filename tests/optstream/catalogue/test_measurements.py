@@ -136,12 +136,6 @@ def test_a_document_of_another_form_is_refused_in_words(files, change):
         completed(decode_measurements(with_footer(files[0][1], change)), {})
 
 
-@pytest.mark.parametrize("data", [b"", b"PAR1", b"{}" * 100])
-def test_other_bytes_are_refused(data):
-    with pytest.raises(PublicationError, match="file of measurements"):
-        decode_measurements(data)
-
-
 def in_tree(**changed):
     return lambda document: document["tree"].update(changed)
 

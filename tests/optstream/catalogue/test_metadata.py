@@ -9,7 +9,6 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from optstream.catalogue import check_files, metadata, publish, read_published, stage
 from optstream.catalogue.about import About, put_hierarchy
@@ -26,13 +25,12 @@ from optstream.catalogue.metadata import (
     put_metadata,
     read_dataset,
 )
-from optstream.catalogue.signing import Signer, public_pem
 from optstream.catalogue.standard_errors import Replicates, encode_replicates
 from optstream.catalogue.statement import StatedErrors
 from optstream.privacy import PrivacyModel
 from optstream.stream import DatedHierarchy, TreeChange
 from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement
-from tests.optstream.catalogue.folders import DAY, NEXT, memory_folder
+from tests.optstream.catalogue.folders import DAY, NEXT, PEM, SIGNER, memory_folder
 
 FORMATS = Path(__file__).with_name("formats")
 DESCRIBED = About(
@@ -215,17 +213,15 @@ def test_one_of_an_older_catalogue_never_takes_the_place_of_a_newer_ones(put, mo
 
 
 def test_they_are_signed_where_the_catalogue_is(published, put):
-    private = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
-    key, pem = Signer(private, lambda _entries: None), public_pem(private.public_key())
     put(published.name, DAY)
-    put_metadata(published.name, DESCRIBED, key)
-    unsigned = [line for line in check_files(published.name, pem) if "is not signed" in line]
+    put_metadata(published.name, DESCRIBED, SIGNER)
+    unsigned = [line for line in check_files(published.name, PEM) if "is not signed" in line]
     assert [line.split()[0] for line in unsigned] == ["catalogue.json", *OWN]
-    put(published.name, DAY, signer=key)
-    put_metadata(published.name, DESCRIBED, key)
-    assert check_files(published.name, pem) == []
+    put(published.name, DAY, signer=SIGNER)
+    put_metadata(published.name, DESCRIBED, SIGNER)
+    assert check_files(published.name, PEM) == []
     published.write("croissant.json", published.read("croissant.json").replace(b"Grid", b"Grit"))
-    (line,) = check_files(published.name, pem)
+    (line,) = check_files(published.name, PEM)
     assert line.startswith("croissant.json is not signed")
 
 

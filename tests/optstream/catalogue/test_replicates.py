@@ -109,13 +109,6 @@ def test_another_file_is_refused(tmp_path, change):
         decode_replicates(file.read_bytes())
 
 
-@pytest.mark.parametrize("data", [b"", b"PAR1", b"no Parquet at all"])
-def test_bytes_that_are_no_parquet_are_refused(data):
-    for decode in (decode_replicates, decode_old_errors):
-        with pytest.raises(PublicationError, match="is not whole Parquet"):
-            decode(data)
-
-
 def test_the_error_of_a_sum_is_its_spread_over_the_replicates():
     days = [day_of(day) for day in DAYS]
     found = sum_of_days(days, {"FR": 1, "84": -2}, steps=[1])

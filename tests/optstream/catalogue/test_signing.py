@@ -11,24 +11,30 @@ from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.catalogue.layout import signature_file
 from optstream.catalogue.signing import Signer, public_pem, read_public_keys
 from optstream.errors import ParameterError, PublicationError
-from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, Folder, days_in, take_back
+from tests.optstream.catalogue.folders import (
+    DAY,
+    KINDS,
+    NEXT,
+    PEM,
+    PRIVATE,
+    SIGNER,
+    Folder,
+    days_in,
+    take_back,
+)
 
-KEY, OTHER = (Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32) for number in (1, 2))
-PEM, OTHER_PEM = public_pem(KEY.public_key()), public_pem(OTHER.public_key())
-
-
-def signer(key=KEY, confirm=lambda _entries: None):
-    return Signer(key, confirm)
+OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes([2]) * 32)
+OTHER, OTHER_PEM = Signer(OTHER_KEY, lambda _entries: None), public_pem(OTHER_KEY.public_key())
 
 
 @pytest.fixture
 def sign(put):
     """Stage and publish a small day, signed."""
-    return lambda folder, period=DAY, by=None, **more: put(folder.name, period, signer=by or signer(), **more)
+    return lambda folder, period=DAY, by=SIGNER, **more: put(folder.name, period, signer=by, **more)
 
 
-def taken_back(folder, by=None):
-    return take_back(folder.name, signer=by or signer())
+def taken_back(folder, by=SIGNER):
+    return take_back(folder.name, signer=by)
 
 
 def signed_days_in(folder, key=PEM):
@@ -52,7 +58,7 @@ def test_what_is_signed_is_read_with_the_key_and_without(published, sign):
     assert check_files(published.name, public_key=PEM) == []
     assert read_catalogue(published.name).sequence == 2
     catalogue = published.read("catalogue.json")
-    KEY.public_key().verify(published.read(signature_file(catalogue, signer().name)), catalogue)
+    PRIVATE.public_key().verify(published.read(signature_file(catalogue, SIGNER.name)), catalogue)
 
 
 def test_a_file_that_the_signed_catalogue_does_not_name_is_refused(published, sign, put, tmp_path):
@@ -87,9 +93,9 @@ def test_a_day_withdrawn_before_there_was_a_key_is_signed_when_it_is_withdrawn_a
 def test_keys_are_changed_one_after_the_other(published, sign, tmp_path):
     """Readers know the new key before it is used, and the old one for as long as they like."""
     sign(published)
-    sign(published, by=signer(OTHER))  # the same day again: the catalogue is signed by both
+    sign(published, by=OTHER)  # the same day again: the catalogue is signed by both
     assert signed_days_in(published, PEM) == signed_days_in(published, OTHER_PEM) == [DAY]
-    sign(published, NEXT, by=signer(OTHER))
+    sign(published, NEXT, by=OTHER)
     refused(published, "not signed by key")
     both = tmp_path / "keys.pem"
     both.write_text(PEM + OTHER_PEM)
@@ -109,7 +115,7 @@ def test_nothing_is_signed_that_the_ledger_does_not_know(published, sign, put):
 
     for work in (lambda by: sign(published, NEXT, by=by), lambda by: taken_back(published, by=by)):
         with pytest.raises(PublicationError, match="not in the ledger"):
-            work(signer(confirm=refuse))
+            work(Signer(PRIVATE, refuse))
     assert published.files() == before
     assert asked == [[DAY], [DAY]]
 
@@ -135,7 +141,7 @@ def test_what_is_no_public_key_is_refused_in_words(given):
 def test_a_signature_that_is_a_pipe_keeps_nobody_waiting(tmp_path, put, sign):
     folder = Folder(tmp_path, None, str(tmp_path))
     sign(folder)
-    path = tmp_path / signature_file((tmp_path / "catalogue.json").read_bytes(), signer().name)
+    path = tmp_path / signature_file((tmp_path / "catalogue.json").read_bytes(), SIGNER.name)
     path.unlink()
     os.mkfifo(path)
     with pytest.raises(PublicationError, match="not a plain file"):

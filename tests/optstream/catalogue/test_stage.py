@@ -108,10 +108,3 @@ def test_a_file_without_the_footer_or_with_other_rows_is_refused(rows, statement
     fewer = ordered.drop("parent")
     with pytest.raises(PublicationError, match="other columns than a release has"):
         read_staged(encode(fewer, Footer(hash_rows(fewer), statement(DAY).to_json())))
-
-
-@pytest.mark.parametrize("cut", [0, 3, 200, -1])
-def test_bytes_that_are_not_a_staged_release_are_refused(rows, statement, cut):
-    data = stage(rows(DAY), statement(DAY)).data
-    with pytest.raises(PublicationError, match="whole Parquet"):
-        read_staged(data[:cut])

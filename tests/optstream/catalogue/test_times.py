@@ -5,22 +5,17 @@ import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jsonschema import Draft202012Validator
 
-from optstream.catalogue import check_files, digest_of, read_catalogue, replace_page
+from optstream.catalogue import check_files, read_catalogue, replace_page
 from optstream.catalogue.about import About, NodeFacts, parse_about, put_about
 from optstream.catalogue.documents import json_schema
 from optstream.catalogue.index import catalogue_time
 from optstream.catalogue.layout import ABOUT
-from optstream.catalogue.metadata import MARKER
-from optstream.catalogue.signing import Signer
 from optstream.errors import PublicationError
-from tests.optstream.catalogue.folders import DAY, take_back
+from tests.optstream.catalogue.folders import DAY, NEXT, SIGNER, make_page, take_back
 
 MIDNIGHT = datetime(2016, 2, 2, tzinfo=UTC)
-NEXT = DAY + timedelta(days=1)
-KEY = Signer(Ed25519PrivateKey.from_private_bytes(bytes(32)), lambda _entries: None)
 
 
 def times(folder):
@@ -34,10 +29,6 @@ def times(folder):
 def of_a_run(folder):
     """What has the time of this run."""
     return {name for name, time in times(folder).items() if time.year > DAY.year}
-
-
-def page(_place, made):
-    return f'<meta name="{MARKER}" content="{digest_of(made)}">'.encode()
 
 
 def test_the_catalogue_s_time_rises_with_every_change_for_caches(tmp_path, put):
@@ -69,14 +60,14 @@ def test_what_another_owner_made_keeps_its_time_and_stops_nothing(tmp_path, put,
     assert times(tmp_path)[entry.file] == MIDNIGHT
 
 
-@pytest.mark.parametrize("signer", [None, KEY], ids=["unsigned", "signed"])
+@pytest.mark.parametrize("signer", [None, SIGNER], ids=["unsigned", "signed"])
 def test_nothing_in_the_folder_has_the_time_of_a_run(tmp_path, put, signer):
     """A copy carries all of it along, also lock, half-written files, superseded ones and signatures."""
     for work in (
         lambda: put(tmp_path, DAY, revision=0, vintage=0, signer=signer),
         lambda: put(tmp_path, DAY, revision=0, vintage=1, signer=signer),
         lambda: put(tmp_path, DAY, revision=1, vintage=0, signer=signer),
-        lambda: replace_page(tmp_path, page),
+        lambda: replace_page(tmp_path, make_page),
         lambda: put(tmp_path, NEXT, signer=signer),
         lambda: take_back(tmp_path, signer=signer),
     ):

@@ -4,19 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from optstream.catalogue import (
-    PAGE,
-    check_files,
-    digest_of,
-    read_catalogue,
-    read_published,
-    replace_page,
-    withdraw,
-)
+from optstream.catalogue import PAGE, check_files, read_catalogue, read_published, replace_page, withdraw
 from optstream.catalogue.backends import ObjectTransaction
-from optstream.catalogue.metadata import BLANK, MARKER
+from optstream.catalogue.metadata import BLANK
 from optstream.errors import PublicationError
-from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, take_back
+from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, make_page, take_back
 
 
 def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path, put):
@@ -71,29 +63,23 @@ def test_answers_of_an_older_version_go_with_a_withdrawn_day(tmp_path, put):
     assert not (tmp_path / "questions").exists()
 
 
-def made(_place, catalogue):
-    """A page that names its days."""
-    days = " ".join(str(entry.period) for entry in catalogue.entries if not entry.withdrawn)
-    return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">{days}'.encode()
-
-
 def test_a_page_is_put_gets_old_with_the_next_publication_and_goes_with_a_withdrawn_day(published, put):
     put(published.name, DAY)
     rows = read_published(published.name)
-    assert replace_page(published.name, made)
-    assert published.read(PAGE) == made(None, read_catalogue(published.name))
+    assert replace_page(published.name, make_page)
+    assert published.read(PAGE) == make_page(None, read_catalogue(published.name))
     assert check_files(published.name) == []
     assert read_published(published.name).equals(rows)
-    assert not replace_page(published.name, made), "the same page is not written twice"
+    assert not replace_page(published.name, make_page), "the same page is not written twice"
     put(published.name, NEXT)
     (line,) = check_files(published.name)
     assert line == "index.html is not of the days that catalogue.json lists; `optstream report` rebuilds it"
-    assert replace_page(published.name, made)
+    assert replace_page(published.name, make_page)
     assert check_files(published.name) == []
     take_back(published.name, last_revision=1)
     assert published.read(PAGE) == BLANK
     assert "`optstream report`" in " ".join(check_files(published.name))
-    assert replace_page(published.name, made)
+    assert replace_page(published.name, make_page)
     before = published.read(PAGE)
     assert str(DAY).encode() not in before
     take_back(published.name, head="h3", last_revision=1)
@@ -104,7 +90,7 @@ def test_a_page_is_put_gets_old_with_the_next_publication_and_goes_with_a_withdr
 def test_figures_of_an_earlier_version_go_with_the_next_page_or_a_withdrawal(published, put):
     put(published.name, DAY)
     put(published.name, NEXT)
-    for come in (lambda: replace_page(published.name, made), lambda: take_back(published.name, NEXT)):
+    for come in (lambda: replace_page(published.name, make_page), lambda: take_back(published.name, NEXT)):
         published.write(f"curves/{'0' * 64}.bin", b"figures")
         come()
         assert not [name for name in published.files() if name.startswith("curves/")]
@@ -118,8 +104,8 @@ def test_one_that_is_overtaken_while_it_is_made_is_made_again(published, put):
         calls.append(len(catalogue.entries))
         if len(calls) == 1:
             put(published.name, NEXT)
-            replace_page(published.name, made)
-        return made(place, catalogue)
+            replace_page(published.name, make_page)
+        return make_page(place, catalogue)
 
     replace_page(published.name, slow)
     assert calls == [1, 2]
@@ -132,7 +118,7 @@ def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put,
     from optstream.catalogue import metadata as module
 
     put(in_store.name, DAY)
-    replace_page(in_store.name, made)
+    replace_page(in_store.name, make_page)
     put(in_store.name, NEXT)
     real, raced = module.find_catalogue, []
 
@@ -141,7 +127,7 @@ def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put,
         if hasattr(where, "mark") and not raced:
             raced.append(True)
             put(in_store.name, NEXT + timedelta(days=1))
-            replace_page(in_store.name, made)
+            replace_page(in_store.name, make_page)
         return found
 
     seen = []
@@ -153,7 +139,7 @@ def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put,
 
     monkeypatch.setattr(ObjectTransaction, "replace_marked", watched)
     monkeypatch.setattr(module, "find_catalogue", racing)
-    replace_page(in_store.name, made)
+    replace_page(in_store.name, make_page)
     assert raced
     assert seen == sorted(seen), "days are only ever added"
     assert str(NEXT + timedelta(days=1)).encode() in in_store.read(PAGE)

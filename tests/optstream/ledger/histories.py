@@ -4,7 +4,6 @@ The long form: `python -m tests.optstream.ledger.histories --histories 2000 --se
 """
 
 import argparse
-import sys
 import tempfile
 from collections import Counter
 from contextlib import ExitStack
@@ -399,27 +398,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--histories", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--database", choices=["sqlite", "postgresql"], help="only this one")
-    parser.add_argument(
-        "--currency", choices=sorted(BY_CURRENCY), default="epsilon", help="of all guarantees"
-    )
+    parser.add_argument("--currency", choices=sorted(BY_CURRENCY), default="epsilon")
     asked = parser.parse_args()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="optstream-histories-"))
-        urls = {"sqlite": f"sqlite:///{folder}/ledger.sqlite"}
-        binaries = find_binaries()
-        if binaries is None:
-            print("PostgreSQL is not installed: only SQLite is tried", file=sys.stderr)
-        else:
-            urls["postgresql"] = stack.enter_context(temporary_cluster(binaries)).new_url()
-        for database, url in urls.items():
-            if asked.database not in (None, database):
-                continue
+        urls = [f"sqlite:///{folder}/ledger.sqlite"]
+        if binaries := find_binaries():
+            urls.append(stack.enter_context(temporary_cluster(binaries)).new_url())
+        for url in urls:
             total = Counter()
             for batch in range(-(-asked.histories // AT_ONCE)):
                 number = AT_ONCE * asked.seed + batch
                 total.update(run(url, min(AT_ONCE, asked.histories), number, currency=asked.currency))
-                print(f"{database}, seed {asked.seed}: {dict(total)}", flush=True)
+                print(f"{url.partition(':')[0]}, seed {asked.seed}: {dict(total)}", flush=True)
 
 
 if __name__ == "__main__":

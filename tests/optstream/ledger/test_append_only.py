@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import Key, ReleaseState, Vintage, lifecycle, open_ledger
+from optstream.ledger import Key, ReleaseState, Vintage, open_ledger
 
 STORED = json.loads(Path(__file__).with_name("stored_events.json").read_text(encoding="utf-8"))
 """One event of each kind, columns of terms and spends, and the head of the chain, as of 2026-11-22."""
@@ -126,27 +126,6 @@ def test_no_step_of_a_whole_life_changes_a_spend_or_an_event(ledger, url, kit, r
     assert [verbs.pop(table) for table in JOURNALS] == [{"INSERT INTO"}] * 3
     # the hook hears changes where there are some
     assert verbs == {"releases": {"INSERT INTO", "UPDATE"}, "streams": {"UPDATE"}, "grants": {"UPDATE"}}
-
-
-@pytest.mark.parametrize(
-    ("statement", "verb"),
-    [
-        ("UPDATE spends SET document = '' WHERE first_step = 0", "UPDATE"),
-        ("DELETE FROM spends", "DELETE FROM"),
-    ],
-)
-def test_the_search_for_statements_finds_them(ledger, reserve, kit, monkeypatch, statement, verb):
-    """The control: a settlement that writes over its plan instead of adding to it."""
-
-    def settle(connection, *_arguments):
-        connection.execute(text(statement))
-
-    reservation = reserve()
-    monkeypatch.setattr(lifecycle, "store", settle)
-    ledger.begin_draw(reservation, kit.now)
-    with statements() as said, pytest.raises(LedgerError):
-        ledger.record_drawn(reservation, "measured", kit.plan(0, "1/8"), kit.now)
-    assert verbs_on(said)["spends"] == {verb}
 
 
 @pytest.fixture

@@ -137,12 +137,12 @@ def midnight_for_free():
 ABOVE = "guarantee, window and cost are"
 OTHER_TREE = "changes the hierarchy of days that were reserved|has another tree"
 TWINS = {
-    in_force_alone: ("epsilon", 1, ABOVE),
+    in_force_alone: ("epsilon", 3, ABOVE),
     each_stream_by_itself: ("epsilon", 1, ABOVE),
     margins_for_free: ("rho", 20, ABOVE),
     compromise_forgotten: ("epsilon", 2, ABOVE),
-    rho_as_epsilon: ("rho", 1, ABOVE),
-    restatements_for_free: ("rho", 30, "restatements"),
+    rho_as_epsilon: ("rho", 6, ABOVE),
+    restatements_for_free: ("rho", 17, "restatements"),
     any_currency: ("rho", 20, "two currencies"),
     any_shares: ("rho", 20, "chosen shares are more than all"),
     any_tree: ("epsilon", 4, OTHER_TREE),

@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from importlib import import_module
 
 import pytest
 
@@ -33,6 +32,8 @@ FIVE = [DAY + timedelta(days=number) for number in range(5)]
 @EVERYWHERE
 def test_the_layout_and_its_bytes_are_the_same_everywhere(published, put, statement, tmp_path):
     entry = put(published.name, DAY).entry
+    again = put(published.name, DAY, head="h2")
+    assert (again.changed, again.entry) == (False, entry)
     put(tmp_path / "local", DAY)
     there = {
         path.relative_to(tmp_path / "local").as_posix(): path.read_bytes()
@@ -54,7 +55,6 @@ def test_the_layout_and_its_bytes_are_the_same_everywhere(published, put, statem
     }
 
 
-@EVERYWHERE
 def test_what_was_published_is_read(published, put, rows):
     put(published.name, NEXT, head="later")
     put(published.name, DAY, head="earlier")
@@ -82,15 +82,6 @@ def test_a_place_without_a_catalogue(published):
             reader(published.name)
 
 
-def test_publishing_again_changes_nothing(published, put):
-    first = put(published.name, DAY)
-    before = published.files()
-    again = put(published.name, DAY, head="h2")
-    assert (first.changed, again.changed) == (True, False)
-    assert again.entry == first.entry
-    assert published.files() == before
-
-
 @pytest.mark.parametrize("newer", [(1, 2), (2, 1)])
 def test_a_newer_vintage_or_revision_takes_the_place(published, put, newer):
     old = put(published.name, DAY).entry
@@ -105,22 +96,6 @@ def test_a_newer_vintage_or_revision_takes_the_place(published, put, newer):
         put(published.name, DAY)
     assert published.files() == kept
     assert check_files(published.name) == []
-
-
-def test_many_days_are_one_replacement_of_the_catalogue(tmp_path, put, put_all, monkeypatch):
-    put(tmp_path, DAY)
-    replaced = []
-    local_module = import_module("optstream.catalogue.backends")
-    genuine = local_module.replace
-    monkeypatch.setattr(local_module, "replace", lambda *given: replaced.append(given) or genuine(*given))
-    publications = put_all(tmp_path, *FIVE)
-    assert len(replaced) == 1
-    assert [one.entry.period for one in publications] == FIVE == days_in(tmp_path)
-    assert [one.changed for one in publications] == [False, True, True, True, True]
-    assert check_files(tmp_path) == []
-    assert not any(one.changed for one in put_all(tmp_path, *FIVE))
-    assert put_all(tmp_path) == ()
-    assert len(replaced) == 1
 
 
 def refuse(known):
@@ -162,7 +137,6 @@ def test_an_existing_name_is_never_overwritten(published, put):
     assert published.read(entry.file) == b"tampered"
 
 
-@EVERYWHERE
 def test_a_lost_file_is_put_back(published, put):
     entry = put(published.name, DAY).entry
     published.remove(entry.file)
@@ -271,7 +245,6 @@ def test_a_catalogue_has_a_largest_size(published, put, monkeypatch):
         read_catalogue(published.name)
 
 
-@EVERYWHERE
 def test_cut_altered_and_stray_files_are_found(published, put):
     cut, altered, said = (put(published.name, day).entry for day in FIVE[:3])
     put(published.name, FIVE[4])

@@ -1,6 +1,6 @@
-"""In an object store: death, a lost answer or others who publish, at every request that changes something."""
+"""In an object store: others who publish, at every request, and stores that cannot keep publishers apart."""
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
@@ -9,127 +9,35 @@ from typing import ClassVar
 
 import pytest
 
-from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
+from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.catalogue.backends import PROBE, ObjectTransaction
 from optstream.errors import LedgerError, PublicationError
 from optstream.storage.store import KINDS as KINDS_OF_STORES
 from optstream.storage.store import S3Store, Store
+from tests.failing import at_each, dying_at
 from tests.memory_store import MemoryStore
-from tests.optstream.catalogue.folders import DAY, NEXT, days_in, make_folder, memory_folder, take_back
+from tests.optstream.catalogue.folders import (
+    DAY,
+    NEXT,
+    copied,
+    days_in,
+    make_folder,
+    memory_folder,
+    take_back,
+)
 
 CHANGES = ("put_new", "put_instead", "delete")
 REQUESTS = ("get", "names_below", *CHANGES)
-KINDS = {"s3": S3Store, "memory": MemoryStore}
+KINDS = (S3Store, MemoryStore)
 
 
-class DeathError(BaseException):
-    """Not an Exception: nothing may catch it and tidy up."""
-
-
-@contextmanager
-def at_each(requests, monkeypatch, act):
-    """Call act(moment, name of the point) before and after each of these requests."""
-    with monkeypatch.context() as patch:
-        for kind in KINDS.values():
-            for method in requests:
-                patch.setattr(kind, method, watched(getattr(kind, method), method, act))
-        yield
-
-
-def watched(genuine, method, act):
-    def call(store, name, *rest):
-        act("before", f"{method} {name}")
-        result = genuine(store, name, *rest)
-        act("after", f"{method} {name}")
-        return result
-
-    return call
-
-
-def dying_at(n, points):
-    def act(moment, name):
-        if len(points) >= n:
-            raise DeathError
-        points.append(f"{moment} {name}")
-
-    return act
-
-
-def losing_answer(n, points):
-    """The n-th request is carried out, and its answer never comes."""
-
-    def act(moment, name):
-        if moment == "after":
-            points.append(name)
-            if len(points) == n + 1:
-                raise TimeoutError(5, "on purpose")
-
-    return act
-
-
-def copied(folder, n):
-    """What lies in `folder` below "before", once more below a number; returns its name."""
-    for path in folder.filesystem.find(f"{folder.root}/before"):
-        copy = path.replace("/before/", f"/{n}/", 1)
-        folder.filesystem.pipe_file(copy, folder.filesystem.cat_file(path))
-    return f"{folder.name}/{n}"
-
-
-SCENARIOS = {
-    "first": ([], lambda put, name: put(name, DAY)),
-    "another day": ([(NEXT, 1)], lambda put, name: put(name, DAY)),
-    "newer": ([(DAY, 1), (NEXT, 1)], lambda put, name: put(name, DAY, revision=2)),
-    "withdrawal": ([(DAY, 1), (DAY, 2), (NEXT, 1)], lambda put, name: take_back(name, last_revision=2)),
-}
-
-
-def by_day(kind, *case, is_tried=False):
-    """A case; what a server carries out is tried by night, but for a few."""
-    marks = [pytest.mark.nightly] if kind == "s3" and not is_tried else []
-    return pytest.param(kind, *case, marks=marks)
-
-
-FAULTS = [
-    by_day(kind, scenario, fault, is_tried=(scenario, fault) == ("first", losing_answer))
-    for kind in ("memory", "s3")
-    for scenario in SCENARIOS
-    for fault in (dying_at, losing_answer)
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "scenario", "fault"), FAULTS)
-def test_a_fault_at_every_request_leaves_whole_days_and_the_same_call_completes(
-    request, put, monkeypatch, kind, scenario, fault
-):
-    """Of each fault a folder of its own, below one bucket."""
-    (before, work), in_store = SCENARIOS[scenario], make_folder(kind, request)
-    for day, revision in before:
-        put(f"{in_store.name}/before", day, revision=revision)
-    for n in range(100):
-        name, points = copied(in_store, n), []
-        with at_each(CHANGES, monkeypatch, fault(n, points)):
-            try:
-                work(put, name)
-                break
-            except (DeathError, PublicationError):
-                pass
-        if find_catalogue(name) is not None:
-            sizes = read_published(name, verify=True).group_by("date").len()["len"]
-            assert set(sizes) <= {12}, points
-        work(put, name)
-        assert check_files(name) == [], points
-    assert n >= len(points) > 4
-    assert len(set(points)) > 3
-
-
-def test_every_object_is_put_before_the_catalogue_and_removed_after_it(in_store, put, monkeypatch):
+def test_every_object_is_put_before_the_catalogue_and_removed_after_it(in_store, put):
     entry = put(in_store.name, DAY).entry
     points = []
-    with at_each(CHANGES, monkeypatch, dying_at(1000, points)):
+    with at_each([(kind, CHANGES) for kind in KINDS], dying_at(1000, points)):
         new = put(in_store.name, DAY, revision=2).entry
     superseded = entry.file.replace("data", "superseded", 1)
-    assert [point.partition(" ")[2] for point in points if point.startswith("after")] == [
+    assert points == [
         f"put_new {PROBE}",
         f"put_instead {PROBE}",
         f"put_new {new.file}",
@@ -148,7 +56,7 @@ OTHERS = {
 }
 
 
-def publish_interrupted(put, monkeypatch, name, others, places):
+def publish_interrupted(put, name, others, places):
     """Publish a day while others come through whole at these requests, each perhaps within the one before.
 
     Returns whether all came, the catalogues that they left, and the refusal of the interrupted one.
@@ -163,7 +71,7 @@ def publish_interrupted(put, monkeypatch, name, others, places):
                 OTHERS[other](put, name)
             left.append(read_catalogue(name))
 
-    with at_each(REQUESTS, monkeypatch, act):
+    with at_each([(kind, REQUESTS) for kind in KINDS], act):
         try:
             put(name, DAY, revision=2, head="mine")
         except PublicationError as error:
@@ -171,16 +79,16 @@ def publish_interrupted(put, monkeypatch, name, others, places):
     return not waiting, left, refused
 
 
-def judge_each_place(request, put, monkeypatch, kind, others, listed, apart=1):
+def judge_each_place(request, put, kind, others, listed, apart=1):
     """Nothing is undone and no day lost, wherever the first other comes, and the second so far after it."""
     folder, n_tried = make_folder(kind, request), 0
-    put(f"{folder.name}/before", NEXT + timedelta(days=9))
+    put(folder.below("before"), NEXT + timedelta(days=9))
     if listed:
-        put(f"{folder.name}/before", DAY)
+        put(folder.below("before"), DAY)
     for first in range(100):
         for second in range(first + 1, 200, apart) if others[1:] else [None]:
             places, name = (first, second)[: len(others)], copied(folder, f"{first}-{second}")
-            all_came, left, refused = publish_interrupted(put, monkeypatch, name, others, places)
+            all_came, left, refused = publish_interrupted(put, name, others, places)
             if not all_came:
                 break
             judge_after(name, left, refused)
@@ -215,26 +123,26 @@ def judge_after(name, left, refused):
 @pytest.mark.parametrize(
     ("kind", "other", "listed"),
     [
-        *(by_day("memory", other, listed) for other in OTHERS for listed in (True, False)),
-        by_day("s3", "a newer revision", True),
-        by_day("s3", "a withdrawal", False),
+        *(("memory", other, listed) for other in OTHERS for listed in (True, False)),
+        pytest.param("s3", "a newer revision", True, marks=pytest.mark.nightly),
+        pytest.param("s3", "a withdrawal", False, marks=pytest.mark.nightly),
     ],
 )
-def test_another_publisher_between_any_two_requests(request, put, monkeypatch, kind, other, listed):
-    assert judge_each_place(request, put, monkeypatch, kind, [other], listed) > 8
+def test_another_publisher_between_any_two_requests(request, put, kind, other, listed):
+    assert judge_each_place(request, put, kind, [other], listed) > 8
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("others", "apart"),
     [
-        (("a newer revision", "a withdrawal"), 17),
+        (("a newer revision", "a withdrawal"), 43),
         *(pytest.param(two, 3, marks=pytest.mark.nightly) for two in permutations(OTHERS, 2)),
     ],
     ids=str,
 )
-def test_two_others_at_any_two_requests(request, put, monkeypatch, others, apart):
-    assert judge_each_place(request, put, monkeypatch, "memory", others, True, apart) > 8
+def test_two_others_at_any_two_requests(request, put, others, apart):
+    assert judge_each_place(request, put, "memory", others, True, apart) > 8
 
 
 def put_without_condition(turn, data):
@@ -258,7 +166,7 @@ TWINS = {
 def test_a_broken_twin_is_caught(request, put, monkeypatch, owner, broken, twin, other, listed):
     monkeypatch.setattr(owner, broken, twin)
     with pytest.raises((AssertionError, PublicationError), match=r"missing|not listed|assert"):
-        judge_each_place(request, put, monkeypatch, "memory", [other], listed)
+        judge_each_place(request, put, "memory", [other], listed)
 
 
 def test_a_publisher_that_the_ledger_gave_up_meanwhile_is_not_listed(in_store, put):

@@ -3,22 +3,17 @@
 import os
 import shutil
 from contextlib import suppress
-from functools import partial
 
 import pytest
 
-from optstream.catalogue import check_files, digest_of, replace_page
-from optstream.catalogue.metadata import MARKER
+from optstream.catalogue import check_files, replace_page
 from optstream.errors import PublicationError
-from tests.optstream.catalogue.folders import DAY, NEXT, take_back
+from tests.failing import at_each
+from tests.optstream.catalogue.folders import DAY, NEXT, make_page, take_back
 
 CALLS = ("open", "stat", "lstat", "listdir", "scandir", "link", "replace", "rename", "unlink", "remove")
 CALLS += ("mkdir", "rmdir", "utime", "chmod", "fchmod")
 DATED = f"date={DAY}"
-
-
-def make_page(_place, catalogue):
-    return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">'.encode()
 
 
 WORK = {
@@ -68,49 +63,31 @@ def swap(folder, target, victim):
         (folder / target).symlink_to(victim)
 
 
-def swapping_before(monkeypatch, folder, n, work):
-    """Call `work` just before the n-th call on the folder. Returns a list that is filled once it was."""
-    calls, done = [0], []
-
-    def concerns(first, folders):
-        return isinstance(first, int) or any("dir_fd" in one for one in folders) or str(folder) in str(first)
-
-    def hooked(genuine):
-        def call(*arguments, **keywords):
-            calls[0] += concerns(arguments[0] if arguments else ".", keywords)
-            if calls[0] == n:
-                calls[0] = 10**9
-                work()
-                done.append(genuine.__name__)
-            return genuine(*arguments, **keywords)
-
-        return call
-
-    for name in CALLS:
-        monkeypatch.setattr(os, name, hooked(getattr(os, name)))
-    return done
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "target"), CASES)
 def test_a_folder_swapped_before_any_call_leads_nowhere(
     begun, victim, put, tmp_path, monkeypatch, name, target
 ):
-    work, before = WORK[name][0], seen(victim)
+    work, before, folder = WORK[name][0], seen(victim), tmp_path / "published"
     monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
     for n in range(1, 2000):
-        folder = tmp_path / "published"
         shutil.copytree(begun, folder)
-        with monkeypatch.context() as patch:
-            done = swapping_before(patch, folder, n, partial(swap, folder, target, victim))
-            with suppress(PublicationError):
-                work(folder, put)
-        assert seen(victim) == before, f"before call {n} of {name}, {done}: {target}"
+        calls = []
+
+        def swap_at_last(moment, call, calls=calls, n=n):
+            if moment == "before":
+                calls.append(call)
+                if len(calls) == n:
+                    swap(folder, target, victim)
+
+        with at_each([(os, CALLS)], swap_at_last), suppress(PublicationError):
+            work(folder, put)
+        assert seen(victim) == before, f"before call {n} of {name}, {calls[n - 1 : n]}: {target}"
         shutil.rmtree(folder)
-        if not done:
+        if len(calls) < n:
             break
     assert n > 20, "the hook saw the calls"
-    assert not done
+    assert len(calls) < n
 
 
 @pytest.mark.parametrize("name", [".lock", ".incoming", "data", "manifests", "catalogue.json"])
