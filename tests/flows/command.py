@@ -2,10 +2,8 @@
 
 import json
 from datetime import UTC, date, datetime
-from functools import cache
 from typing import Any
 
-from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from flows.cli.main import app
@@ -14,18 +12,13 @@ from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest import discover, ingest
 from tasks.ingest.validate import validate
-from tasks.schemas import schema_of
+from tests.tasks.test_schemas import validator
 
 
 def judge(settings: Settings, day: date) -> PrivatePeriod | ContractError:
     """A day's dump, read and held against its contract: after that every release is the same."""
     (judged,) = validate(settings, ingest(settings, [discover(settings, [day])[day]]), now=datetime.now(UTC))
     return judged
-
-
-@cache
-def validator(name: str) -> Draft202012Validator:
-    return Draft202012Validator(schema_of(name), format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
 def invoke(*words: str) -> Any:

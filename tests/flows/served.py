@@ -121,7 +121,6 @@ class Served:
 
     @property
     def password(self) -> str:
-        """Of the server that it started."""
         return (self.settings.serve_folder / "password").read_text().strip()
 
     def says(self, start: str, seconds: float = 300) -> str:
@@ -136,7 +135,6 @@ class Served:
         return until(f"it says {start!r}", look, seconds).removeprefix(start)
 
     def children(self) -> dict[str, int]:
-        """The process of each child, by what it is."""
         found = {}
         for child in _children_of(self.process.pid):
             words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
@@ -221,7 +219,6 @@ def fetch(url: str, password: str, document: Any = None) -> str:
 
 
 def ask(url: str, password: str, path: str, document: Any) -> Any:
-    """Ask a server's API."""
     return json.loads(fetch(f"{url}/api/{path}", password, document))
 
 
@@ -244,11 +241,6 @@ def events_of(url: str, password: str, names: list[str]) -> list[dict[str, Any]]
     return found
 
 
-def seconds_between(before: str, after: str) -> float:
-    """Of two instants of the server."""
-    return (datetime.fromisoformat(after) - datetime.fromisoformat(before)).total_seconds()
-
-
 def _children_of(process: int) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -262,13 +254,11 @@ def _children_of(process: int) -> list[int]:
 
 
 def descendants(process: int) -> list[int]:
-    """Children, and theirs."""
     children = _children_of(process)
     return [*children, *(one for child in children for one in descendants(child))]
 
 
 def kill_all(processes: list[int]) -> None:
-    """As nothing else kills."""
     for process in processes:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)

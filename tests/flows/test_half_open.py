@@ -1,4 +1,4 @@
-"""Connections without a password that never become a request: many of them stop neither server."""
+"""Connections without a password that never become a request: many of them stop no server."""
 
 import os
 import resource
@@ -16,6 +16,7 @@ import pytest
 
 from flows.orchestration import listening
 from optstream.errors import ConfigurationError
+from tests.by_night import few
 from tests.flows.served import CHECKOUT, until, without_prefect
 from tests.prefect_server import free_port
 from tests.tasks.two_regions import CONFIGURATION
@@ -23,8 +24,6 @@ from tests.tasks.two_regions import CONFIGURATION
 pytestmark = pytest.mark.server
 
 MANY = 160
-SOON = listening.HEAD_SECONDS / 2
-"""Seconds for an answer: before the first of them has had its time."""
 FEW_FILES = 128
 """Of open files: fewer than there are connections, as the 1,024 of a service are for 2,000."""
 REFUSED = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -68,48 +67,38 @@ def running(folder, *words, may_raise=False, **variables):
         process.wait(60)
 
 
-PREFECT = ("flows.orchestration.listening", "server", "start", "--host", "127.0.0.1")
-
-
 def answers(port, path):
     headers = {"Authorization": f"Basic {b64encode(b'me:secret').decode()}"}
     request = Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        with build_opener(ProxyHandler({})).open(request, timeout=SOON) as answer:
+        with build_opener(ProxyHandler({})).open(request, timeout=listening.HEAD_SECONDS / 2) as answer:
             return answer.status == 200
     except (URLError, OSError):
         return False
 
 
-def test_many_half_open_requests_stop_no_server_and_fill_no_log(tmp_path):
-    """Neither the operators' pages nor Prefect's server: both at once, for they wait alike."""
-    home = tmp_path / "prefect"
+SERVERS = {
+    "pages": (("flows.cli.main", "ui"), "/healthz"),
+    "prefect": (("flows.orchestration.listening", "server", "start", "--host", "127.0.0.1"), "/api/health"),
+}
+
+
+@pytest.mark.parametrize("name", few(SERVERS, 1))
+def test_many_half_open_requests_stop_no_server_and_fill_no_log(tmp_path, name):
+    home, (words, path) = tmp_path / name, SERVERS[name]
     variables = {"PREFECT_HOME": str(home), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
-    with (
-        running(tmp_path / "pages", "flows.cli.main", "ui", may_raise=True) as (pages, log),
-        running(home, *PREFECT, **variables) as (prefect, prefect_log),
-    ):
-        servers = ((pages, "/healthz", log), (prefect, "/api/health", prefect_log))
-        for port, path, _ in servers:
-            until("it answers", lambda port=port, path=path: answers(port, path), 120)
-        before = {log: log.stat().st_size for _, _, log in servers}
+    with running(home, *words, may_raise=name == "pages", **variables) as (port, log), ExitStack() as stack:
+        until("it answers", lambda: answers(port, path), 120)
+        before, kinds = log.stat().st_size, {}
         listening.raise_open_files()  # of this process
-        with ThreadPoolExecutor(2) as both, ExitStack() as stack:
-            found = both.map(lambda server: opened(stack, *server[:2]), servers)
-            for kind, connections in (one for kinds in found for one in kinds.items()):
-                until(f"{kind}: they are closed", lambda of=connections: all(map(closed, of)), 60)
-        assert all(log.stat().st_size - size < 100_000 for log, size in before.items())
-
-
-def opened(stack, port, path):
-    """Open connections of each kind; the server answers all the same."""
-    kinds = {}
-    with ThreadPoolExecutor(8) as crowd:
-        for kind, parts in HALF_OPEN.items():
-            made = crowd.map(partial(half_open, port, parts), range(MANY))
-            kinds[kind] = [stack.enter_context(connection) for connection in made]
-            assert answers(port, path), (kind, path)
-    return kinds
+        with ThreadPoolExecutor(8) as crowd:
+            for kind, parts in HALF_OPEN.items():
+                made = crowd.map(partial(half_open, port, parts), range(MANY))
+                kinds[kind] = [stack.enter_context(connection) for connection in made]
+                assert answers(port, path), kind
+        for kind, connections in kinds.items():
+            until(f"{kind}: they are closed", lambda of=connections: all(map(closed, of)), 60)
+        assert log.stat().st_size - before < 100_000
 
 
 def connected(port):

@@ -14,14 +14,17 @@ CASES = control_cases()
 RUNS, RUNS_BESIDE_DELTA = 1500, 100_000
 
 
+ON_TREES = ("Laplace, joint noise on a tree, two roaming", "BudgetDistribution on a tree, two roaming")
+
+
 def quick_cases():
-    """Each mechanism across a border; on its whole window in the nightly checks."""
+    """Each mechanism across a border, some on a tree; on whole windows in the nightly checks."""
     first = {}
     for case in our_cases(days=False):
         if isinstance(case.subject, MechanismSubject):
             first.setdefault((case.subject.name, "across" in case.subject.neighbours), case)
     for (name, across), case in first.items():
-        rarely = not across and (name, True) in first
+        rarely = (not across and (name, True) in first) or ("on a tree" in name and name not in ON_TREES)
         yield pytest.param(case, id=case.name, marks=pytest.mark.nightly if rarely else [])
 
 

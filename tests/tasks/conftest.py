@@ -126,7 +126,6 @@ class SmallStream:
         ]
 
     def units(self, day: date = DAY) -> np.ndarray:
-        """The private integers of a day, for comparison."""
         (ingested,) = self.ingest(day)
         assert ingested.period is not None, ingested.metrics.to_dicts()
         return open_private_period(ingested.period)
@@ -185,7 +184,6 @@ def installation(tmp_path):
 
 @pytest.fixture
 def released(installation):
-    """The small stream with two published days."""
     installation.released(*DAYS[:2])
     return installation
 
@@ -196,6 +194,7 @@ def learning(installation):
     installation.change_mechanism("HistoryInformed", FEW_BLOCKS)
     installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.configure("[ledger]", "[release]\nrevise_days = 2\n[ledger]")
+    installation.configure("[published]\n", "[published]\nreplicates = 5\n")  # of 50: they take time
     installation.simulate(*DAYS)
     return installation
 

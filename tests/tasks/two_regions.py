@@ -145,14 +145,12 @@ class Installation:
         return {work.day: work for group in done for work in group}
 
     def outcome(self, day, **changes):
-        """How a day ended that was released as `release` does it."""
         return self.release(day, **changes)[day]
 
     def status(self, day, **changes):
         return self.outcome(day, **changes).status
 
     def statuses(self, *days, **changes):
-        """The distinct ways in which these days ended."""
         return {work.status for work in self.release(*days, **changes).values()}
 
     def cut_short(self, *days, steps=DRAWN, **changes):
@@ -260,7 +258,6 @@ class Installation:
         return self.ledger.find(Key("two-regions", day.isoformat(), revision))
 
     def measured(self, day, revision=0):
-        """The stored measurements of a day."""
         folder = self.settings.measurements_of(day, revision)
         return Measured.from_bytes(read_verified(folder, self.record(day, revision).measurements_hash))
 
@@ -273,11 +270,9 @@ class Installation:
         return read_published(self.settings.published_folder, verify=True)
 
     def entry(self, day):
-        """A day's entry in the catalogue."""
         return read_catalogue(self.settings.published_folder).entry(day)
 
     def statement(self, day):
-        """What the manifest of a day states, as JSON."""
         manifest = self.folder / "published" / self.entry(day).manifest
         return json.loads(manifest.read_text())["statement"]
 
@@ -314,12 +309,7 @@ def in_another_unit(installation, region, day, factor):
 def released_by(mechanism, text=CONFIGURATION, keys=""):
     """A configuration's text with another mechanism than OptStream, and keys of its own."""
     text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
-    return with_delta(text.replace('name = "OptStream"', f'name = "{mechanism}"\n{keys}'), mechanism)
-
-
-def with_delta(text, mechanism):
-    """A configuration's text for a mechanism, with a delta where its noise is priced in rho."""
+    text = text.replace('name = "OptStream"', f'name = "{mechanism}"\n{keys}')
     kind = mechanism_named(mechanism)
-    if kind is None or kind.currency == "epsilon":
-        return text
-    return text.replace('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"')
+    is_in_rho = kind is not None and kind.currency != "epsilon"
+    return text.replace('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"') if is_in_rho else text

@@ -10,7 +10,6 @@ from tests.tasks.two_regions import CONFIGURATION, Installation
 
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that is current."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

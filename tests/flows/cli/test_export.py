@@ -30,7 +30,6 @@ ABOUT = About(
 
 
 def published(folder, rows, signer=None):
-    """A folder with one day."""
     statement = make_statement(DAY)
     publish(folder, [stage(rows, statement)], lambda _: "h1", signer)
     return folder
@@ -38,7 +37,6 @@ def published(folder, rows, signer=None):
 
 @pytest.fixture
 def folder(tmp_path):
-    """One published day, signed."""
     folder = published(tmp_path / "published", make_rows(DAY), SIGNER)
     put_about(folder, ABOUT, SIGNER)
     return folder
@@ -65,7 +63,6 @@ def test_names_stand_next_to_codes_where_the_publisher_gives_them(folder, tmp_pa
 
 @pytest.mark.parametrize("listed", ['"Loire, Pays",FR', 'FR, "Loire, Pays"'])
 def test_a_name_with_a_comma_stands_in_quotes(tmp_path, listed):
-    """The configuration takes such names."""
     rows = make_rows(DAY).with_columns(pl.col("node", "parent").replace("84", "Loire, Pays"))
     folder, output = published(tmp_path / "commas", rows), tmp_path / "rows.parquet"
     assert "has a node 'Loire'" in str(export(folder, output, "--nodes", "FR,Loire").exception)

@@ -51,17 +51,13 @@ def test_verify_is_0_for_a_whole_ledger_and_1_with_a_line_for_each_problem(charg
     )
 
 
-def test_verify_without_a_ledger_makes_none(here):
+def test_no_command_makes_a_ledger_where_there_is_none(here):
     result = invoke("ledger", "verify")
     assert result.exit_code == 0
     assert "there is no ledger yet" in result.output
-    assert not (here / "trusted").exists()
-
-
-@pytest.mark.parametrize("words", [["ledger", "show"], ["ledger", "export", "--into", "out"], ["purge"]])
-def test_nothing_else_makes_one_either(here, words):
-    with pytest.raises(LedgerError, match="there is no ledger"):
-        invoke(*words)
+    for words in (["ledger", "show"], ["ledger", "export", "--into", "out"], ["purge"]):
+        with pytest.raises(LedgerError, match="there is no ledger"):
+            invoke(*words)
     assert not (here / "trusted").exists()
     assert not (here / "out").exists()
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +17,6 @@ from tests.flows.served import (
     kill_all,
     optstream,
     runs_of,
-    seconds_between,
     serving,
     stand_still_once,
     stream_of,
@@ -53,7 +51,6 @@ def api(nights):
 
 @pytest.fixture(scope="module")
 def killed(nights, api, tmp_path_factory):
-    """The stream whose first run stands still once its day is charged, on the same server."""
     settings = stream_of(tmp_path_factory.mktemp("killed") / "here", "killed")
     variables = HEARTBEAT | stand_still_once(settings.folder) | {"PREFECT_API_AUTH_STRING": nights.password}
     with serving(settings, "--api", f"{api}/api", **variables) as served:
@@ -81,8 +78,6 @@ def test_a_cron_makes_a_run_that_publishes_the_day(nights, api):
     assert run["name"] == "nights night", "no random name"
     assert run["state"]["message"] == f"{day} published"
     assert nights.state_of(day) == ("PUBLISHED", 0)
-    taken = seconds_between(run["expected_start_time"], run["end_time"])
-    print(f"\nscheduled run: published {taken:.0f} s after its minute")
 
 
 def test_a_second_serve_is_refused_and_says_who_runs(nights, api):
@@ -143,7 +138,6 @@ def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_late
     worker = killed.children()["worker"]
     dying = [worker, *descendants(worker)]
     assert int(stopped.suffix[1:]) in dying
-    begun = time.monotonic()
     kill_all(dying)
     assert killed.process.wait(60) == 2
     log = killed.settings.serve_folder / "worker-killed.log"
@@ -154,13 +148,11 @@ def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_late
         return next((run for run in runs if run["state_type"] == "CRASHED"), None)
 
     run = until("the run is marked", marked, SILENT_SECONDS + SLACK_SECONDS)
-    print(f"\nkilled run: marked Crashed {time.monotonic() - begun:.0f} s after it was killed")
     assert run["state"]["message"] == "its heartbeats stopped: its process is taken for dead"
     assert killed.state_of(day) == ("RESERVED", 0)
 
     killed = request.getfixturevalue("again")
     until("the day is published", lambda: killed.state_of(day) == ("PUBLISHED", 1), 300)
-    print(f"killed run: its day PUBLISHED {time.monotonic() - begun:.0f} s after it was killed")
     assert killed.events_of(day).count("drawn") == 1
     verified = optstream("ledger", "verify", "-c", str(killed.settings.file))
     assert verified.returncode == 0, verified.stdout + verified.stderr

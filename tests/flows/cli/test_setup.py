@@ -12,6 +12,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from optstream import read_published
 from optstream.errors import ConfigurationError, DumpError, ParameterError
 from tasks.config import load_settings
+from tests.by_night import few
 from tests.flows.command import invoke
 from tests.tasks.config.test_refusals import KINDS, Kind
 from tests.tasks.ingest.test_yearly_files import lines_of, write
@@ -53,18 +54,11 @@ def test_a_kind_without_an_example_writes_nothing(empty, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def named(kind):
-    """What a kind is, as a test is called by it."""
-    words = [kind.mechanism, *["counts"] * kind.counts, *["metered"] * kind.metered]
-    return "_".join([*words, *["hourly"] * kind.hourly])
+BY_DAY = Kind("HistoryInformed", counts=True)
+BY_NIGHT = [one for one in KINDS if one != BY_DAY]
 
 
-BY_DAY = {Kind("HistoryInformed", counts=True)}
-
-
-@pytest.mark.parametrize(
-    "kind", [pytest.param(one, marks=[pytest.mark.nightly] * (one not in BY_DAY)) for one in KINDS], ids=named
-)
+@pytest.mark.parametrize("kind", few([BY_DAY, *BY_NIGHT], 1), ids=lambda one: one.mechanism)
 def test_every_example_runs_by_the_command_line(empty, kind):
     """Every mechanism, readings of loads and of counts, rows a step and rows a customer, from `init` on."""
     given = ["--mechanism", kind.mechanism]
@@ -106,8 +100,8 @@ def test_hours_around_a_day_without_whole_hours_are_released(empty):
     assert {hour["date"][:10] for hour in found["days"]} == {"2007-12-08", "2007-12-10"}
 
 
-HOURLY = CONFIGURATION.replace('step = "30min"', 'step = "1h"').replace("window = 48", "window = 24")
-COARSE = HOURLY.replace('alpha = "1"', 'alpha = "100"  # kW of the largest customer')
+COARSE = CONFIGURATION.replace('step = "30min"', 'step = "1h"').replace("window = 48", "window = 24")
+COARSE = COARSE.replace('alpha = "1"', 'alpha = "100"  # kW of the largest customer')
 
 WATCHED = """
 import sys
@@ -120,6 +114,8 @@ def look(event, arguments):
             raise AssertionError(f"{event} {arguments[0]}")
 
 sys.addaudithook(look)
+from tasks.plan import advise
+advise.mechanism_choices = lambda settings: ()  # seconds of other mechanisms
 from flows.cli.main import app
 app(["advise", "--config", str(Path.cwd() / "optstream.toml"), "--scale", "5000"], standalone_mode=False)
 try:

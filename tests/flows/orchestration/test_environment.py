@@ -23,6 +23,8 @@ from flows.orchestration.supervise import found_by_runs
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
 from tasks.operate.doctor import ask_server
+from tasks.trusted.files import make_private_folder
+from tests.by_night import few
 from tests.faults.world import configured, deliver
 from tests.flows.served import CHECKOUT, without_prefect
 from tests.prefect_server import free_port
@@ -40,19 +42,14 @@ except ValueError as error:
 """
 
 
-def connected(trusted_folder: Path) -> list[str]:
-    """The server that a new process finds, and what a flow then says."""
-    plain = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
-    command = [sys.executable, "-c", UNASKED, str(trusted_folder)]
-    done = subprocess.run(
-        command, env=plain, cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=300
-    )
-    return done.stdout.splitlines()
-
-
 @pytest.mark.slow
 def test_no_server_is_started_that_nobody_asked_for(tmp_path: Path) -> None:
-    server, refusal = connected(tmp_path / "trusted")
+    make_private_folder(tmp_path / "trusted")
+    with found_by_runs([tmp_path / "trusted"], "http://127.0.0.1:9/api", None):  # of one that is gone
+        command = [sys.executable, "-c", UNASKED, str(tmp_path / "trusted")]
+        plain = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+        done = subprocess.run(command, env=plain, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    server, refusal = done.stdout.splitlines()
     assert server == "None"
     assert "No Prefect API URL" in refusal
     assert (tmp_path / "trusted").stat().st_mode & 0o777 == 0o700
@@ -139,21 +136,16 @@ def call(settings, *commands):
 
 
 @pytest.mark.slow
-def test_run_and_backfill_find_the_server_while_it_is_served_and_one_that_is_gone_stops_no_run(
-    prefect_api, settings, monkeypatch
-):
+@pytest.mark.parametrize("n_commands", few([1, 2], 1))
+def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, settings, monkeypatch, n_commands):
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
-    span = ("--from", str(DAYS[1]), "--to", str(DAYS[1]))
+    commands = [("run", "--date", str(DAYS[0])), ("backfill", "--from", str(DAYS[1]), "--to", str(DAYS[1]))]
     with found_by_runs([settings.trusted_folder], prefect_api, None):
-        call(settings, ("run", "--date", str(DAYS[0])), ("backfill", *span))
+        call(settings, *commands[:n_commands])
         assert served(settings.trusted_folder)["PREFECT_API_URL"] == prefect_api
     assert served(settings.trusted_folder) == {}, "of one that ended, or was killed"
     with get_client(sync_client=True) as client:
         named = FlowRunFilter.model_validate({"tags": {"all_": list(tags_of("found"))}})
-        assert {run.name for run in client.read_flow_runs(flow_run_filter=named)} == {
-            "found 2016-05-30",
-            "found backfill 2016-05-31",
-            "found 2016-05-31",
-        }
-    with found_by_runs([settings.trusted_folder], "http://127.0.0.1:9/api", None):
-        assert connected(settings.trusted_folder)[0] == "None"
+        names = {run.name for run in client.read_flow_runs(flow_run_filter=named)}
+    made = ["found 2016-05-30", "found backfill 2016-05-31", "found 2016-05-31"]
+    assert names == {*made[: 2 * n_commands - 1]}

@@ -117,23 +117,19 @@ def settings(tmp_path):
     return load_settings(tmp_path / "optstream.toml")
 
 
-def test_the_files_say_what_serve_registers(settings):
+def test_the_files_say_what_serve_registers(settings, monkeypatch):
     document = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())
     assert document["pull"] == []
     assert document["deployments"] == [night_document([settings], config="{{ $OPTSTREAM_CONFIG }}")]
     automations = yaml.safe_load((CHECKOUT / "automations.yaml").read_text())["automations"]
     assert automations == [zombie_document()]
-
-
-def test_silence_is_several_heartbeats_long(settings):
+    # silence is several heartbeats long
     for seconds in (30, 60, 300):
         document = night_document([settings], heartbeat=seconds)
         assert document["work_pool"]["job_variables"]["env"][HEARTBEAT] == str(seconds)
         assert zombie_document(seconds)["trigger"]["within"] == MISSED_HEARTBEATS * seconds
     assert MISSED_HEARTBEATS >= 2
-
-
-def test_no_parameter_or_variable_is_a_secret(settings, monkeypatch):
+    # no parameter or variable is a secret
     monkeypatch.setenv("OPTSTREAM_LEDGER_URL", "postgresql://user:secret@host/ledger")
     loaded = load_settings(settings.file)
     assert "secret" not in str(night_document([loaded]))
@@ -174,7 +170,6 @@ def prefect(*words, api, home):
 
 
 def known():
-    """What the server knows of the stream, without ids and times."""
     with get_client(sync_client=True) as client:
         one = client.read_deployment_by_name("optstream-nightly/french-load")
         automations = client.read_automations_by_name(zombie_document()["name"])

@@ -7,6 +7,7 @@ from datetime import date
 from functools import partial
 
 import pytest
+from prefect import Task
 from prefect.cache_policies import NO_CACHE
 
 from flows.orchestration import release
@@ -18,22 +19,10 @@ from optstream.stream import PrivatePeriod
 from tasks.release import estimate, publish
 from tasks.release import pipeline as steps
 from tasks.release.run import Requested, Status
+from tests.failing import raising
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, Installation
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
-TASKS = (
-    release.look_up,
-    release.discover,
-    release.ingest,
-    release.validate,
-    release.reserve,
-    release.draw,
-    release.estimate,
-    release.stage,
-    release.publish,
-    release.estimate_again,
-    release.publish_again,
-)
 
 
 @pytest.fixture
@@ -46,13 +35,11 @@ def installation(tmp_path, monkeypatch):
     return installation
 
 
-def released(installation, **changes):
-    return release.released(installation.run(**changes), [Requested(day) for day in DAYS])
-
-
 def test_prefect_repeats_no_step_and_keeps_nothing_of_it():
-    assert all(task.retries == 0 and task.persist_result is False for task in TASKS)
-    assert all(task.cache_policy is NO_CACHE for task in TASKS)
+    tasks = [one for one in vars(release).values() if isinstance(one, Task)]
+    assert len(tasks) > 8
+    assert all(task.retries == 0 and task.persist_result is False for task in tasks)
+    assert all(task.cache_policy is NO_CACHE for task in tasks)
 
 
 @pytest.mark.slow
@@ -67,7 +54,7 @@ def test_a_step_that_draws_nothing_is_repeated(installation, monkeypatch):
 
     # each attempt asks for both days together, then for each alone
     monkeypatch.setattr(publish, "publish", partial(refuses, 6))
-    assert {day.status for day in released(installation)} == {Status.PUBLISHED}
+    assert set(statuses(outcomes_of(installation, *DAYS))) == {Status.PUBLISHED}
     assert tries == [DAYS, DAYS[:1], DAYS[1:]] * 2 + [DAYS]
 
 
@@ -80,12 +67,10 @@ def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(instal
             raise OptStreamError("refused before the first sample")
         return genuine(run, day)
 
-    def refuses(run, days):
-        raise PublicationError("the published folder cannot be written")
-
+    unwritable = raising(PublicationError("the published folder cannot be written"))
     monkeypatch.setattr(steps.draw, "draw", draw)
-    monkeypatch.setattr(publish, "publish", refuses)
-    first, second = released(installation)
+    monkeypatch.setattr(publish, "publish", unwritable)
+    first, second = outcomes_of(installation, *DAYS)
     assert [first.message, second.message] == [
         "refused before the first sample",
         "the published folder cannot be written",
@@ -107,7 +92,7 @@ def test_raw_values_are_gone_once_they_are_drawn(installation, monkeypatch):
     before = sum(isinstance(one, PrivatePeriod) for one in gc.get_objects())
     for task in genuine:
         monkeypatch.setattr(task, "fn", partial(look, task))
-    released(installation)
+    outcomes_of(installation, *DAYS)
     assert found == {"draw": before + 2, "estimate": before}
 
 
@@ -160,10 +145,6 @@ def statuses(outcomes):
     return [one.status for one in outcomes]
 
 
-def states(installation):
-    return [installation.record(day).state for day in THREE]
-
-
 @pytest.mark.slow
 def test_a_day_that_its_contract_refuses_keeps_no_other_from_being_published(
     adaptive, monkeypatch, draws, judged
@@ -179,7 +160,7 @@ def test_a_day_that_its_contract_refuses_keeps_no_other_from_being_published(
     assert statuses(outcomes) == [Status.PUBLISHED, Status.REFUSED, Status.PUBLISHED]
     assert "must have a row for each node and step" in outcomes[1].message
     assert judged == [THREE]
-    assert states(adaptive) == [PUBLISHED, DRAWN, PUBLISHED]
+    assert [adaptive.record(day).state for day in THREE] == [PUBLISHED, DRAWN, PUBLISHED]
     assert read_published("published")["date"].unique().sort().to_list() == [THREE[0], THREE[2]]
     assert draws == dict.fromkeys(THREE, 1)
 

@@ -5,7 +5,6 @@ import os
 import socket
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from email import message_from_string
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,28 +12,24 @@ import pytest
 from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 
-from flows.orchestration.release import released
 from flows.orchestration.serve import watches_of
 from flows.orchestration.supervise import watching
 from flows.orchestration.watch import AppriseUrl, Block, _look_and_send, _send, watch_here
-from optstream.ledger import open_ledger
-from optstream.noise import secure_noise
 from tasks.config import load_settings
 from tasks.monitor import facts
 from tasks.monitor.alarms import Kind, alarm
 from tasks.monitor.facts import last_end, last_ended, note_end
 from tasks.monitor.notify import Notification
-from tasks.release.run import Requested, Run, enrol
 from tasks.trusted.files import exclusive_in
 from tests.faults.world import configured, deliver
-from tests.flows.listeners import mail_server, webhook
+from tests.flows.listeners import webhook
 from tests.flows.served import descendants, optstream, until
-from tests.tasks.two_regions import CONFIGURATION
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 STREAM = "two-regions"
 HASTY = """
 from flows.orchestration import environment
-environment.ANSWER_SECONDS = 2
+environment.ANSWER_SECONDS = 0.5
 from flows.cli.main import main
 main()
 """
@@ -85,9 +80,7 @@ def watch(settings):
 
 def release(settings, *days):
     """Release as a run without a server does: these tests are about the watch."""
-    run = Run(settings, open_ledger(settings.ledger_url), secure_noise(), "owner", lambda: datetime.now(UTC))
-    enrol(run)
-    return released(run, [Requested(day) for day in days])
+    Installation(settings.folder, datetime.now(UTC)).release(*days)
 
 
 @pytest.mark.nightly
@@ -106,18 +99,15 @@ def test_a_webhook_that_does_not_answer_is_reported_by_the_next_watch_and_its_ad
 
 
 @pytest.mark.nightly
-def test_an_alarm_arrives_by_mail_through_apprise(missing):
-    with mail_server() as mail:
-        url = f"mailto://127.0.0.1:{mail.port}?from=optstream@example.org&to=night@example.org&mode=insecure"
-        AppriseUrl(url=url).save("watch-mail", overwrite=True)
-        slug = "apprise-url/watch-mail"
-        missing.file.write_text(missing.file.read_text().replace("custom-webhook/watch-test", slug))
-        assert list(watch(missing).sent) == ["events", slug]
-    (text,) = mail.messages
-    mail = message_from_string(text)
-    assert mail["subject"] == f"optstream {STREAM}: 1 alarm"
-    parts = [part.get_payload(decode=True).decode() for part in mail.walk() if not part.is_multipart()]
-    assert any("missing" in part for part in parts)
+def test_an_alarm_arrives_through_apprise(missing, receiver):
+    """By mail and by others alike; here as it posts JSON."""
+    AppriseUrl(url=f"json://127.0.0.1:{receiver.port}").save("watch-json", overwrite=True)
+    slug = "apprise-url/watch-json"
+    missing.file.write_text(missing.file.read_text().replace("custom-webhook/watch-test", slug))
+    assert list(watch(missing).sent) == ["events", slug]
+    (said,) = receiver.messages
+    assert said["title"] == f"optstream {STREAM}: 1 alarm"
+    assert "missing" in said["message"]
 
 
 @pytest.mark.nightly

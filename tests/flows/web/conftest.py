@@ -39,7 +39,6 @@ SIDEWAYS = """() => [...document.querySelectorAll(".scroll, pre")]
 
 @contextmanager
 def served(app) -> Iterator[str]:
-    """The origin at which the application answers."""
     with socket.socket() as listening:
         listening.bind((LOOPBACK, 0))
         listening.listen()  # a browser may ask before the thread does

@@ -81,15 +81,13 @@ def test_streams_are_shown_and_one_that_cannot_be_read_hides_none(client, looks)
     assert 'optstream_look_success{stream="bad"} 0.0' in metrics
 
 
-def test_health_says_whether_the_streams_are_looked_at(client, looks):
+def test_health_says_whether_the_streams_are_looked_at_and_pages_rest(client, looks):
     assert client.get("/healthz").status_code == 503
     looks.look()
     assert client.get("/healthz").text == "ok\n"
     looks.clock = lambda: START + timedelta(seconds=30 * MOST_ROUNDS_LATE)
     assert client.get("/healthz").status_code == 503
-
-
-def test_the_pages_of_serve_rest_once_nobody_asked_for_a_while(client, looks):
+    # the pages of `serve` rest once nobody asked for a while
     looks.clock = lambda: START + IDLE
     assert not looks.is_idle
     looks.clock = lambda: START + 2 * IDLE

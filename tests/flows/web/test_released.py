@@ -42,7 +42,7 @@ def client(looks):
     return TestClient(app, base_url="http://127.0.0.1", headers=AUTHORIZED)
 
 
-def test_two_clicks_lead_from_the_overview_to_a_day(client, looks):
+def test_two_clicks_lead_from_the_overview_to_a_day_and_its_contract_pages(client, looks):
     assert f'href="{HOME}"' in client.get("/").text
     assert f'href="{HOME}/days/2016-06-02"' in client.get(HOME).text
     (snapshot,) = looks.snapshots
@@ -51,11 +51,7 @@ def test_two_clicks_lead_from_the_overview_to_a_day(client, looks):
         assert said in text, said
     none = client.get(f"{HOME}/nodes/84?from=2015-06-01&to=2015-06-01").text
     assert "Nothing is published on these days" in none
-
-
-def test_contract_pages_open_in_a_sandbox_and_no_other_file_does(client, looks):
-    (snapshot,) = looks.snapshots
-    assert snapshot.docs
+    # contract pages open in a sandbox, and no other file does
     for one in snapshot.docs:
         answer = client.get(f"{HOME}/contracts/{one.path.name}")
         assert answer.status_code == 200

@@ -28,9 +28,7 @@ def incomplete(seed: int) -> Lattice:
 
 
 def random_program(seed: int, *, features: bool = False) -> tuple[LeastSquares, Lattice]:
-    """Return a program of few counts: levels measured or derived, a variance a level, or one a value; with
-    features, of steps and of sums of a first and a second part, and of all.
-    """
+    """Return a program of few counts, levels measured or derived; with features, of sums of parts too."""
     rng = np.random.default_rng(seed)
     if rng.uniform() < 0.3:
         lattice = incomplete(seed)

@@ -7,16 +7,14 @@ import cvxpy
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.problem import LeastSquares, interpolation_matrix, least_squares
-from optstream.stream import AggregationTree, Feature, Measured
+from optstream.estimation.problem import LeastSquares
+from optstream.stream import AggregationTree, Feature
 
 N_STEPS = 48
 
 
 def random_case(seed: int) -> tuple[LeastSquares, AggregationTree, float]:
-    """Return a program: ragged tree or one leaf, one step or several, zero-heavy counts, features that are
-    nested or not, levels that were not measured, weights that separate or not, shares near 0.
-    """
+    """Return a program of any shape: trees, steps, features, levels, weights that separate or not."""
     rng = np.random.default_rng(seed)
     tree = random_tree(rng)
     n_steps = int(rng.choice([1, 2, 5, 8, 12]))
@@ -64,27 +62,12 @@ def wide_tree(n_leaves: int, width: int = 100) -> AggregationTree:
     return AggregationTree(names, (-1, *([0] * regions), *above.tolist()))
 
 
-def counts_case(
-    n_leaves: int, n_points: int = 10, seed: int = 0
-) -> tuple[Measured, AggregationTree, list[Feature], NDArray[np.float64]]:
-    """Return OptStream's measurements of Poisson(0.5), 48 steps, day parts, epsilon 1; and the truth."""
-    rng = np.random.default_rng(seed)
-    tree, features = wide_tree(n_leaves), Feature.day_parts(N_STEPS)
-    truth = tree.add_up(rng.poisson(0.5, (n_leaves, N_STEPS)).astype(float))
-    points = np.linspace(0, N_STEPS - 1, n_points).round().astype(int).tolist()
-    ones = np.ones((len(tree.nodes), 1))
-    of_points, of_sums = n_points * 2 * 3 * ones, N_STEPS * 2 * 2 * 3 * ones
-    noisy = truth + rng.laplace(0, 1, truth.shape) * of_points
-    sums = [truth @ one.matrix.T + rng.laplace(0, 1, (len(truth), one.n_parts)) * of_sums for one in features]
-    series = noisy[:, points] @ interpolation_matrix(tuple(points), N_STEPS)
-    variances = [2 * of_points**2, *(2 * of_sums**2 for _ in features)]
-    return Measured.from_public(series, sums, variances, points), tree, features, truth
-
-
-def counts_problem(n_leaves: int, n_points: int = 10) -> tuple[LeastSquares, AggregationTree]:
-    """Return the least squares of `counts_case`."""
-    measured, tree, features, _ = counts_case(n_leaves, n_points)
-    return least_squares(measured, tree, features, "variance"), tree
+def counts_problem(n_leaves: int) -> tuple[LeastSquares, AggregationTree]:
+    """Return the least squares of Poisson(0.5), every step and day parts measured with much noise."""
+    rng, tree = np.random.default_rng(0), wide_tree(n_leaves)
+    rows = np.concatenate([np.eye(N_STEPS), *(one.matrix for one in Feature.day_parts(N_STEPS))])
+    truth = tree.add_up(rng.poisson(0.5, (n_leaves, N_STEPS)).astype(float)) @ rows.T
+    return LeastSquares(rows, truth + rng.laplace(0, 60, truth.shape), np.full(truth.shape, 1 / 7200)), tree
 
 
 def standard_errors(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]:

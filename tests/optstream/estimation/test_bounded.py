@@ -1,6 +1,4 @@
-"""The estimate without and with its bound: dense solvers' answers, optimality, a gap that is one, held
-parents, and the errors of cells that are hardly known.
-"""
+"""The estimate without and with its bound: dense solvers' answers, optimality, gaps, held parents."""
 
 from fractions import Fraction
 from functools import partial

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from optstream.estimation import replicates
-from optstream.estimation.replicates import keys_of, n_replicates, normals, uniforms
+from optstream.estimation.replicates import keys_of, normals, uniforms
 
 N = 20_000
 Z = 6.5
@@ -50,12 +49,3 @@ def test_the_same_keys_give_the_same_numbers_whatever_is_asked_for_with_them():
     assert uniforms(1, 2) != uniforms(1, 2, 0)
     assert uniforms(-1) == uniforms(np.uint64(2**64 - 1))
     assert np.array_equal(keys_of(["b", "a"]), keys_of(["a", "b"])[::-1])
-
-
-LIMITS = [(50, 10, 10), (8, 10, 8), (50, 25, 4), (50, 26, 0), (3, 1, 0), (0, 1, 0)]
-
-
-@pytest.mark.parametrize(("wanted", "n_nodes", "expected"), LIMITS)
-def test_of_many_values_there_are_fewer(wanted, n_nodes, expected, monkeypatch):
-    monkeypatch.setattr(replicates, "MOST_ENTRIES", 100)
-    assert n_replicates(wanted, n_nodes, 1) == expected

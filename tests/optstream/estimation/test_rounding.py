@@ -1,6 +1,4 @@
-"""Controlled rounding: sums exact, every node rounded up or down, least distance or no bias, by brute
-force.
-"""
+"""Controlled rounding: exact sums, every node up or down, least distance or no bias, by brute force."""
 
 from fractions import Fraction
 
@@ -96,9 +94,7 @@ def test_it_costs_no_more_than_any_other_rounding():
     "lattice", [wide_tree(40, 10), cells_of(3, 2, 2), incomplete(3)], ids=["tree", "zones", "incomplete"]
 )
 def test_unbiased_every_node_keeps_its_mean_over_steps(lattice):
-    """250 steps of one value: a mean's standard error is at most 0.032, and six of it are allowed. A rule
-    that goes to the nearest would miss by up to a half.
-    """
+    """250 steps of one value: six standard errors of a mean are 0.19, below the control's misses."""
     cells = np.random.default_rng(7).uniform(0, 3, (len(lattice.leaves), 1)) * np.ones(250)
     values = lattice.add_up(cells)
     found = rounded(values, lattice, rule="unbiased", first_step=123)

@@ -12,24 +12,6 @@ from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
 
 
-@pytest.mark.parametrize("mean", [0.02, 0.3, 2.0, 40.0])
-def test_bands_hold_at_least_what_they_say_and_respect_0(mean):
-    """100,000 counts, false alarm 3e-7; the control leaves out what counts vary around their expectation."""
-    rng = np.random.default_rng(5)
-    expected = rng.gamma(4.0, mean / 4.0, 100_000)
-    counts = rng.poisson(expected)
-    low, high = count_bands(np.array(mean), np.array(mean**2 / 4), 1.0)
-    held = np.mean((counts >= low) & (counts <= high))
-    assert low >= 0
-    assert low == np.rint(low)
-    assert held > 0.95 - 5 * np.sqrt(0.05 * 0.95 / 1e5)
-    if mean >= 40:
-        assert held < 0.97
-    if mean < 40:  # there most of the doubt is the expectation's
-        naive = np.abs(counts - mean) <= 1.96 * mean / 2
-        assert naive.mean() < 0.9
-
-
 def test_ends_of_bands_are_the_quantiles_of_the_negative_binomial():
     rng = np.random.default_rng(6)
     mean, more = 10 ** rng.uniform(-6, 6, 5_000), 10 ** rng.uniform(-9, 9, 5_000)

@@ -67,10 +67,7 @@ def test_sizes_and_their_covariance_are_those_of_least_squares_over_the_whole_tr
 
 
 def test_the_dispersion_of_small_leaves_is_learned(monkeypatch):
-    """Gamma means of variance 1 in each step; the control knows no dispersion.
-
-    960 counts; bands that hold 97 % hold less than 0.93 by chance once in 10^9 (binomial).
-    """
+    """960 counts: bands of 97 % hold less than 0.93 once in 10^9; the control knows no dispersion."""
     random, n, n_days = np.random.default_rng(10), 40, 56
     hours = np.arange(n_days * 24)
     parents = 25.0 * n * (1 + 0.5 * np.sin(2 * np.pi * hours / 24))[None]
@@ -231,9 +228,7 @@ def test_single_counts_err_as_their_rows_say(kind):
 
 
 def test_sums_over_a_day_err_as_its_steps_do_together():
-    """Of a day without blocks: expectations as the posterior says, sizes alike at all steps, counts each by
-    itself. False alarm below 1e-6.
-    """
+    """Expectations as the posterior, sizes alike at all steps, counts alone. False alarm below 1e-6."""
     shared, fit, _ = fits_of("no blocks in the day")
     blocks, day, found = step_blocks(STEPS, shared.days), np.ones((1, len(STEPS))), shared.found
     of_expectations = found.factor * shared.factors * found.published.variances(blocks, times=day)[:, 0]

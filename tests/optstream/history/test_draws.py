@@ -9,7 +9,7 @@ from scipy.linalg import block_diag
 
 from optstream.estimation.replicates import keys_of
 from optstream.history.blocks import Blocks
-from optstream.history.draws import OWN, SHARED, ErrorDraws, Frequencies, prior_draws
+from optstream.history.draws import OWN, SHARED, ErrorDraws, prior_draws
 from optstream.history.filter import event_numbers
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, TemporalPrior
@@ -18,7 +18,7 @@ from tests.optstream.history.dense import Dense, by_hand
 from tests.optstream.history.test_tree_posterior import SLOTS, TREES, case
 from tests.optstream.monte_carlo import agree
 
-N = 4000
+N = 1500
 EVERY = (*COMPONENTS, DAY_OF_THE_WEEK)
 PRIORS = {one.name: (one,) for one in EVERY} | {"all": EVERY, "counts": COUNT_COMPONENTS}
 LEARNED = {"medians": (1.0, 1.0), "shorter, more own": (0.75, 1.5), "longer, less own": (1.5, 0.6)}
@@ -59,18 +59,6 @@ def test_a_draw_is_a_function_of_leaf_and_time_alone():
     np.testing.assert_allclose(more[:, [2, 1]], own, rtol=1e-12)
     some = prior_draws(prior, blocks.between(3, 7), 5, (OWN, keys_of("ab")))[0]
     np.testing.assert_allclose(some, own[:5, :, 3:7], rtol=1e-9, atol=1e-12)
-
-
-def test_waves_are_summed_over_blocks_step_by_step():
-    """Also those of whole turns a step, of half a turn, and of none."""
-    harmonics, rest = np.array([[0, 3, 12, 24, 6, 12]]), np.array([[0.0, 0.2, 0.0, 1e-7, 0.0, 0.01]])
-    blocks = some_blocks()
-    found = Frequencies(COMPONENTS[3], harmonics, rest).at(blocks, SLOTS)[0]
-    a_step = (2.0 * np.pi * harmonics[0] + rest[0]) / SLOTS
-    for block, (first, n) in enumerate(zip(blocks.clock, blocks.lengths, strict=True)):
-        turned = np.outer(a_step, np.arange(first, first + n))
-        expected = np.concatenate([np.cos(turned).sum(axis=1), np.sin(turned).sum(axis=1)])
-        np.testing.assert_allclose(found[:, block], expected * blocks.weight[block], atol=1e-6)
 
 
 def test_an_event_keeps_its_draws_when_another_one_is_forgotten():
@@ -122,9 +110,7 @@ def test_errors_are_those_of_the_dense_process(tree_name, noise_name):
 
 
 def two_days():
-    """A day and one two days later: of each some blocks before it, most of which both have; the later one
-    weighs them otherwise, has other noise of the nodes at other blocks, and does not know one node.
-    """
+    """A day and one two days later, whose blocks weigh otherwise, with other noise and a node unknown."""
     tree = AggregationTree.from_parents(TREES["a star"])
     prior, generator = TemporalPrior.broad(SLOTS), np.random.default_rng(4)
     starts = np.arange(60, 204, 7)

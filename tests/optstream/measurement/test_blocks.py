@@ -5,13 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, measure_blocks
 from optstream.noise import simulated_noise
-from optstream.privacy import StepSpend, worst_window
+from optstream.privacy import StepSpend
 from optstream.stream import Measured, PrivatePeriod
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -67,23 +65,6 @@ def test_a_stride_shorter_than_the_window_would_break_the_bound():
     blocks = DriftingBlocks(7, 2, 2, 0)
     overfull = covered(blocks, [200], 0)
     assert fullest(overfull, 8) > 4
-
-
-@given(
-    st.integers(1, 9), st.integers(1, 4), st.integers(-20, 20),
-    st.lists(st.integers(1, 9), min_size=1, max_size=8), st.data(),
-)  # fmt: skip
-@settings(max_examples=60, deadline=None)
-def test_the_accountant_never_exceeds_the_plan(n_blocks, length, first_step, lengths, data):
-    window = data.draw(st.integers(n_blocks * length, n_blocks * length + 9))
-    drift = data.draw(st.integers(0, window))
-    blocks = DriftingBlocks(window, n_blocks, length, drift)
-    scale, at, spends = Fraction(3 * n_blocks * length), first_step, []
-    for number in lengths:
-        weights = tuple(int(any(step in part for part in blocks.parts(at, number))) for step in range(number))
-        spends.append(StepSpend(0, BLOCKS, at, weights, scale, 3))
-        at += number
-    assert worst_window(spends, window).epsilon <= 1
 
 
 def spend_of(weights, scale=Fraction(2)):

@@ -97,14 +97,6 @@ def test_who_moves_at_each_step_costs_more_than_one_who_stays():
     assert found <= change_of(19, 1000, per_period=48).within(48, 48)
 
 
-def test_the_unnormalised_transform_breaks_the_bound():
-    one, other = np.zeros((1, 48), np.int64), np.full((1, 48), 1000, np.int64)
-    most = change_of(19, 1000).within(48, 48)
-    assert moved(one, other, 19) <= most
-    unnormalised = np.sqrt(48) * (exact_coordinates(other, 19) - exact_coordinates(one, 19))
-    assert np.abs(unnormalised).sum() > 1.5 * most
-
-
 @pytest.mark.parametrize("window", [3, 48])
 def test_the_spend_charges_what_n_steps_move_over_the_scale_of_the_noise_on_every_coordinate(window):
     period = PrivatePeriod.from_values(np.ones((2, 6)), resolution=Fraction(1), first_step=17)

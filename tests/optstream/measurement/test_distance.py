@@ -55,14 +55,14 @@ def plans(n_steps, first_step=5):
     )
 
 
-def period(values):
-    return PrivatePeriod(np.array(values, dtype=np.int64), resolution=Fraction(1), first_step=5)
+def period_of(values, first_step=0):
+    return PrivatePeriod(np.array(values, dtype=np.int64), resolution=Fraction(1), first_step=first_step)
 
 
 def test_by_hand_what_is_drawn_and_what_is_paid():
     """Scales 3 * 8 / grains: 24, 12 and 6 for each of two series; noise 1, 2, 3, … makes the rest."""
     rule, noise = FixedRule(1, 0, 2, 4), CountedNoise()
-    values = period([[40, 99, 41, 0], [9, 99, 12, 0]])
+    values = period_of([[40, 99, 41, 0], [9, 99, 12, 0]], 5)
     measured = measure_by_distance(values, [0, 0], *plans(4), rule, noise)
     # 49 + 1 > 2 * 24: published with 2 and 3; then |41 - 42| + |12 - 12| + 4 < 2 * 12; then 54 + 5 > 2 * 6
     assert measured.positions == (0, 3)
@@ -90,10 +90,10 @@ def test_the_comparison_is_strict_and_exact_where_floats_are_not(n_series):
 def test_what_does_not_fit_is_refused_before_anything_is_drawn():
     noise = CountedNoise()
     with pytest.raises(ParameterError, match="a last release of 2 series, and this period has 1"):
-        measure_by_distance(period([[7, 7]]), [0, 0], *plans(2), FixedRule(1, 1), noise)
+        measure_by_distance(period_of([[7, 7]], 5), [0, 0], *plans(2), FixedRule(1, 1), noise)
     for wrong in (plans(3), plans(2, 6)):
         with pytest.raises(ParameterError, match="does not price the steps"):
-            measure_by_distance(period([[7, 7]]), [0], *wrong, FixedRule(1, 1), noise)
+            measure_by_distance(period_of([[7, 7]], 5), [0], *wrong, FixedRule(1, 1), noise)
     assert noise.asked == []
 
 
@@ -112,10 +112,6 @@ class Listener:
 
 def plan_of(n_steps, cap, taken=(), first_step=0):
     return CappedSpend(0, "samples", first_step, n_steps, cap, tuple(taken), Fraction(7), 2, 1)
-
-
-def period_of(values, first_step=0):
-    return PrivatePeriod(np.array(values, dtype=np.int64), resolution=Fraction(1), first_step=first_step)
 
 
 def test_what_is_due_is_measured_and_only_its_noisy_value_is_passed_on():

@@ -51,7 +51,7 @@ def rule(cap=48, window=48, n_steps=12, taken=(), first_step=0):
     return WindowBudget(cap, window, first_step, n_steps, [(step, 1) for step in taken])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.lists(st.integers(-1000, 1000), min_size=9, max_size=9), min_size=1, max_size=3),
     st.booleans(),
@@ -73,7 +73,7 @@ def test_scores_of_the_largest_readings_and_the_longest_periods_are_exact(n_step
     assert list(_scores(exact, 0, ends)) == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_no_change_of_n_steps_moves_a_score_by_more_than_lemma_6_says(data):
     length, alpha = data.draw(st.integers(2, 8)), 3

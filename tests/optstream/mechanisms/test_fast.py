@@ -5,8 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.mechanisms.fast import ConstantState, Fast, SamplingController, StraightLine
@@ -96,44 +94,8 @@ def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
 
 # Its filter and its controller.
 
-DIFFUSE = 1e9
 LONG = PrivacyModel("1", 100, "2", resolution=1)
 ADAPTIVE = Fast(LONG, proportional=0.7, integral=0.2, derivative=0.1, integration_time=2)
-
-
-def conditional(steps, noisy, at, process_variance, noise_variance):
-    """Mean and variance of x[at] given z at `steps` <= at: a random walk's joint covariance, conditioned.
-
-    The start has a variance so large that it says nothing, which costs some digits.
-    """
-    times = np.array([*steps, at]) - steps[0]
-    covariance = DIFFUSE + process_variance * np.minimum.outer(times, times)
-    observed = covariance[:-1, :-1] + noise_variance * np.eye(len(steps))
-    gain = np.linalg.solve(observed, covariance[:-1, -1])
-    return gain @ np.array(noisy), covariance[-1, -1] - gain @ covariance[:-1, -1]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(1, 9), st.integers(-50, 50)), min_size=1, max_size=8),
-    st.integers(1, 12),
-    st.sampled_from([0.01, 1.0, 7.5]),
-    st.sampled_from([0.3, 2.0, 20.0]),
-)
-@pytest.mark.slow
-def test_prediction_and_correction_are_the_conditional_distribution(gaps, ahead, process, noise):
-    steps = [int(step) for step in np.cumsum([gap for gap, _ in gaps])]
-    noisy = [value for _, value in gaps]
-    filtered = ConstantState(process, noise, {})
-    assert filtered.prior(steps[0]) is None
-    found = []
-    for count, (step, value) in enumerate(zip(steps, noisy, strict=True), start=1):
-        found.append((filtered.correct(step, np.array([float(value)])), count, step))
-    found.append((filtered.prior(steps[-1] + ahead), len(steps), steps[-1] + ahead))
-    for state, count, step in found:
-        mean, variance = conditional(steps[:count], noisy[:count], step, process, noise)
-        assert state.mean[0] == pytest.approx(mean, rel=1e-4, abs=1e-4)
-        assert state.variance == pytest.approx(variance, rel=1e-4, abs=1e-4)
 
 
 def test_a_line_through_the_last_two_and_its_noise():

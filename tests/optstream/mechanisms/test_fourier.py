@@ -22,9 +22,7 @@ def days(n_series, n_steps, seed=0):
 
 
 def lost_by_a_roaming_device(scale, n_coefficients):
-    """What one window of a device that is in another leaf at each step loses, exactly: discrete Laplace noise
-    loses the L1 change over its scale.
-    """
+    """What a device in another leaf at each step loses: the L1 change of the coordinates over the scale."""
     flat = PrivatePeriod.from_values(np.zeros((48, 48)), resolution=ONE_DEVICE.resolution, first_step=0)
     moved = PrivatePeriod.from_values(np.eye(48), resolution=ONE_DEVICE.resolution, first_step=0)
     mechanism = Fourier(ONE_DEVICE, n_coefficients)

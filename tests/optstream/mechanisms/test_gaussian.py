@@ -32,9 +32,7 @@ def true_delta(sigma, n_steps, epsilon):
     ("epsilon", "delta"), [("1", "1e-3"), ("1", "1e-6"), ("4", "1e-6"), ("1/10", "1e-4")]
 )
 def test_a_window_that_is_changed_whole_stays_within_epsilon_and_delta(epsilon, delta, window):
-    """Each step by alpha, the customer in one leaf. Controls: a sigma too small by a fifth, and one that is
-    charged once for a window in place of once a step.
-    """
+    """Each step by alpha. Controls: a sigma too small by a fifth, and one charged once for a window."""
     mechanism = Gaussian(model(epsilon, window, delta=delta, resolution=1))
     sigma, most = float(mechanism.sigma), float(Fraction(epsilon))
     assert true_delta(sigma, window, most) <= float(delta)

@@ -219,9 +219,7 @@ def test_a_late_day_is_measured_in_full(named_noise):
 
 
 def test_a_reserved_day_that_is_never_drawn_so_takes_nothing_over(named_noise):
-    """Days 0 and 4 drawn; day 2 reserved, day 1 drawn with what was passed over, then day 2 with new noise;
-    or day 2 planned once more.
-    """
+    """Day 2 of 0, 2 and 4 reserved, day 1 drawn before it; or day 2 planned once more."""
     for again in (False, True):
         world = World(informed(declared=1))
         for day in (0, 4):

@@ -38,11 +38,7 @@ PAIR, SIX = PrivacyModel("1", 2, 1, resolution=1), PrivacyModel("1", 6, 1)
 
 
 def exact_loss(mechanism, moved, plan=None):
-    """The loss of one change by the densities themselves: at each level |move| over that level's scale, of
-    each measured step, and of each sum of a feature's parts.
-
-    moved: cells times steps. Discrete Laplace noise loses just that where no answer turns back (Lemma 3).
-    """
+    """The loss of a change (cells, steps): at each level |move| over the scale of each number (Lemma 3)."""
     lost = Fraction(0)
     features = {feature_stage(one): one.matrix for one in getattr(mechanism, "features", ())}
     for spend in plan or mechanism.plan(moved.shape[1], 0):
@@ -73,9 +69,7 @@ def with_blocks(lattice):
 )  # fmt: skip
 @pytest.mark.parametrize("lattice", [LATTICE, incomplete(0)], ids=["complete", "incomplete"])
 def test_no_change_of_a_customer_loses_more_than_is_charged_and_some_lose_all(lattice, make):
-    """Every change by -1, 0 or 1 at two steps, each in any cell; of two of opposite sign, which lose alike,
-    one.
-    """
+    """Every change by -1, 0 or 1 at two steps, each in any cell."""
     mechanism = make(lattice)
     plan = mechanism.plan(2, 0)
     charged = worst_window(plan, 2).epsilon

@@ -121,6 +121,7 @@ WRONG = {
         ({"relearn_days": -1}, "relearn_days of HistoryInformed must be an integer of at least 0; got -1"),
         ({"days": 24}, r"days of HistoryInformed must be optstream.PublicDays, such as .*; got 24"),
         ({"scale": 0.0}, "scale of HistoryInformed must be a finite number greater than 0; got 0.0"),
+        ({"variation": -1.0}, "variation of HistoryInformed"),
     ],
     beside_a_margin: [
         ({"kind": Hierarchical, "pattern": Laplace(MODEL), "shares": ["1/8"] * 3}, "must have 4 shares"),

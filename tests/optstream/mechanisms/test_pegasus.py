@@ -15,6 +15,7 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
+from tests.optstream.measurement.test_grouping import groupings, loss
 from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -71,9 +72,7 @@ def test_lost_raw_state_closes_every_group_and_nothing_is_smoothed_on():
 
 
 def test_raw_state_that_has_served_does_not_serve_again():
-    """A second revision of a period: its first one's spends are known, and its groups begin again, on a tree
-    those of every level. Control: raw state that was not used.
-    """
+    """A second revision of a period begins its groups again. Control: raw state that was not used."""
     values = np.full((2, 10), 500)
     for mechanism in (PeGaSus(MODEL, threshold=10**6), on_tree(threshold=10**6)):
         first, second = released(mechanism, np.tile(values, 2), [10])
@@ -109,35 +108,13 @@ def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
     assert noise.asked == []
 
 
-THRESHOLD = 3
-REACH = 40
-
-
-def laplace(scale):
-    values = np.arange(-int(REACH * scale), int(REACH * scale) + 1)
-    return values, np.exp(-np.abs(values) / scale) * np.tanh(0.5 / scale)
-
-
-def joins(deviation, scales):
-    """P(the second step joins the first one's group), both noises enumerated."""
-    (thresholds, chances), (noise, mass) = laplace(scales[1]), laplace(scales[2])
-    below = np.append(0.0, np.cumsum(mass))
-    limits = np.clip(THRESHOLD + thresholds - deviation - noise[0], 0, noise.size)
-    return float(chances @ below[limits])
-
-
 def exact_loss(scales, moved, n_states):
-    """The most that two steps of `n_states` counts tell of a user who was in all of them at the second step.
-
-    The groups of states are independent, and so is each state's noise: worst cases add up. scales: of the
-    perturber, the threshold, the comparisons. moved: by how much a count moves, in units.
-    """
-    perturbed = moved / scales[0]
+    """The most that two steps of `n_states` counts tell of a user in all of them at the second step."""
     groups = 0.0
     for first, second, change in product((0, 4, 9), (0, 4, 9, 30), (-moved, moved)):
-        one, other = (joins(abs(first - value), scales) for value in (second, second + change))
-        groups = max(groups, abs(np.log(one / other)), abs(np.log((1 - one) / (1 - other))))
-    return n_states * (perturbed + groups)
+        sides = (groupings([first, value], scales=scales[1:]) for value in (second, second + change))
+        groups = max(groups, loss(*sides))
+    return n_states * (moved / scales[0] + groups)
 
 
 def scales_for(n_states, part=1):
@@ -178,10 +155,7 @@ def blocks(n_steps, n_series=2, seed=0):
 
 
 class ByScale:
-    """Noise with a tape for each scale: what is drawn at one level does not move another's draws.
-
-    Levels without leaves must have one node: their noise is drawn node by node, not step by step.
-    """
+    """Noise with a tape for each scale: what one level draws does not move another's."""
 
     simulated = True
 
@@ -254,9 +228,7 @@ def test_another_pattern_and_another_state_are_refused():
 
 
 def test_smoothing_pays_where_nothing_changes():
-    """Mean squared error over 8,000 equal steps, against the noise alone; groups are short by default, for
-    a comparison's noise alone passes the threshold in a quarter of the steps.
-    """
+    """Mean squared error over 8,000 equal steps, against the noise alone."""
     values = np.full((4, 2000), 500)
     noise_alone = 2 * (4 / 0.8) ** 2
     for smoother in ("median", "average", "james_stein"):
@@ -273,9 +245,7 @@ def error_at_root(kind, values):
 
 
 def test_it_pays_where_the_children_move_together_and_not_where_they_move_apart():
-    """Mean absolute error of the root before consistency, over 200 groups: 0.8 of the noise is expected in
-    the first case, for own groups have as much to smooth, and no smoothing at all in the second.
-    """
+    """Mean absolute error of the root: own groups have as much to smooth, or nothing at all."""
     moves = np.tile(np.repeat([[0, 10**5]], 10, axis=1), 100)
     together, apart = np.tile(moves, (2, 1)), np.concatenate([moves, 10**5 - moves])
     ratios = [

@@ -35,10 +35,7 @@ def test_a_debt_that_no_window_sees_any_more_is_remembered():
 
 
 def absorption(series, window, noise):
-    """The algorithm as published, epsilon 2 * window, alpha 1: (step, shares, release) of what it publishes.
-
-    Steps that it silences are not asked, as ours.
-    """
+    """The algorithm as published: (step, shares, release) of what it publishes."""
     last, at, shares, published = np.zeros(len(series), dtype=int), -1, 1, []
     for step in range(series.shape[1]):
         silenced = shares - 1
@@ -201,11 +198,7 @@ def least_noise_that_publishes(mechanism, state, column):
 
 
 def outcomes(mechanism, values, grid):
-    """{what is published at each step, None where it is held: log probability}, by running the mechanism.
-
-    Each draw of noise is given, its probability computed. grid: the published values that are looked at;
-    their probabilities are exact, however many others there are.
-    """
+    """{what is published at each step, None where held: log probability}, for published values on a grid."""
     found, open_ones = {}, [((), (0, None), 0.0)]
     while open_ones:
         past, state, so_far = open_ones.pop()
@@ -247,7 +240,7 @@ def neighbours(window, n_steps, n_series=1):
 
 @pytest.mark.slow
 @BOTH
-@pytest.mark.parametrize(("n_series", "grid"), [(1, (0, 3, 9)), (2, (-2, 0, 3))])
+@pytest.mark.parametrize(("n_series", "grid"), [(1, (0, 4)), (2, (-2, 3))])
 def test_by_exact_probabilities_no_outcome_loses_more_than_epsilon(kind, n_series, grid):
     """A window of 2 in streams of 3 steps, of one series and of two between which the customer moves."""
     mechanism = kind(PrivacyModel("2", 2, 1, "1"))
@@ -278,5 +271,4 @@ def test_by_exact_probabilities_what_is_broken_is_found(broken, monkeypatch):
     else:
         monkeypatch.setattr(distance, "is_far", far_with_a_quarter_of_the_noise)
     mechanism = BudgetAbsorption(PrivacyModel("2", 2, 1, "1"))
-    losses = [largest_loss(mechanism, *pair, (0, 3, 9)) for pair in neighbours(2, 3)]
-    assert max(losses) > 2.2
+    assert any(largest_loss(mechanism, *pair, (0, 9)) > 2.2 for pair in neighbours(2, 3))

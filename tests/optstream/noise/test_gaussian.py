@@ -1,8 +1,4 @@
-"""The discrete Gaussian sampler: weights in fractions, floats against decimals, its law by chi-square.
-
-Each chi-square test rejects a right sampler with probability 1e-8; the file holds 10 of them: 1e-7 a run. The
-controls are drawn with another sigma, and the same tests must reject them.
-"""
+"""The discrete Gaussian sampler: weights in fractions, and ten chi-square tests: false alarm 1e-7 a run."""
 
 import math
 from decimal import Decimal, getcontext

@@ -1,8 +1,4 @@
-"""Noise for a whole stream: orders by counting, its law by two other ways, its loss, its state over nights.
-
-Each statistical test rejects a right sampler with probability 1e-9 at most; the file holds 40 of them: below
-1e-7 a run. The controls are drawn wrongly, and the same tests must reject them.
-"""
+"""Noise for a whole stream: orders by counting, its law, its loss, nights; false alarm 1e-7 a run."""
 
 import math
 from collections import Counter
@@ -233,8 +229,8 @@ def test_variances_are_those_of_the_transfer_operator(window, variance):
 
 @pytest.mark.parametrize("nights", [[12], [5, 7], [1] * 12, [3, 4, 5]])
 def test_nights_of_any_lengths_have_the_same_law(nights):
-    whole = sizes_of(3, [12], simulated_noise(1), n_series=5_000)
-    parts = sizes_of(3, nights, simulated_noise(2), n_series=5_000)
+    whole = sizes_of(3, [12], simulated_noise(1), n_series=2_500)
+    parts = sizes_of(3, nights, simulated_noise(2), n_series=2_500)
     for block in (0, 4, 5, 11):
         assert stats.ks_2samp(np.abs(whole[:, block]), np.abs(parts[:, block])).pvalue > FALSE_ALARM
     sums = [np.abs(one[:, 3:9]).max(axis=1) for one in (whole, parts)]

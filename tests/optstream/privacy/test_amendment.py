@@ -6,10 +6,11 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.privacy import (
-    CappedSpend,
     GaussianSpend,
     JointSpend,
     PeriodSpend,
@@ -22,35 +23,30 @@ from optstream.privacy import (
 from optstream.privacy.accountant import repriced
 from optstream.privacy.spends import check_currency
 from optstream.stream import AggregationTree
-
-STEPS = StepSpend(0, "samples", 0, (Fraction(1, 2), Fraction(0), Fraction(1)), Fraction(4), 2)
-JOINT = PeriodSpend(0, "sampling", 0, (Fraction(0), Fraction(1, 4), Fraction(1, 3), Fraction(1, 3)))
-GROUPS = JointSpend(0, "blocks", 0, 3, ((range(0, 1), range(1, 3)),), Fraction(4), 2, 2)
-POINTS = CappedSpend(0, "points", 0, 6, 2, (), Fraction(4), 2)
+from tests.optstream.ledger.brute_force import cost
+from tests.optstream.privacy.test_accounting import gaussian_histories, histories
 
 
 def model(alpha="2", window_length=3, unit="customer", leaves_per_step=1):
     return PrivacyModel("1", window_length, alpha, resolution="1", unit=unit, leaves_per_step=leaves_per_step)
 
 
-@pytest.mark.parametrize("spend", [STEPS, JOINT, POINTS, GROUPS])
-def test_nothing_gets_cheaper_and_the_same_guarantee_costs_the_same(spend):
-    assert repriced(spend, model(), model()) == spend
-    assert repriced(spend, model("2"), model("1/7")) == spend
-    assert repriced(spend, model(window_length=3), model(window_length=1)) == spend
+guarantees = st.builds(
+    lambda alpha, window, leaves: model(alpha, window, "roaming" if leaves else "customer", leaves or 1),
+    st.sampled_from(["1/7", "1", "2", "2.001", "5"]),
+    st.integers(1, 7),
+    st.integers(0, 5),
+)
 
 
-@pytest.mark.parametrize(("alpha", "times"), [("2", 1), ("2.001", 2), ("4", 2), ("5", 3), ("2000", 1000)])
-@pytest.mark.parametrize("spend", [STEPS, JOINT, POINTS, GROUPS])
-def test_a_larger_alpha_costs_as_many_times_as_it_has_parts(spend, alpha, times):
-    dearer = worst_window([repriced(spend, model(), model(alpha))], 3).epsilon
-    assert dearer == times * worst_window([spend], 3).epsilon
-
-
-def test_more_leaves_cost_as_many_times_as_there_are_groups_of_them():
-    two, five = (model(unit="roaming", leaves_per_step=leaves) for leaves in (2, 5))
-    spend = StepSpend(0, "samples", 0, STEPS.weights, STEPS.scale, 2, leaves_changed=2)
-    assert worst_window([repriced(spend, two, five)], 3).epsilon == 3 * worst_window([spend], 3).epsilon
+@settings(max_examples=100, deadline=None)
+@given(histories() | gaussian_histories(), guarantees, guarantees)
+def test_a_spend_costs_under_another_guarantee_what_lemma_12_says(spends, planned, other):
+    """Of every kind, window by window, by brute force."""
+    for spend in spends:
+        windows = range(spend.first_step - 8, spend.first_step + spend.n_steps + 1)
+        found = charged_to_windows([repriced(spend, planned, other)], other.window_length, windows)
+        assert found == [cost(spend, planned, other, False, start) for start in windows]
 
 
 CUT = ((range(0, 1), range(1, 2)), (range(2, 4),))
@@ -105,61 +101,6 @@ def test_no_neighbour_of_the_new_guarantee_loses_more_than_the_new_price(kind, a
     assert (Fraction(worst, 3) > old) == ((kind, alpha, leaves) != ("joint noise", 1, 1))
 
 
-def test_points_under_a_cap_count_once_for_each_old_window_in_a_new_one():
-    """Two points in any three steps, and windows of seven."""
-    wide = repriced(POINTS, model(window_length=3), model(window_length=7))
-    most = max(
-        sum(chosen)
-        for chosen in product((0, 1), repeat=6)
-        if all(sum(chosen[start : start + 3]) <= 2 for start in range(4))
-    )
-    assert worst_window([wide], 7).epsilon >= most * POINTS.unit_charge
-    # the control: the cap alone is not enough
-    assert worst_window([POINTS], 7).epsilon < most * POINTS.unit_charge
-    neighbour = CappedSpend(0, "points", 6, 6, 2, (1, 2), Fraction(4), 2)
-    assert worst_window([neighbour], 7).epsilon == 2 * POINTS.unit_charge
-    assert worst_window([repriced(neighbour, model(window_length=3), model(window_length=7))], 7).epsilon == (
-        6 * POINTS.unit_charge
-    )
-
-
-def test_one_who_may_now_change_leaves_pays_a_joint_measurement_step_by_step():
-    """And for a larger alpha too."""
-    roaming, twice = model(unit="roaming"), model("4", unit="roaming")
-    assert repriced(JOINT, model(), roaming).charges == tuple(Fraction(n, 4) for n in range(4))
-    assert repriced(JOINT, model(), twice).charges == tuple(Fraction(n, 2) for n in range(4))
-    assert repriced(JOINT, roaming, roaming) == JOINT
-    assert repriced(STEPS, model(), roaming) == STEPS
-
-
-@pytest.mark.parametrize("windows", [3, 4, 6, 7])
-def test_a_larger_alpha_and_longer_windows_multiply(windows):
-    """A new window is met by old ones in a row, and a new change is two old ones."""
-    now, in_a_row = model("4", window_length=windows), -(-windows // 3)
-    charges = repriced(JOINT, model(), now).charges
-    assert charges == tuple(2 * in_a_row * charge for charge in JOINT.charges)
-    neighbour = replace(POINTS, taken=(-1,))
-    found, most = repriced(neighbour, model(), now), min(6, windows, 2 * in_a_row)
-    assert (found.level, found.stage) == (neighbour.level, neighbour.stage)
-    assert worst_window([found], windows).epsilon == 2 * most * POINTS.unit_charge
-
-
-def test_one_who_may_now_change_leaves_pays_joint_noise_step_by_step():
-    """A part counts with its longest run of steps while nobody changes leaf, with each step once one may."""
-    roaming = model(unit="roaming")
-    assert worst_window([GROUPS], 3).epsilon == Fraction(2 * 2, 4)
-    assert repriced(GROUPS, model(), roaming) == StepSpend(0, "blocks", 0, (1, 1, 1), Fraction(4), 2)
-    assert repriced(GROUPS, roaming, roaming) == repriced(GROUPS, roaming, model()) == GROUPS
-    of_one_node = replace(GROUPS, n_nodes=1)
-    assert repriced(of_one_node, model(), roaming) == of_one_node
-    three = model(unit="roaming", leaves_per_step=3)
-    assert worst_window([repriced(GROUPS, roaming, three)], 3) == worst_window(
-        [replace(GROUPS, alpha_units=6)], 3
-    )
-
-
-# Gaussian noise: charged by all that one customer may change, in rho.
-
 POINT = StepSpend(0, "samples", 0, (1, 1), Fraction(3), 1)
 
 
@@ -208,24 +149,3 @@ def test_currencies_are_never_added_up():
         check_currency([POINT], "rho")
     check_currency([gaussian], "rho")
     check_currency([], "rho")
-
-
-@pytest.mark.parametrize(
-    ("changed", "factor"),
-    [
-        ({"alpha": 3}, 9),
-        ({"alpha": "5/2"}, 9),
-        ({"alpha": "1/2"}, 1),
-        ({"window_length": 96}, 1),
-        ({"window_length": 2}, 1),
-        ({"unit": "roaming", "leaves_per_step": 3}, 9),
-        ({"unit": "roaming", "leaves_per_step": 2, "alpha": 2}, 16),
-    ],
-)
-def test_k_neighbours_in_a_row_cost_k_squared(changed, factor):
-    planned = PrivacyModel("1", 48, 1, delta="1e-6")
-    given = {"epsilon": "1", "window_length": 48, "alpha": 1, "delta": "1e-6"}
-    spend = GaussianSpend(0, "blocks", 7, 6, (range(0, 2), range(4, 5)), Fraction(7), 1000)
-    priced = repriced(spend, planned, PrivacyModel(**(given | changed)))
-    assert (priced.first_step, priced.parts) == (7, spend.parts)
-    assert priced.unit_charge == factor * spend.unit_charge

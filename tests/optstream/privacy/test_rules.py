@@ -1,8 +1,8 @@
-"""Public rules: Lemmas 16 and 16b for joint noise, headroom, noise by a span's price, publications."""
+"""Public rules: Lemma 16b for joint noise, headroom, noise by a span's price, publications."""
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,12 +15,10 @@ from optstream.mechanisms.history_informed import tree_figures
 from optstream.noise import simulated_noise
 from optstream.privacy import (
     CappedSpend,
-    JointSpend,
     OrderSpend,
     PeriodSpend,
     PrivacyModel,
     StepSpend,
-    charged_to_windows,
     worst_window,
 )
 from optstream.privacy.accountant import composed, repriced
@@ -38,105 +36,14 @@ from optstream.privacy.rules import (
 from optstream.privacy.spends import groups_from_document
 from optstream.stream import AggregationTree
 
-# Lemma 16: what a window is charged for joint noise, by exact losses and brute force; broken twins.
 
-
-def steps(n):
-    return [range(step, step + 1) for step in range(n)]
-
-
-def joint(first_step, n_steps, groups, scale=Fraction(1), alpha_units=1):
-    return JointSpend(0, "blocks", first_step, n_steps, tuple(groups), scale, alpha_units, 2)
-
-
-def cut(parts, least):
-    """In as many nearly equal groups as hold at least so many each, as earlier versions did."""
-    n_groups = len(parts) // least
-    borders = [number * len(parts) // n_groups for number in range(n_groups + 1)]
-    return tuple(tuple(parts[start:stop]) for start, stop in pairwise(borders))
-
-
-def history(lengths, least, parts_of=lambda first_step, n_steps: steps(n_steps)):
-    """Days in a row, each cut by itself; a negative length is a gap."""
-    found, at = [], 0
-    for length in lengths:
-        if length > 0:
-            found.append(joint(at, length, cut(parts_of(at, length), least)))
-        at += abs(length)
-    return found
-
-
-# what a window is charged, against the exact loss of the noise itself
-
-
-def log_loss(moved):
-    """The largest loss of an outcome up to 4 when a group's noise moves, in units of 1 / scale, exactly."""
-    return max(
-        max(map(abs, x)) - max(abs(a + b) for a, b in zip(x, moved, strict=True))
-        for x in product(range(-4, 5), repeat=len(moved))
-    )
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_group_loses_its_largest_change_and_no_more(size):
-    for moved in product(range(-2, 3), repeat=size):
-        assert log_loss(moved) == max(map(abs, moved))
-
-
-@pytest.mark.parametrize("window_length", [1, 2, 3, 4])
-@pytest.mark.parametrize(
-    "days",
-    [
-        [(3, [[range(0, 1), range(1, 2), range(2, 3)]]), (4, [[range(0, 1), range(1, 2)], [range(2, 4)]])],
-        [(4, [[range(0, 2), range(2, 3)], [range(3, 4)]]), (3, [[range(0, 1), range(1, 3)]])],
-    ],
-)
-def test_the_accountant_says_the_exact_loss_of_every_neighbour(days, window_length):
-    """Days of three and four steps: every change of a window's readings by -1, 0 or 1, group by group."""
-    spends, at = [], 0
-    for n_steps, groups in days:
-        spends.append(joint(at, n_steps, map(tuple, groups)))
-        at += n_steps
-    for start in range(1 - window_length, at):
-        inside = [step for step in range(start, start + window_length) if 0 <= step < at]
-        worst = 0
-        for changes in product((-1, 0, 1), repeat=len(inside)):
-            moved = dict(zip(inside, changes, strict=True))
-            lost = 0
-            for spend in spends:
-                for group in spend.groups:
-                    sums = [sum(moved.get(spend.first_step + step, 0) for step in part) for part in group]
-                    lost += max(map(abs, sums))
-            worst = max(worst, lost)
-        assert charged_to_windows(spends, window_length, range(start, start + 1)) == [worst]
-
-
-def test_a_window_that_cuts_two_groups_pays_both():
-    """The broken twin charges one group: the window holds no more steps than one has."""
-    spends = history([4], 2)
-    assert worst_window(spends, 2).epsilon == 2
-    broken_twin = joint(0, 4, [tuple(steps(4))])
-    assert worst_window([broken_twin], 2).epsilon == 1
-    assert log_loss((0, 1)) + log_loss((1, 0)) == 2
-
-
-def test_one_who_changes_leaf_inside_a_group_pays_in_each_leaf():
-    """The mover with a group in each leaf: the charge of one group is too little; such levels are refused."""
-    spend = joint(0, 2, [tuple(steps(2))])
-    charged = worst_window([spend], 2).epsilon
-    assert log_loss((1, 1)) == charged == 1
-    in_two_leaves = log_loss((1, 0)) + log_loss((0, 1))
-    assert in_two_leaves == 2 > charged
+def test_orders_are_for_one_node_or_for_customers_who_stay_in_one_leaf():
     customer, roaming = (PrivacyModel(1, 2, 1, 1, unit=unit) for unit in ("customer", "roaming"))
-    assert worst_window([repriced(spend, customer, roaming)], 2).epsilon >= in_two_leaves
     assert may_be_ordered(customer, 1, None)
     assert may_be_ordered(roaming, 1, None)
     assert may_be_ordered(customer, 2, 1)
     assert not any(may_be_ordered(customer, 2, leaves) for leaves in (None, 2, 12))
     assert not any(may_be_ordered(roaming, 2, leaves) for leaves in (None, 1, 2))
-
-
-# what is refused
 
 
 @pytest.mark.parametrize("document", ["x", [["x"]], [[[0, 1, 2]]], [[[0, "1"]]], [[[0, True]]], {}])
@@ -200,24 +107,6 @@ def test_no_window_exceeds_its_limit_and_what_is_left_out_has_no_headroom(case):
             wanted[number].append(part)
     assert [list(one) for one in found] == wanted
     assert worst_window(spends, window_length).epsilon <= MOST
-
-
-def test_two_layers_that_each_have_headroom_and_together_none():
-    """The broken twin asks for each layer by itself: both are taken, and a window loses 7/6."""
-    dense, small = ([range(0, 1), range(2, 3)], Fraction(1, 3)), ([range(1, 3)], Fraction(1, 4))
-    others = [StepSpend(0, "samples", AT - 1, (1,), Fraction(3), 1)]
-    layers = [Layer(parts, unit) for parts, unit in (dense, small)]
-    together = parts_with_headroom(layers, AT, others, 4, MOST)
-    alone = [parts_with_headroom([one], AT, others, 4, MOST)[0] for one in layers]
-    assert [len(one) for one in alone] == [2, 1]
-
-    def costs(chosen):
-        plans = [spent(one, AT, 3, unit) for one, (_, unit) in zip(chosen, (dense, small), strict=True)]
-        return lost([*others, *plans], 4)
-
-    assert costs(alone) > MOST
-    assert costs(together) <= MOST
-    assert sum(map(len, together)) == 2
 
 
 # Noise of a whole stream: what a window is charged (Lemma 16b), headroom, and the price of a span.
@@ -404,25 +293,24 @@ def step_spend(weights, scale=2, first_step=10):
     return StepSpend(0, "publications", first_step, tuple(weights), Fraction(scale), 1)
 
 
-def test_what_was_spent_under_the_same_budget_is_read_exactly():
-    spend = step_spend([0, Fraction(1, 2**16), Fraction(3, 7), 1])
-    assert grains_of([spend], Fraction(1, 2), 7 * 2**16) == [(11, 7), (12, 3 * 2**16), (13, 7 * 2**16)]
+FIFTH, NEAR = step_spend([Fraction(1, 5)]), step_spend([Fraction(1, 3), 0, Fraction(1, 10**9)])
+FINE = step_spend([0, Fraction(1, 2**16), Fraction(3, 7), 1])
+NOTHING = [
+    StepSpend(0, "distance", 10, (1,), Fraction(2), 1),
+    PeriodSpend(0, "publications", 10, (Fraction(0), Fraction(1))),
+]
+PLAN = CappedSpend(0, "publications", 30, 2, 1, (), Fraction(2), 1)
 
 
-def test_another_budgets_spends_are_rounded_up_and_no_more_than_all():
-    spends = [step_spend([Fraction(1, 3), 0, Fraction(1, 10**9)]), step_spend([1], 1, 40)]
-    assert grains_of(spends, Fraction(1, 2), 10) == [(10, 4), (12, 1), (40, 10)]
-
-
-def test_two_measurements_of_a_step_add_up_and_what_published_nothing_is_passed_over():
-    others = [
-        StepSpend(0, "distance", 10, (1,), Fraction(2), 1),
-        PeriodSpend(0, "publications", 10, (Fraction(0), Fraction(1))),
-    ]
-    spend = step_spend([Fraction(1, 5)])
-    assert grains_of([spend, *others, spend], Fraction(1, 2), 10) == [(10, 4)]
-
-
-def test_a_plan_that_was_never_settled_counts_whole():
-    plan = CappedSpend(0, "publications", 30, 2, 1, (), Fraction(2), 1)
-    assert grains_of([plan], Fraction(1, 2), 10) == [(30, 10), (31, 10)]
+@pytest.mark.parametrize(
+    ("spends", "n_grains", "taken"),
+    [
+        ([FINE], 7 * 2**16, [(11, 7), (12, 3 * 2**16), (13, 7 * 2**16)]),
+        ([NEAR, step_spend([1], 1, 40)], 10, [(10, 4), (12, 1), (40, 10)]),
+        ([FIFTH, *NOTHING, FIFTH], 10, [(10, 4)]),
+        ([PLAN], 10, [(30, 10), (31, 10)]),
+    ],
+    ids=["exactly", "rounded up, no more than all", "added up", "never settled"],
+)
+def test_what_was_spent_is_read_in_grains(spends, n_grains, taken):
+    assert grains_of(spends, Fraction(1, 2), n_grains) == taken

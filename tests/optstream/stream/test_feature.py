@@ -77,17 +77,6 @@ def test_coordinates_are_those_of_numpys_orthonormal_transform(n_steps):
         np.testing.assert_allclose(basis @ series, from_numpy(series)[: len(basis)], atol=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_steps", LENGTHS)
-def test_the_basis_is_orthonormal_and_its_columns_are_equally_long(n_steps):
-    whole = fourier_basis(n_steps, n_steps)
-    np.testing.assert_allclose(whole @ whole.T, np.eye(n_steps), atol=1e-12)
-    for n_coordinates in range(1, n_steps + 1, 2):
-        part = fourier_basis(n_steps, n_coordinates)
-        # Lemma 8 needs this of every step: its squares add up to d / p
-        np.testing.assert_allclose((part**2).sum(axis=0), n_coordinates / n_steps, atol=1e-12)
-
-
 @pytest.mark.parametrize("n_steps", [*LENGTHS, 1000])
 def test_the_integers_differ_from_the_basis_by_less_than_they_say(n_steps):
     exact = np.ldexp(fourier_basis(n_steps, n_steps), integer_bits(n_steps))

@@ -24,7 +24,7 @@ def half_up(value, resolution):
     return math.floor(quotient)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.decimals(-10000, 10000, places=4), min_size=1, max_size=20), resolutions)
 @pytest.mark.slow
 def test_floats_are_rounded_as_the_decimals_that_they_show(decimals, resolution):
@@ -33,7 +33,7 @@ def test_floats_are_rounded_as_the_decimals_that_they_show(decimals, resolution)
         assert quantise(values, resolution).tolist() == [half_up(value, resolution) for value in values]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(-(10**7), 10**7), st.decimals("0.0001", 50, places=4), st.integers(0, 10**6), resolutions)
 def test_values_alpha_apart_give_integers_at_most_alpha_apart(ten_thousandths, alpha, share, resolution):
     low = Decimal(ten_thousandths) / 10000

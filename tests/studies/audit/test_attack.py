@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.stats import beta, binom
+from scipy.stats import beta
 
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
@@ -42,21 +42,9 @@ def test_a_known_epsilon_is_approached_from_below(epsilon):
     assert result.error == ERROR
 
 
-def test_too_little_noise_is_found():
-    class Starved(Count):
-        @property
-        def claimed(self):
-            return 0.5 * self.epsilon
-
-    assert audit(Starved(1.0), n_runs=20_000, noise=simulated_noise(2)).exceeds
-
-
 @pytest.mark.slow
 def test_false_alarms_are_as_rare_as_stated():
-    """At an error of 0.2, over 200 audits of a mechanism whose epsilon is 0: at most 40 and four deviations.
-
-    Choosing and testing an event on the same runs would raise one nearly every time.
-    """
+    """200 audits of a mechanism whose epsilon is 0, error 0.2: at most 40 and four deviations."""
     audits, error = 200, 0.2
     alarms = sum(
         audit(Count(0.0), n_runs=400, noise=simulated_noise(seed), error=error).lower_bound > 0
@@ -95,16 +83,6 @@ def test_limits_are_the_quantiles_of_the_beta_distribution(hits, error):
     assert float(high) == pytest.approx(
         beta.isf(error, hits + 1, 100 - hits) if hits < 100 else 1.0, rel=1e-6
     )
-
-
-@pytest.mark.parametrize("probability", [0.001, 0.2, 0.5, 0.97])
-def test_each_limit_is_wrong_no_more_often_than_it_says(probability):
-    """Exactly: the probability, over all counts, that the limit lies on the wrong side."""
-    counts, error = np.arange(201), 0.01
-    low, high = clopper_pearson(counts, 200, error)
-    mass = binom.pmf(counts, 200, probability)
-    assert mass[low > probability].sum() <= error
-    assert mass[high < probability].sum() <= error
 
 
 def test_an_event_seen_on_one_side_only_shows_what_the_runs_bear_out():

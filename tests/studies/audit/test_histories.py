@@ -1,7 +1,4 @@
-"""Audits that begin before the mechanism: rows, movers, leaked noise, and what a real ledger decides.
-
-Error 1e-9 an audit.
-"""
+"""Audits that begin before the mechanism: rows, movers, leaked noise, a real ledger; error 1e-9 each."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""The mechanisms of the project: no audit exceeds the accountant.
-
-Error 1e-9 an audit; the short audit is tests/optstream/test_audit.py.
-"""
+"""What a change of each mechanism is charged, in the cases of the long audit."""
 
 import pytest
 

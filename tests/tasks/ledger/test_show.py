@@ -50,7 +50,7 @@ def at(day, hour, minute=0):
     return datetime(2016, 6, day, hour, minute, tzinfo=PARIS)
 
 
-def test_windows_are_reported_in_local_time_with_what_they_have_left(released):
+def test_windows_and_days_tell_what_they_have_left_and_whether_they_may_be_released(released):
     (page,) = read_book(released.settings, released.ledger)
     listed = [(one.begin_first, one.begin_last, one.left) for one in page.windows]
     quarters = [Fraction(n, 8) for n in range(9)]
@@ -66,10 +66,6 @@ def test_windows_are_reported_in_local_time_with_what_they_have_left(released):
         released.ledger.window_spent("people", range(page.free_from + 47, page.free_from + 48)).epsilon == 0
     )
     assert released.ledger.window_spent("people", range(page.free_from + 46, page.free_from + 47)).epsilon > 0
-
-
-def test_days_tell_charge_headroom_and_whether_they_may_be_released(released):
-    (page,) = read_book(released.settings, released.ledger)
     days = {one.day: one for one in page.days}
     assert min(days) == DAYS[0]  # a fortnight, if there is so much of it
     assert max(days) == date(2016, 6, 4)  # the first that no charged window meets
@@ -106,7 +102,6 @@ def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
 
 
 def test_a_stream_without_releases_that_shares_its_budget_is_refused_for_what_others_rely_on(installation):
-    """Its regions are its own. A stream that the ledger does not know is refused as one that it knows."""
     installation.run()
     installation.configure('name = "two-regions"', 'name = "others"')
     installation.configure('epsilon = "1"', 'epsilon = "2"')
@@ -138,7 +133,6 @@ def test_compromised_windows_have_nothing_left_and_are_reported(released, capsys
 
 @pytest.mark.slow
 def test_the_streams_parts_add_up_to_what_the_window_lost(tmp_path):
-    """Electricity for two days and gas for one, within one epsilon."""
     both = two_products(tmp_path)
     for name, days in (("electricity", DAYS), ("gas", DAYS[:1])):
         both[name].simulate(*days)

@@ -28,7 +28,6 @@ DAY, NEXT, THIRD = DAYS = [date(2016, 6, day) for day in (1, 2, 3)]
 
 @pytest.fixture
 def there(installation):
-    """The small stream with dumps of three days."""
     installation.simulate(THIRD)
     return installation
 
@@ -178,7 +177,6 @@ LATE = datetime(2016, 6, 2, 10, tzinfo=UTC)  # noon in Paris
 
 @pytest.fixture
 def load(load_text):
-    """Load a configuration with these lines at its end."""
     return lambda lines="": load_text(f"{CONFIGURATION}\n{lines}\n")
 
 

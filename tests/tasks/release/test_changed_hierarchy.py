@@ -1,10 +1,12 @@
 """Days on both sides of a change of the hierarchy: each is released under its own tree, in one ledger."""
 
 from datetime import date, timedelta
+from itertools import product
 
 import pytest
 
 from tasks.release.run import Status, terms_of
+from tests.by_night import few
 from tests.tasks.two_regions import FEW_BLOCKS
 
 FIRST = date(2016, 6, 1)
@@ -26,21 +28,13 @@ def change_from(installation, day, operation):
     installation.configure("[budget]\n", entry)
 
 
-DAILY = {("merged", "HistoryInformed")}
-"""With all of OptStream's. The others are tried by night."""
-CHANGES = [
-    pytest.param(
-        operation,
-        mechanism,
-        marks=[] if mechanism == "OptStream" or (operation, mechanism) in DAILY else [pytest.mark.nightly],
-    )
-    for operation in OPERATIONS
-    for mechanism in MECHANISMS
-]
+BY_DAY = [*product(OPERATIONS, ["OptStream"]), ("merged", "HistoryInformed")]
+CHANGES = [*BY_DAY, *(one for one in product(OPERATIONS, MECHANISMS) if one not in BY_DAY)]
 
 
-@pytest.mark.parametrize(("operation", "mechanism"), CHANGES)
-def test_a_change_before_and_after_which_days_are_released(installation, mechanism, operation):
+@pytest.mark.parametrize("change", few(CHANGES, len(BY_DAY)))
+def test_a_change_before_and_after_which_days_are_released(installation, change):
+    operation, mechanism = change
     if mechanism != "OptStream":
         installation.change_mechanism(mechanism)
     done = installation.release(*DAYS[:2])

@@ -175,9 +175,6 @@ def test_the_plan_that_was_charged_is_drawn_though_later_days_were_released_mean
     assert installation.problems() == []
 
 
-# Ledgers that changed or forgot.
-
-
 def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
     """Enrolled under alpha 1; before it reserves, the file says 10 and another run enrols."""
     run, works = installation.through(STEPS[:4], DAY)
@@ -212,18 +209,6 @@ def die_unrecorded(installation, monkeypatch, **changes):
     works = installation.release(DAY, **{"patience": timedelta(0), **changes})
     monkeypatch.undo()
     return works
-
-
-def before_recorded(either, monkeypatch, what):
-    """Do `what` when the next owner is about to record its durable measurements."""
-    genuine = type(either.ledger).record_drawn
-
-    def record_drawn(*arguments):
-        monkeypatch.undo()
-        what()
-        return genuine(*arguments)
-
-    monkeypatch.setattr(type(either.ledger), "record_drawn", record_drawn)
 
 
 def test_a_database_that_comes_back_has_the_draw_recorded(either, monkeypatch):
@@ -295,12 +280,15 @@ def test_what_was_whole_when_a_person_ended_the_lease_is_the_release(either, mon
         die_unrecorded(either, monkeypatch, owner="dead")
         either.later(hours=1)
     drawn = {}
+    genuine = type(either.ledger).record_drawn
 
-    def ended():
+    def record_drawn(*arguments):
+        monkeypatch.undo()
         drawn.update(measurements(either))
         release_lease(either.settings, either.ledger, DAY, "it seemed dead", either.now)
+        return genuine(*arguments)
 
-    before_recorded(either, monkeypatch, ended)
+    monkeypatch.setattr(type(either.ledger), "record_drawn", record_drawn)
     assert "taken over" in either.outcome(DAY, owner="alive").message
     assert drawn
     assert measurements(either) == drawn
@@ -515,20 +503,3 @@ def test_a_page_names_a_forged_file_as_damaged(installation):
         (folder / entry.file).write_bytes(made)
         (folder / "catalogue.json").write_bytes(read_catalogue(folder).changed(periods=(entry,)).to_bytes())
         assert installation.write_pages() == (() if name == "control" else (DAY,)), name
-
-
-@pytest.mark.parametrize("text", [b"\xff\xfe{", b"[" * 200_000, b'{"statement": ' + b"1" * 5000 + b"}"])
-def test_a_forged_manifest_is_no_statement(installation, monkeypatch, text):
-    """The file is lost, the staging purged, and the version another one."""
-    installation.release(DAY)
-    folder, entry, real = installation.folder / "published", installation.entry(DAY), statement.statement_of
-    (folder / entry.file).unlink()
-    (folder / entry.manifest).write_bytes(text)
-    for path in installation.settings.staging_of(DAY, 0).iterdir():
-        path.unlink()
-    monkeypatch.setattr(
-        statement, "statement_of", lambda *facts, **files: real(*facts, **files).changed(code_version="9")
-    )
-    (outcome,) = installation.publish_again(DAY)
-    assert outcome.status is Status.FAILED
-    assert "bring trusted/staging or the published file back from a copy" in outcome.message

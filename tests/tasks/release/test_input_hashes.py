@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import stat
+from contextlib import nullcontext
 from datetime import date
 
 import polars as pl
@@ -13,13 +14,13 @@ from tasks.release import pipeline as steps
 from tasks.release.lineage import UNKNOWN, input_key
 from tasks.release.run import Status
 from tests.failing import Death, raising
+from tests.tasks.two_regions import DRAWN
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 DUMP = f"region=84/date={FIRST}/part-0.parquet"
 
 
 def stated(installation):
-    """What the lineage says of its inputs' files."""
     sources = installation.lineage()[0]["inputs"]
     return [source["facets"]["optstream_inputs"]["hmac_sha256"] for source in sources]
 
@@ -59,30 +60,20 @@ def test_the_key_is_made_once_for_its_owner_alone(installation):
     assert file.is_symlink()
 
 
-def deliver_another(installation):
-    path = installation.folder / "dumps" / DUMP
-    pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
-
-
-def test_a_draw_that_a_later_run_finishes_names_the_files_it_was_drawn_from(installation):
-    installation.cut_short(FIRST)
-    drawn_from = expected(installation, DUMP)
-    deliver_another(installation)
-    installation.release(FIRST)
-    assert stated(installation)[0][DUMP] == drawn_from != expected(installation, DUMP)
-
-
-def test_a_redraw_names_the_files_of_the_draw_that_counted(installation, monkeypatch):
+@pytest.mark.parametrize("is_drawn", [True, False])
+def test_a_release_names_the_files_of_the_draw_that_counted(installation, monkeypatch, is_drawn):
     with monkeypatch.context() as patched:
-        # as a kill: nothing after it runs
-        patched.setattr("tasks.release.draw.DrawingFile.fill", raising(Death))
-        patched.setattr("tasks.release.draw._give_up", lambda *_: None)
-        with pytest.raises(Death):
-            installation.release(FIRST)
-    deliver_another(installation)
+        if not is_drawn:  # as a kill: nothing after it runs
+            patched.setattr("tasks.release.draw.DrawingFile.fill", raising(Death))
+            patched.setattr("tasks.release.draw._give_up", lambda *_: None)
+        with nullcontext() if is_drawn else pytest.raises(Death):
+            installation.release(FIRST, steps=DRAWN)
+    before, path = expected(installation, DUMP), installation.folder / "dumps" / DUMP
+    pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
     installation.later(hours=1)
     assert installation.status(FIRST) is Status.PUBLISHED
-    assert stated(installation)[0][DUMP] == expected(installation, DUMP)
+    assert before != expected(installation, DUMP)
+    assert stated(installation)[0][DUMP] == (before if is_drawn else expected(installation, DUMP))
 
 
 def test_a_release_without_record_says_unknown(installation):

@@ -17,12 +17,6 @@ DAY, NEXT, LAST = (date(2016, 6, day) for day in (1, 2, 3))
 FILE = "warmth.csv"
 
 
-def write_days(folder, first, last):
-    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    rows = "".join(f"{day},{10 + day.day % 7}\n" for day in days)
-    (folder / FILE).write_text(f"date,value\n{rows}")
-
-
 def deliver_a_link(installation):
     """To a dump, in the place of the covariate's file."""
     (dump, *_) = (installation.folder / "dumps").rglob("*.parquet")
@@ -39,7 +33,9 @@ def two_nights(installation, first, second):
 @pytest.fixture
 def nights(tmp_path):
     """Two nights, the second with a covariate that it must not read."""
-    write_days(tmp_path, DAY - timedelta(days=30), DAY)
+    days = [DAY - timedelta(days=ago) for ago in range(30, -1, -1)]
+    rows = "".join(f"{day},{10 + day.day % 7}\n" for day in days)
+    (tmp_path / FILE).write_text(f"date,value\n{rows}")
     (tmp_path / "optstream.toml").write_text(INFORMED + hashed(tmp_path))
     installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
     installation.simulate(DAY, NEXT)

@@ -25,7 +25,6 @@ FIRST, SECOND, THIRD = DAYS[:3]
 
 
 def files(installation, folder="errors"):
-    """{day: (revision, vintage) of each file of errors}."""
     found = {}
     for path in sorted((installation.folder / "published" / folder).rglob("*vintage*.parquet")):
         matched = re.match(r"revision-(\d+)-vintage-(\d+)-", path.name)
@@ -61,13 +60,8 @@ def come_back(installation, path):
 @pytest.fixture
 def nights(learning):
     """Two nights: the first day has a new estimate after the second."""
-    learning.once(two_nights)
+    learning.once(night, FIRST, SECOND)
     return learning
-
-
-def two_nights(installation):
-    night(installation, FIRST)
-    night(installation, SECOND)
 
 
 def test_each_listed_release_has_one_and_a_withdrawn_day_takes_all_along(nights):
@@ -182,7 +176,6 @@ def measuring(installation):
 
 
 def measured_files(installation):
-    """The files of measurements, by day."""
     found: dict[str, list] = {}
     for path in sorted((installation.folder / "published/measurements").rglob("*.parquet")):
         found.setdefault(path.parent.name.removeprefix("date="), []).append(path)

@@ -126,6 +126,11 @@ def test_bands_are_published_whole_next_to_the_values_of_counts(load_text):
     zeros = 0.0 * release.values
     narrow = published_rows(settings, DAY, replace(release, values=zeros + 2.0, bands=(zeros, zeros)), 0, 0)
     assert (narrow["load_mw_high"] == narrow["load_mw"]).all(), "a band holds the published value"
+    nodes = settings.tree_of(DAY).nodes
+    for width, named in ((9.0, (nodes[2],)), (0.0, ())):
+        edges = zeros, np.where(np.arange(len(nodes))[:, None] == 2, width, zeros)
+        stated = statement_of(settings, DAY, replace(release, bands=edges), 0, 0)
+        assert stated.bands.wide == named, "nodes whose band is wider than their value"
     nothing = replace(release, bands=None)
     assert published_rows(settings, DAY, nothing, 0, 0)["load_mw_low"].null_count() == rows.height
     assert statement_of(settings, DAY, nothing, 0, 0).bands.known == "none"
@@ -141,16 +146,6 @@ def test_days_without_their_leaves_are_published_sound(installation):
     assert read_sum(installation.folder / "published", ["FR"], *days).noise_standard_error > 0
     installation.write_pages()
     assert installation.problems() == []
-
-
-def test_nodes_whose_band_is_wider_than_their_value_are_named(load_text):
-    settings = load_text(COUNTS)
-    release = drawn(settings)
-    edges = np.zeros_like(release.values), np.where(np.arange(len(release.values))[:, None] == 2, 9.0, 0.0)
-    stated = statement_of(settings, DAY, replace(release, bands=edges), 0, 0)
-    assert stated.bands.wide == (settings.tree_of(DAY).nodes[2],)
-    narrow = replace(release, bands=(0.0 * release.values, 0.0 * release.values))
-    assert statement_of(settings, DAY, narrow, 0, 0).bands.wide == ()
 
 
 @pytest.mark.slow

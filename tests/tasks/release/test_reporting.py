@@ -67,7 +67,7 @@ def test_one_customer_moves_the_counts_of_a_day_by_two_at_most(small, monkeypatc
         return [(name, days[day], int(step), LEAVES[leaf]) for day, step, leaf in places]
 
     def moves():
-        for _ in range(8):
+        for _ in range(3):
             others = [row for number in range(5) for row in rows_of(f"c{number}", 6)]
             worlds = [counts(stream, [*others, *rows_of("mover", n)], days) for n in (0, 1, 2, 12)]
             yield max(np.abs(np.subtract(*pair)).sum(axis=1).max() for pair in product(worlds, repeat=2))
@@ -111,7 +111,6 @@ def test_no_window_is_charged_more_than_the_share(small, window, per_hour):
 
 
 def test_what_a_customer_moves_loses_the_charge():
-    """Every move of two counts by two in all, at every outcome nearby."""
     spend = customers_spend(1, 0, 48, Fraction(1, 20), 2)
     scale = float(scale_of(spend))
     moves = [(a, b) for a, b in product(range(-2, 3), repeat=2) if abs(a) + abs(b) <= 2]
@@ -134,8 +133,7 @@ def metered(installation):
     installation.configure('["0", "20000"]', '["0", "5"]')
     installation.configure(*REPORTS)
     installation.configure('restatement_share = "0"', 'restatement_share = "1/2"\nrevisions = 1')
-    for path in sorted((installation.folder / "dumps").rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
+    shutil.rmtree(installation.folder / "dumps")
     installation.simulate(*DAYS)
     return installation
 

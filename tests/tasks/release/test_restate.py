@@ -61,23 +61,21 @@ def test_without_a_share_that_is_left_nothing_is_measured_again(installation, sh
     assert newest(installation).revision == revision
 
 
-@pytest.mark.parametrize("asked_again", [True, False])
-def test_a_restatement_that_was_cut_short_goes_on_from_its_measurements(kept_back, asked_again):
-    kept_back.cut_short(DAY, restate=True)
-    drawn = kept_back.files("trusted/measurements")
-    assert newest(kept_back).state is ReleaseState.DRAWN
-    assert kept_back.status(DAY, restate=asked_again) is Status.PUBLISHED
-    assert kept_back.files("trusted/measurements") == drawn
-    assert kept_back.entry(DAY).revision == 1
-
-
-def test_a_restatement_that_died_in_its_draw_is_drawn_afresh(kept_back):
+@pytest.mark.parametrize(("is_drawn", "asked_again"), [(True, True), (True, False), (False, False)])
+def test_a_restatement_that_was_cut_short_goes_on_from_its_measurements_or_is_drawn(
+    kept_back, is_drawn, asked_again
+):
     """Nobody saw that revision: that readers saw the one before does not make it a second draw."""
-    (work,) = kept_back.release(DAY, steps=RESERVED, restate=True).values()
-    kept_back.ledger.begin_draw(work.reservation, kept_back.now)
+    (work,) = kept_back.release(DAY, steps=DRAWN if is_drawn else RESERVED, restate=True).values()
+    if not is_drawn:
+        kept_back.ledger.begin_draw(work.reservation, kept_back.now)
     kept_back.later(hours=1)
-    assert kept_back.status(DAY) is Status.PUBLISHED
-    assert (newest(kept_back).revision, newest(kept_back).redraws) == (1, 1)
+    drawn = kept_back.files("trusted/measurements")
+    assert newest(kept_back).state is (ReleaseState.DRAWN if is_drawn else ReleaseState.RESERVED)
+    assert kept_back.status(DAY, restate=asked_again) is Status.PUBLISHED
+    assert (kept_back.files("trusted/measurements") == drawn) is is_drawn
+    assert (newest(kept_back).revision, newest(kept_back).redraws) == (1, int(not is_drawn))
+    assert kept_back.entry(DAY).revision == 1
     kept_back.assert_sound()
 
 
@@ -123,7 +121,6 @@ class Published:
         return self.installation.folder / "published"
 
     def path(self, which, day=DAY):
-        """The file or the manifest of a day."""
         return self.folder / getattr(self.installation.entry(day), which)
 
     def again(self, *days):
@@ -251,14 +248,21 @@ def test_what_was_never_published_is_left_to_a_run(installation):
     assert not (installation.folder / "published/catalogue.json").exists()
 
 
-def test_other_bytes_than_the_recorded_ones_are_never_published(published):
-    """Neither spoilt staging nor what another configuration computes takes a file's place."""
+ANOTHER = b'"another"'
+FORGED = (b"\xff\xfe{", b"[" * 200_000, b'{"statement": ' + b"1" * 5000 + b"}", ANOTHER)
+
+
+@pytest.mark.parametrize("forged", FORGED, ids=["no text", "nested", "a huge number", "another stream"])
+def test_other_bytes_than_the_recorded_ones_are_never_published(published, monkeypatch, forged):
+    """Neither spoilt staging, nor what another configuration or version computes under a forged statement."""
     for path in published.staged():
         spoil(path)
     lose(published.path("file"))
     published.installation.configure("n_samples = 10", "n_samples = 12")
+    monkeypatch.setattr("optstream.__version__", "99.0")
     manifest = published.path("manifest")
-    manifest.write_text(manifest.read_text().replace('"two-regions"', '"another"'))
+    edited = manifest.read_bytes().replace(b'"two-regions"', forged)
+    manifest.write_bytes(edited if forged == ANOTHER else forged)
     assert published.is_refused("from a copy", DAY)
     assert list((published.folder / "data").glob(f"date={DAY}/*")) == []
 
@@ -280,17 +284,12 @@ def test_what_was_stated_comes_back(installation, monkeypatch, what):
     assert installation.entry(DAY).revision == int(what == "a restated day")
 
 
-def three_nights(installation):
-    for day in DAYS[:3]:
-        night(installation, day)
-
-
 @pytest.mark.parametrize("source", ["staging", "measurements"])
 def test_a_new_estimate_comes_back_as_readers_had_it(learning, source):
-    learning.once(three_nights)
+    learning.once(night, *DAYS[:3])
     published = Published(learning)
     before = published.bytes()
-    assert learning.entry(DAY).vintage == 2
+    assert learning.entry(DAY).vintage == 1
     if source == "measurements":
         published.forget_staging()
     for day in DAYS[:3]:

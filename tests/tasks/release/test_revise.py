@@ -93,7 +93,8 @@ def test_a_new_estimate_states_what_its_draw_was_planned_for_whatever_is_configu
 
 
 def test_an_amendment_stops_smoothing_across_it(learning):
-    learning.once(night, *DAYS[:2])
+    learning.released(*DAYS[:2])
+    revised(learning)
     learning.configure('alpha = "1"', 'alpha = "2"')
     learning.ledger.amend(terms_of(learning.settings), "larger customers", learning.now)
     learning.configure("revise_days = 2", "revise_days = 10")
@@ -117,8 +118,9 @@ def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
 
 
 def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learning):
+    learning.released(*DAYS[:3])
+    assert set(revised(learning)) == {FIRST, SECOND}
     learning.configure("revise_days = 2", "revise_days = 10")
-    learning.once(night, *DAYS[:3])
     assert learning.status(SECOND, restate=True) is Status.PUBLISHED
     assert set(night(learning, FOURTH)) == {FIRST, THIRD}
     assert listed(learning) == {FIRST: 2, SECOND: 0, THIRD: 1, FOURTH: 0}
@@ -127,7 +129,8 @@ def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learni
 
 
 def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
-    learning.released(*DAYS[:4])
+    learning.released(*DAYS[:3])
+    learning.released(FOURTH)
     assert learning.status(THIRD, restate=True) is Status.PUBLISHED
     again = learning.measured(THIRD, 1)
     before, first = learning.measured(SECOND), learning.measured(THIRD)

@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from datetime import date
 from multiprocessing import Pipe
 from pathlib import Path
@@ -18,11 +17,11 @@ import pytest
 from tasks.trusted import files as private_files
 from tasks.trusted.covariates import private_zones
 from tasks.trusted.files import DrawingFile, destroy_raw, write_private
+from tests.flows.served import gone, kill_all, until
 from tests.tasks.conftest import DAY
 from tests.tasks.two_regions import Installation
 
 REPOSITORY = str(Path(__file__).parents[3])
-LONGEST_WAIT = 60.0
 
 
 BUSY = """
@@ -50,18 +49,8 @@ if __name__ == "__main__":
 """Each worker writes its id at once, so that there are two of them."""
 
 
-def lives(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def gone(pids, seconds=LONGEST_WAIT):
-    deadline = time.monotonic() + seconds
-    while any(map(lives, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not any(map(lives, pids))
+def ended(processes):
+    until("they end", lambda: gone(processes), 60)
 
 
 def started(text, *words, **more):
@@ -82,9 +71,9 @@ def test_a_busy_process_ends_when_its_peer_is_closed(when):
         if not own.closed:
             assert process.stdout.readline() == "begun\n"
             own.send("nobody reads this: it is busy")
-            assert lives(process.pid)
+            assert not gone([process.pid])
             own.close()
-        assert gone([process.pid])
+        ended([process.pid])
     finally:
         process.kill()
         process.communicate()
@@ -94,14 +83,13 @@ def test_a_pool_s_workers_end_when_its_owner_is_killed():
     pool = started(POOL)
     workers = [int(pool.stdout.readline()) for _ in range(2)]
     try:
-        assert all(map(lives, workers))
+        assert not any(gone([one]) for one in workers)
         pool.kill()
         pool.wait()
-        assert gone(workers)
+        ended(workers)
     finally:
         pool.kill()
-        for pid in filter(lives, workers):
-            os.kill(pid, 9)
+        kill_all(workers)
         pool.communicate()
 
 
@@ -146,41 +134,24 @@ def test_a_file_that_a_full_disk_cut_short_gives_its_space_back(tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"staged": b"before"}
 
 
-def settings_of(folder, population_file=None):
-    return SimpleNamespace(
-        folder=folder,
-        input_folder=folder / "dumps",
-        trusted_folder=folder / "trusted",
-        privacy=SimpleNamespace(population_file=population_file),
-    )
-
-
-def stream(folder, zone="dumps"):
-    """A configuration that says this input folder."""
-    folder.mkdir(parents=True)
-    (folder / "optstream.toml").write_text(f'[input]\nfolder = "{zone}"\n')
-    return folder / "optstream.toml"
-
-
-def zones(settings, place):
-    return {zone.resolve() for zone in private_zones(settings, Path(place)).values()}
-
-
-def test_a_folder_that_is_a_streams_own_is_known_by_the_configuration_in_it(tmp_path):
-    """Its dumps are next to its configuration, and the covariate is the folder itself."""
-    stream(tmp_path / "gas", ".")
-    assert tmp_path / "gas" in zones(settings_of(tmp_path / "load"), tmp_path / "gas")
-
-
-@pytest.mark.parametrize("damaged", ["no population", "link to itself"])
-def test_one_file_that_is_not_usable_hides_no_other(tmp_path, damaged):
-    bad, gas = tmp_path / "bad.toml", stream(tmp_path / "gas")
+@pytest.mark.parametrize("damaged", [None, "no population", "link to itself"])
+def test_the_folders_of_a_stream_are_known_by_the_configuration_above_a_file(tmp_path, damaged):
+    """Also where the stream's own folder is its input folder, and where another file is not usable."""
+    gas, bad, zone = tmp_path / "gas", tmp_path / "bad.toml", "dumps" if damaged else "."
+    gas.mkdir()
+    (gas / "optstream.toml").write_text(f'[input]\nfolder = "{zone}"\n')
     if damaged == "no population":
         bad.write_text("streams = 1\n")
-    else:
+    elif damaged:
         bad.symlink_to(bad)
-    found = zones(settings_of(tmp_path / "load", str(bad)), gas.parent / "weather.csv")
-    assert tmp_path / "gas/dumps" in found
+    settings = SimpleNamespace(
+        folder=tmp_path / "load",
+        input_folder=tmp_path / "load/dumps",
+        trusted_folder=tmp_path / "load/trusted",
+        privacy=SimpleNamespace(population_file=damaged and str(bad)),
+    )
+    found = private_zones(settings, gas / "weather.csv" if damaged else gas).values()
+    assert gas / zone in {one.resolve() for one in found}
 
 
 READ = """

@@ -147,13 +147,6 @@ def test_of_a_wrong_file_without_a_line_of_names_no_reading_is_said(configured, 
     assert "71.25" not in said
 
 
-def test_a_link_that_is_delivered_in_the_place_of_the_path_stops_no_night(configured, tmp_path):
-    (tmp_path / "dumps").mkdir()
-    by_node().write_csv(tmp_path / "dumps/a.csv")
-    (tmp_path / "warmth.csv").symlink_to(tmp_path / "dumps/a.csv")
-    assert "leads into input.folder" in gone_without(configured())
-
-
 def test_values_beyond_all_measure_and_days_of_other_centuries_cost_themselves_alone(configured, tmp_path):
     table = by_node(("84",)).drop("node")
     wrong = pl.DataFrame({"date": [date(1, 1, 1), date(9999, 12, 31), DAYS[1]], "value": [1.0, 2.0, 1e300]})

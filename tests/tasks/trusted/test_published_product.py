@@ -1,7 +1,6 @@
 """What another stream of the same people published, as a public covariate: read, and released after it."""
 
 import hashlib
-import json
 import shutil
 from datetime import date
 
@@ -40,20 +39,9 @@ def products(tmp_path):
     return both
 
 
-def released(one, *days):
-    return {work.status for work in one.release(*days).values()}
-
-
-def stated(one, day):
-    manifests = (one.folder / "published/manifests").rglob("*.json")
-    found = [json.loads(file.read_text())["statement"] for file in manifests]
-    (own,) = (statement for statement in found if statement["period"] == str(day))
-    return own["mechanism"]["covariates"]
-
-
 def test_the_published_means_of_each_node_are_the_covariate(products):
     electricity, gas = products["electricity"], products["gas"]
-    assert released(gas, DAY, NEXT) == {Status.PUBLISHED}
+    assert gas.statuses(DAY, NEXT) == {Status.PUBLISHED}
     (found,) = read_covariates(electricity.settings, NEXT, covariate_of).read
     assert found.first_day == (DAY - ORIGIN).days
     rows = read_published(gas.folder / "published")
@@ -70,16 +58,16 @@ def test_a_night_goes_by_what_was_published_before_it(products):
     electricity, gas = products["electricity"], products["gas"]
     gas.release(DAY)
     before = electricity.ledger.worst("people").epsilon
-    assert released(electricity, DAY) == {Status.PUBLISHED}
-    (used,) = stated(electricity, DAY)
+    assert electricity.statuses(DAY) == {Status.PUBLISHED}
+    (used,) = electricity.statement(DAY)["mechanism"]["covariates"]
     assert used["name"] == "gas"
     assert len(used["values_sha256"]) == 64
     # it costs nothing: the plan is that of a stream without it
     own = electricity.ledger.worst("people").epsilon - before
     assert own <= electricity.settings.model_of(0).epsilon
     # a day that gas has not published goes without it, and is released
-    assert released(electricity, NEXT) == {Status.PUBLISHED}
-    assert stated(electricity, NEXT)[0]["values_sha256"] == "none"
+    assert electricity.statuses(NEXT) == {Status.PUBLISHED}
+    assert electricity.statement(NEXT)["mechanism"]["covariates"][0]["values_sha256"] == "none"
 
 
 def test_a_link_into_the_trusted_zone_and_a_changed_file_are_not_read(products):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from optstream import simulated_noise
-from optstream.errors import ParameterError
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
@@ -70,8 +69,3 @@ def test_the_evening_is_expected_to_be_high_before_it_can_be_seen():
     pattern = replace(PATTERN, model=PrivacyModel(1, SLOTS, ALPHA, resolution="0.001"))
     held = np.array([held for _, held, _ in released_after_two_weeks(pattern, 3)])
     assert held[:, 0, -12:].mean() > 0.8, "0.70 with the prior of loads"
-
-
-def test_a_variation_below_0_is_refused():
-    with pytest.raises(ParameterError, match="variation of HistoryInformed"):
-        replace(PATTERN, variation=-1.0)

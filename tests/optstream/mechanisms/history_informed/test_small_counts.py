@@ -59,12 +59,7 @@ def run(mechanism, stream):
 
 
 def exact_loss(periods, window_length):
-    """The most that one customer loses, whose readings in a window all change by alpha in one leaf.
-
-    The attack: at each level the sum of every block moves by as many units as it has changed steps, and
-    Laplace noise of scale b then loses that over b. From the noise that was drawn and the blocks that were
-    measured, without the accountant.
-    """
+    """The most that readings changed by alpha in one leaf lose: moved steps of each block over its scale."""
     blocks = []
     for one in periods:
         for part in one.parts:
@@ -104,7 +99,7 @@ def test_no_window_loses_more_wherever_periods_begin(window, blocks):
             assert part.choices["blocks"] == [[block.start, block.stop] for block in planned]
 
 
-@pytest.mark.parametrize("days", [1, 2, 3])
+@pytest.mark.parametrize("days", [1, 3])
 @pytest.mark.parametrize(
     "before",
     [
@@ -167,18 +162,19 @@ def test_what_a_version_with_other_components_learned_is_learned_anew_the_next_n
 
 
 @pytest.mark.slow
-def test_sums_over_weeks_are_unbiased_for_nodes_of_every_size():
+@pytest.mark.parametrize(("n_seeds", "n_days"), [(4, 14), pytest.param(8, 28, marks=pytest.mark.nightly)])
+def test_sums_over_weeks_are_unbiased_for_nodes_of_every_size(n_seeds, n_days):
     """Values are never negative and err less; their sums are biased, those of estimates are not."""
-    stream, missed, said = trips(28, weekend=1.0), [], []
-    truth = TREE.add_up(stream)[:, 14 * SLOTS :].sum(axis=1)
-    for seed in range(8):
+    stream, missed, said = trips(n_days, weekend=1.0), [], []
+    truth = TREE.add_up(stream)[:, n_days // 2 * SLOTS :].sum(axis=1)
+    for seed in range(n_seeds):
         state, found = None, []
-        for day in range(28):
+        for day in range(n_days):
             at = day * SLOTS
             noise = simulated_noise([seed, day])
             one = MECHANISM.measure(stream[:, at : at + SLOTS], noise=noise, first_step=at, state=state)
             state = one.state
-            if day >= 14:
+            if day >= n_days // 2:
                 found.append(MECHANISM.estimate(one))
         for release in found:
             assert release.values.min() >= 0

@@ -18,8 +18,7 @@ from optstream.mechanisms.blocks import (
     choose_tree_blocks,
     expected_error_of,
 )
-from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
 
 SLOTS = 24
@@ -68,23 +67,6 @@ def test_the_expected_error_is_the_posteriors_own_and_falls_with_what_is_measure
 
 def informed(**given):
     return HistoryInformed(PrivacyModel("1/10", SLOTS, 1), **{"scale": 1500.0} | given)
-
-
-@pytest.mark.slow
-def test_nothing_that_is_read_changes_them_and_they_cost_what_was_asked():
-    """Two streams as different as can be: the same spends, step by step, known before either is read."""
-    mechanism = HistoryInformedTree(informed(), FLAT, "model")
-    spends = []
-    for load in (np.zeros((5, SLOTS)), np.random.default_rng(0).uniform(0, 9000, (5, SLOTS))):
-        state, drawn = None, []
-        for day in range(3):
-            planned = mechanism.plan(SLOTS, day * SLOTS, state)
-            release = mechanism.release(load, noise=simulated_noise(1), first_step=day * SLOTS, state=state)
-            state, drawn = release.state, [*drawn, *release.spends]
-            assert release.spends == planned
-        spends.append(drawn)
-    assert spends[0] == spends[1]
-    assert worst_window(spends[0], SLOTS).epsilon <= Fraction("1/10")
 
 
 def test_without_a_scale_or_by_another_word_they_are_refused():

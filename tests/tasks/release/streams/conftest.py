@@ -18,7 +18,7 @@ def hours(*days):
 def with_mechanism(installation):
     """The small stream, released by another mechanism: with_mechanism("Sample")."""
 
-    def make(name, *simulated):
+    def make(name):
         installation.change_mechanism(name)
         installation.simulate(*DAYS)
         return installation

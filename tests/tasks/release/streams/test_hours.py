@@ -40,10 +40,6 @@ DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 SERVING = [name for name in OTHERS if name not in ("Fourier", "Uniform")]
 
 
-def spends_of(installation, periods):
-    return [spend for period in periods for spend in installation.record(period).spends]
-
-
 def charged(spends, first):
     """What a window of 48 steps is charged, by hand: Lemmas 1, 16b and 20."""
     found = Fraction(0)
@@ -84,7 +80,8 @@ def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(by_the_hour
     installation = by_the_hour(name)
     asked = [*hours(DAY)[20:], *hours(NEXT)[:4]]
     assert installation.statuses(*asked) == {Status.PUBLISHED}
-    spends, ledger = spends_of(installation, asked), installation.ledger
+    spends = [spend for period in asked for spend in installation.record(period).spends]
+    ledger = installation.ledger
     begins = installation.settings.calendar.first_step(asked[0])
     for first in range(begins - 47, begins + 16):
         by_hand = charged(spends, first)
