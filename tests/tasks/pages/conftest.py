@@ -49,7 +49,6 @@ def many_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def without_noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three days without the noise column."""
     folder = tmp_path_factory.mktemp("plain") / "published"
     days = [FIRST + timedelta(days=number) for number in range(3)]
     lay_out_published(folder, [statement_of(day, standard_errors=None) for day in days])
@@ -62,7 +61,6 @@ def facts_of(folder: Path) -> PublicFacts:
 
 
 def lay_out_published(folder: Path, statements: Iterable[ReleaseStatement]) -> None:
-    """Publish days with these statements."""
     releases = []
     for statement in statements:
         rows = _rows(statement.period)

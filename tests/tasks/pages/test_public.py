@@ -34,7 +34,6 @@ from tests.tasks.pages.conftest import (
 
 
 def rows_of(folder):
-    """All rows, by polars' own reader of the folder."""
     return pl.read_parquet(folder / "data", hive_partitioning=True)
 
 
@@ -158,7 +157,6 @@ def report_of(installation):
 
 @pytest.fixture
 def written(installation):
-    """Two released days and their pages."""
     installation.released(ONE, TWO)
     assert installation.write_pages() == ()
     return installation
