@@ -45,7 +45,6 @@ def altered(node, step, value):
 
 
 def more(**columns):
-    """A sound release, and its first row once more, changed."""
     return pl.concat([rows(VALUES), rows(VALUES)[:1].with_columns(**columns)])
 
 

@@ -57,7 +57,6 @@ def begins_from(page: Path) -> str | None:
 
 
 def parse(page: Path, environment: dict[str, str]) -> Document:
-    """The page's blocks and directives, in order."""
     shells = [
         CodeBlockParser(language, lambda example: _run_shell(example, environment)) for language in SHELLS
     ]

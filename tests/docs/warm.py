@@ -178,7 +178,6 @@ def _forked_reader() -> sandbox._Process:
 
 
 def _run() -> int:
-    """The command line; its exit code."""
     from flows.cli.main import main
 
     try:

@@ -31,7 +31,6 @@ def up(value, width):
 
 
 def any_error(value, width):
-    """The worst that a spread of this width allows."""
     return value + (width / 2 if value > 0 else -width / 2)
 
 

@@ -36,7 +36,6 @@ def without(rows):
 
 
 def moved(count: Callable, one, other):
-    """By how much all leaves together move between two sets of rows, in units."""
     return sum(abs(a - b) for a, b in zip(count(one), count(other), strict=True))
 
 

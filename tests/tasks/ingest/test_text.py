@@ -50,7 +50,6 @@ def thirds(stream, parts, day=DAY):
 
 
 def written(rows):
-    """A text of such rows."""
     return ["timestamp,load", *(f"{at:%Y-%m-%dT%H:%MZ},{value}" for at, value in rows)]
 
 
@@ -67,7 +66,6 @@ def quoted(text):
 
 
 def ahead(stamp):
-    """The same instant, by a clock that is an hour and a half ahead."""
     zone = timezone(timedelta(minutes=90))
     return datetime.fromisoformat(stamp[0]).astimezone(zone).isoformat()
 

@@ -25,7 +25,6 @@ ANSWERS = {"zone": "Europe/Paris", "alpha": "1", "size": "5000"}
 
 
 def load_of(region, day, slot):
-    """A number that tells region, day and slot apart."""
     return f"{1000 + 700 * REGIONS.index(region) + 50 * day.timetuple().tm_yday + slot}.{slot % 3}"
 
 
@@ -64,7 +63,6 @@ def begun(folder):
 
 
 def sums(settings, days):
-    """The private integers of days without a fault."""
     return [open_private_period(one.period) for one in ingest(settings, [*discover(settings, days).values()])]
 
 

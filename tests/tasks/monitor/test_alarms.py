@@ -149,7 +149,6 @@ FAR, SUSPECT = ("far-from-history", 11, "84"), ("suspect-readings", 11, "84")
 
 
 def shown(installation, *days):
-    """Days that are released, and pages of them."""
     installation.release(*days)
     installation.write_pages()
 

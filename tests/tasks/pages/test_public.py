@@ -15,20 +15,25 @@ from optstream.catalogue import read_catalogue
 from optstream.catalogue.about import About, NodeFacts
 from optstream.catalogue.backends import open_storage
 from optstream.errors import PublicationError
-from optstream.privacy import PrivacyModel
 from optstream.stream import days_from
 from tasks.monitor.days import State
 from tasks.pages.calendar import marks_of_facts
 from tasks.pages.public import public_page, write_public_page
 from tasks.pages.published import NO_SUMMARIES, Node, public_facts, read_summaries
 from tasks.pages.render import day_in_words, seconds
-from tests.tasks.pages import published_days
-from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
-from tests.tasks.pages.published_days import LEAVES, NOISE_MW
+from tests.tasks.pages.conftest import (
+    FIRST,
+    GONE,
+    LEAVES,
+    N_DAYS,
+    NOISE_MW,
+    facts_of,
+    lay_out_published,
+    statement_of,
+)  # fmt: skip
 
 
 def rows_of(folder):
-    """All rows, by polars' own reader of the folder."""
     return pl.read_parquet(folder / "data", hive_partitioning=True)
 
 
@@ -86,20 +91,15 @@ def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(many_days, tmp_
         (copy / entry.file).unlink(missing_ok=True)
 
 
-def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path, monkeypatch):
+def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path):
     """A plan that leaves a tenth to restatements, and an older guarantee that gave more."""
-    real, guarantees = published_days.ReleaseStatement, iter(["1", "3/2", "1"])
-
-    def stated(**fields):
-        model = PrivacyModel(next(guarantees), 48, 10)
-        return real(**{**fields, "epsilon_plan": Fraction(9, 10), "model": model})
-
-    monkeypatch.setattr(published_days, "ReleaseStatement", stated)
-    published_days.lay_out_published(tmp_path / "one", FIRST, 1)
+    days, plan = [FIRST, FIRST + timedelta(days=1)], Fraction(9, 10)
+    lay_out_published(tmp_path / "one", [statement_of(FIRST, epsilon_plan=plan)])
     facts = facts_of(tmp_path / "one")
-    assert (facts.statement.epsilon_plan, facts.epsilon) == (Fraction(9, 10), 1)
+    assert (facts.statement.epsilon_plan, facts.epsilon) == (plan, 1)
     assert b"factor e<sup>1</sup>" in public_page(facts)
-    published_days.lay_out_published(tmp_path / "two", FIRST, 2)
+    of_two = [statement_of(day, own, epsilon_plan=plan) for day, own in zip(days, ("3/2", "1"), strict=True)]
+    lay_out_published(tmp_path / "two", of_two)
     assert facts_of(tmp_path / "two").epsilon == Fraction(3, 2)
 
 
@@ -157,7 +157,6 @@ def report_of(installation):
 
 @pytest.fixture
 def written(installation):
-    """Two released days and their pages."""
     installation.released(ONE, TWO)
     assert installation.write_pages() == ()
     return installation

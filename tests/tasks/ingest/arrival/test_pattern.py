@@ -270,12 +270,10 @@ def test_a_planned_revision_of_a_delta_table_is_plain_files(small, load_text):
 
 
 def then(*actions):
-    """One more commit of these."""
     return lambda folder: commit(folder, 2, *actions)
 
 
 def whole(*rows):
-    """A checkpoint of these in place of all commits."""
     return lambda folder: checkpoint(folder, *rows)
 
 

@@ -235,7 +235,6 @@ def test_the_kernel_limits_a_reader(tmp_path):
 
 
 def _popen_in_a_hurry(popen, command, **more):
-    """The reader itself, with a limit of no time for a dump."""
     act = f"import sys, {process.__name__} as reader; "
     act += "reader.seconds_of = lambda settings: 0; reader._serve_until_alone(reader.End(int(sys.argv[1])))"
     return popen([sys.executable, "-c", act, command[-1]], **more)
