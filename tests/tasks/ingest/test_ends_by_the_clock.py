@@ -15,12 +15,14 @@ from tests.tasks.conftest import DAY
 
 pytestmark = pytest.mark.slow
 
-PARIS, NEW_YORK = "Europe/Paris", "America/New_York"
+PARIS, NEW_YORK, SANTIAGO = "Europe/Paris", "America/New_York", "America/Santiago"
 CHANGES = {
     (PARIS, "spring"): date(2025, 3, 30),
     (PARIS, "autumn"): date(2025, 10, 26),
     (NEW_YORK, "spring"): date(2025, 3, 9),
     (NEW_YORK, "autumn"): date(2025, 11, 2),
+    (SANTIAGO, "spring"): date(2025, 9, 6),  # as the day ends
+    (SANTIAGO, "autumn"): date(2025, 4, 5),
 }
 SHOWN, ADDED = "what the clock shows", "a step after the start"
 EVERY_CHANGE = pytest.mark.parametrize(("zone", "day"), [(zone, day) for (zone, _), day in CHANGES.items()])
@@ -113,12 +115,14 @@ def test_sums_in_one_file_are_read_leaf_by_leaf(stream_in, day, written):
     assert len({tuple(one) for one in judged.units.tolist()}) == 1
 
 
-@EITHER_CHANGE
+@EVERY_CHANGE
 @EITHER
-def test_sums_in_a_file_of_many_days_are_read_day_by_day(stream_in, day, written):
-    stream = stream_in(keys="stamps = 'end'\npath = '{region}_{date:%Y}.csv'")
+def test_sums_in_a_file_of_many_days_are_read_day_by_day(stream_in, zone, day, written):
+    stream = stream_in(zone, "stamps = 'end'\npath = '{region}_{date:%Y}.csv'")
     days = [day - A_DAY, day, day + A_DAY]
-    rows = [(one, number + 1) for every in days for number, one in enumerate(rows_of(every, written))]
+    rows = [
+        (one, number + 1) for every in days for number, one in enumerate(rows_of(every, written, zone=zone))
+    ]
     lines = ["timestamp,load", *(f"{stamp:%Y-%m-%d %H:%M},{number}" for (_, stamp), number in rows)]
     stream.settings.input_folder.mkdir()
     for name in ("84_2025.csv", "11_2025.csv", "_SUCCESS"):

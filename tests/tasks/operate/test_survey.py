@@ -42,13 +42,16 @@ def meaning(found, zone="UTC"):
     [
         ("Europe/Paris", DAILY, "HourUTC,zone,mw", CLOCK, (True, False, True)),
         ("UTC", "all.csv", "hour_ending,zone,mw", CLOCK, (False, True, False)),
+        ("Europe/Paris", DAILY, "hour_ending,zone,mw", CLOCK, (False, True, False)),
         ("UTC", "all.csv", "time,zone,mw", "{at:%Y-%m-%dT}{n:02}:00,{r},5", (False, True, False)),
     ],
-    ids=["instants", "ends", "days that are whole by ends alone"],
+    ids=["instants", "ends", "ends of the file's own day", "days that are whole by ends alone"],
 )
 def test_names_of_columns_say_instants_and_ends_of_steps(tmp_path, zone, name, head, row, expected):
     """Stamps alone fit the wall clock, and starts, as well: figures would be of other hours."""
-    assert meaning(survey(write(tmp_path, name, head, row), zone), zone) == expected
+    found = survey(write(tmp_path, name, head, row), zone)
+    assert meaning(found, zone) == expected
+    assert found.path == ("{date:%Y-%m-%d}.csv" if "UTC" in head else "*.csv")
 
 
 @pytest.mark.parametrize(
@@ -202,9 +205,9 @@ def test_what_is_no_series_of_a_day_is_refused_with_what_to_write(tmp_path, head
     assert "31337" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["data ({0}).csv", "%Y-W%V.csv", "load_{1}.csv"])
+@pytest.mark.parametrize("name", ["data ({0}).csv", "%G-W%V.csv", "load_{1}.csv"])
 def test_names_that_are_no_days_and_no_regions_are_left_alone(tmp_path, name):
-    days = [date(2024, 1, 1) + timedelta(days=number) for number in range(21)]
+    days = [date(2024, 12, 23) + timedelta(days=number) for number in range(21)]
     for number, week in enumerate((days[:7], days[7:14], days[14:])):
         write(tmp_path, name.replace("{0}", f"{number}").replace("{1}", f"{week[0]:%Y%m%d}"), days=week)
     found = survey(tmp_path, "UTC")
@@ -212,6 +215,7 @@ def test_names_that_are_no_days_and_no_regions_are_left_alone(tmp_path, name):
     assert found.first <= days[0]
     assert found.last >= days[-1]
     assert len(found.stamps) == 7 * 24
+    assert meaning(found) == (True, False, False)
     assert "{region}" not in str(found.path)
 
 
@@ -238,6 +242,7 @@ def test_days_and_months_are_told_apart_by_the_names_of_files(tmp_path):
         (DAILY, ("north", "Total"), "time,zone,mw", "the region 'Total' is a leaf: if"),
         (DAILY, ("north",), "time,zone,index_kwh", "'index_kwh' seems to be a running total"),
         (DAILY, ("all",), "time,zone,mw", ""),
+        ("%Y-%m.csv", ("north", "south"), "time,zone,visitors", "where its rows come later"),
         (DAILY, ("north",), "time,zone,net_load_mw", "'net_load_mw' may be below 0"),
         ("household_{}.csv", ("0001", "0002"), "time,unused,mw", "each file seems to be of one household"),
         (DAILY, ("north", "south"), "time,zone,mw", ""),
