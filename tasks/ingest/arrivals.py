@@ -52,9 +52,9 @@ class Found:
         return self.listed or 0 if isinstance(self.location, StoreUrl) else self.location.stat().st_size
 
     @property
-    def age(self) -> float:
-        """Seconds since a file of a file system was changed. Raises OSError."""
-        return time.time() - Path(str(self.location)).stat().st_mtime
+    def changed(self) -> float:
+        """When a file was changed, in seconds since 1970; an object's time is not listed. Raises OSError."""
+        return math.inf if isinstance(self.location, StoreUrl) else self.location.stat().st_mtime
 
     def read(self, largest: int) -> bytes:
         """Its bytes, one more than `largest` at most. Raises OSError."""
@@ -498,10 +498,11 @@ def _part_files(layout: Input, folder: Location, place: str, root: Location) -> 
 def _check_settled(files: Mapping[str, Found]) -> None:
     """Raise LateDumpError for the first of some files, by what messages call them, that changed just now."""
     for name, found in files.items():
-        if (left := SETTLED.total_seconds() - found.age) > 0:
+        age = time.time() - found.changed
+        if (left := SETTLED.total_seconds() - age) > 0:
             raise LateDumpError(
                 f"{name} changed just now, may still be written, and has no marker (input.marker): run again "
-                f"in {math.ceil(left / 60)} min{', or correct its time, which is to come' * (found.age < 0)}"
+                f"in {math.ceil(left / 60)} min{', or correct its time, which is to come' * (age < 0)}"
             )
 
 
@@ -586,7 +587,7 @@ def _walk(
             entries = entries_of(folder, LARGEST_FOLDER)
         except OSError:
             strays.append(
-                (f"{place or 'the input folder'!r:.80} must be a folder that can be listed", fields)
+                (f"{place or 'the input folder'!r:.80} must be a folder that can be listed; {_HIDE}", fields)
             )
             return
         if len(entries) > LARGEST_FOLDER:
@@ -634,7 +635,7 @@ def _walk(
         strays.append(("the input folder or the log of its table cannot be listed", {}))
 
 
-_HIDE = 'correct it, move the file away, or begin its name with "_", which hides it'
+_HIDE = 'correct one of them, move the file away, or begin its name with "_", which hides it'
 
 
 def _patterned(
@@ -674,6 +675,13 @@ def _patterned(
             files[one.found] = hashes.get(folder, {}).get(one.found.location.name, "")
         if len(files) > MOST_FILES:
             raise DumpError(f"{shown} must be at most {MOST_FILES:,} files; merge them")
+        may_lack = settings.metered or layout.missing_rows == "zero"
+        ends = settings.calendar.ends_at(day)
+        if may_lack and not pattern.is_of_one_day and max(one.changed for one in files) < ends.timestamp():
+            raise LateDumpError(
+                f"{shown} was last changed before {day} was over, and absent rows count as 0: wait for its "
+                "supplier, or touch it if it has all of the day"
+            )
         return files
 
     arrivals: dict[date, Arrival | None] = {}
@@ -681,9 +689,20 @@ def _patterned(
         parts = set(parts_of(settings, day))
         regions = {region for one in wanted[day] for region in matches[tuple(sorted(one.items()))]}
         strays = (words for words, of in odd if any(_dated(of).items() <= one.items() for one in wanted[day]))
+        if not pattern.is_of_one_day:  # a file of a month may be of a leaf that begins or ends in it
+            known = {leaf for one in wanted[day] for leaf in _leaves_within(settings, pattern.days(one))}
+            regions -= known
         unknown = sorted(f"{PREFIX}{region}" for region in regions - parts)
         arrivals[day] = _arrival(settings, day, unknown, next(strays, None), partial(files_of, day=day))
     return arrivals
+
+
+def _leaves_within(settings: Settings, days: tuple[date, date] | None) -> Iterator[str]:
+    """Yield the leaves of some day of a span."""
+    if days is not None:
+        changes = settings.dated_hierarchy.changes_between(*days)
+        for day in (days[0], *(one.valid_from for one in changes)):
+            yield from settings.tree_of(day).leaves
 
 
 def _listed(

@@ -59,9 +59,17 @@ def hides_ends(calendar: Calendar, period: date) -> bool:
     return any(shifted_slots(calendar, day)) or any(0 in own for own in shifted_slots(calendar, day + ONE))
 
 
-def turn_of(calendar: Calendar, period: date) -> tuple[int, ...]:
-    """Return the slots of what a day's clock shows when it is set, and would show; () where none begin."""
+def turn_of(calendar: Calendar, period: date, *, is_partial: bool) -> tuple[int, ...]:
+    """Return the slots of what a day's clock shows when it is set, and would show; () where none begin.
+
+    is_partial: whether the file may have the row that ends as a day begins, which is of the day before.
+    """
     (skipped, doubled), day = shifted_slots(calendar, period), day_of(period)
+    tomorrow, n_slots = shifted_slots(calendar, day + ONE)[0], 1440 // calendar.step_minutes
+    if not (skipped or doubled) and 0 in tomorrow:
+        return n_slots + len(tomorrow), n_slots
+    if 0 in skipped:
+        return (len(skipped), 0) if is_partial else ()
     slots, moved = skipped or doubled, 60 * calendar.step_minutes * len(skipped or doubled)
     passes = calendar.ends_at(day).timestamp() - calendar.begins_at(day).timestamp()
     if not slots or not slots[0] or abs(passes - ONE.total_seconds()) != moved:

@@ -203,7 +203,7 @@ def _with_clock(file: SourceFile, schema: Mapping[str, Any], day: date, settings
     if ends and hides_ends(calendar, day):
         broken = broken or "clock_ends"
     is_read_whole = layout.stamps == "end" and not (by_zone or settings.metered or ends)
-    turn = turn_of(calendar, day) if is_read_whole else ()
+    turn = turn_of(calendar, day, is_partial=file.is_partial) if is_read_whole else ()
     return replace(
         file,
         stamp=stamp,

@@ -36,8 +36,9 @@ def rows_in(file: SourceFile) -> pl.LazyFrame:
     placeless = replace(placeless, doubled=(), skipped=(), turn=())
     is_kept = file.is_partial and facts_of(file.path).size < LARGEST_KEPT
     rows = _stamped_once(placeless).lazy() if is_kept else _stamped(file)
+    is_own = (_time_step(file) != NO_STEP["outside_day"]).fill_null(True)
     if file.is_partial:
-        rows = rows.filter((_time_step(file) != NO_STEP["outside_day"]).fill_null(True))
+        rows = rows.filter(is_own | pl.col(STAMP).is_in(file.turn))
     if file.text is not None:
         has_reading = ~pl.col(file.layout.value).is_in(NO_READING)  # null of an empty field
         step = _time_step(file)
@@ -49,7 +50,9 @@ def rows_in(file: SourceFile) -> pl.LazyFrame:
             own = *_of_row(file), STAMP
             for column in (NUMBER, revision):
                 rows = rows.filter(pl.col(column) == pl.col(column).max().over(own))
-    rows = _turned(file, rows, *file.turn) if file.turn else rows
+    if file.turn:
+        rows = _turned(file, rows, *file.turn)
+        rows = rows.filter(is_own) if file.is_partial else rows
     return rows if file.rows_a_step == 1 else _combined(file, rows).lazy()
 
 

@@ -74,6 +74,8 @@ SAMPLE = 200
 MONTH_NAMES = {one.lower() for one in (*month_name, *month_abbr)}
 USUAL = "region={region}/date={date:%Y-%m-%d}/*.parquet"
 IN_ONE = "date={date:%Y-%m-%d}/*.parquet"
+WEEK = re.compile(r"(?<![a-z])(w|kw|week)[-_ ]?\d\d(?!\d)", re.IGNORECASE)
+"""In names of files of a week, which may lie in two years."""
 MARK = "\0"
 PART = re.compile(r"(part|chunk|file|data)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 """Names that only number the files of one dump."""
@@ -212,6 +214,12 @@ class Survey:
                 f"{self.roles.value!r:.60} may be below 0, where readings are clamped to 0: write the least "
                 "in privacy.bounds and privacy.lower_bound"
             )
+        is_long = self.path is not None and not path_pattern(self.path).is_of_one_day
+        if is_long and (self.roles.customer is not None or self.roles.counts):
+            yield (
+                "a file holds many days, and rows that are absent count as 0: a day is released once a file "
+                "was changed after it was over; where its rows come later than that, write a file a day"
+            )
         named = re.search(rf"({PEOPLE})[^/]*\{{region\}}", self.path or "")
         if named and self.roles.customer is None:
             yield (
@@ -235,7 +243,7 @@ class Survey:
         if self.highest:
             return [(False, False, False)]
         (first, last), step, found = self.span, timedelta(minutes=minutes), []
-        words = {word for one in self.roles.timestamp for word in plain(one).split("_")}
+        words = _words(self.roles.timestamp)
         for in_utc, utc_days, by_end in product((False, True), repeat=3):
             if not in_utc and (self.zoned or utc_days or words & IN_UTC):
                 continue
@@ -279,6 +287,10 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", letters).lower()).strip("_")
 
 
+def _words(columns: Iterable[str]) -> set[str]:
+    return {word for one in columns for word in plain(one).split("_")}
+
+
 def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, dated: bool = True) -> Survey:
     """Look at a folder. zone: which days' files are looked at first. named: columns by `ROLES`, where a
     person says which they are. dated: whether dates in names say which days a file holds.
@@ -291,7 +303,8 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
     path = _pattern(folder, files, by_number=column is None)
     if "{region}" in path and (given.get("region") or (column and opened.has_several(column, given))):
         path = path.replace("{region}", "*")
-    path = path if dated else re.sub(r"\{date:[^}]*\}", "*", path)
+    if not dated or all(map(WEEK.search, files)):
+        path = re.sub(r"\{date:[^}]*\}", "*", path)
     pattern = path_pattern(path)
     found = {one: _match(pattern, one) or {} for one in files}
     days = {name: pattern.days(fields) for name, fields in found.items()}
@@ -302,7 +315,9 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
     name = next(one for one, span in days.items() if span == (begins, ends))
     file = _File.opened(folder / name)
     roles, stamps = file.read(given, pattern.has_region, (begins, ends) if pattern.directives else None)
-    if pattern.directives and stamps.mostly_beyond(begins, ends):  # names say when files begin or were made
+    # names may say when files begin or were made, or of a file with ends of steps the day of these
+    by_ends = _words(roles.timestamp) & ENDS and stamps.are_those_of(begins, ends)
+    if pattern.directives and (by_ends or stamps.mostly_beyond(begins, ends)):
         return survey(folder, zone, named, dated=False)
     roles = file.with_one_row(roles, given)
     if len(stamps.found) == 1:  # of a file for each step
@@ -742,6 +757,12 @@ class Stamps(NamedTuple):
     written: str | None = None
     highest: int = 0
 
+    def are_those_of(self, begins: date, ends: date) -> bool:
+        """Whether clock times begin with the midnight of some days, and end before the next."""
+        first, last = (EPOCH + timedelta(microseconds=int(self.found[place])) for place in (0, -1))
+        is_daily = (self.found % DAY_LONG == 0).all() or self.highest > 0
+        return not is_daily and first == datetime.combine(begins, time()) and last.date() <= ends
+
     def mostly_beyond(self, begins: date, ends: date) -> bool:
         """Whether most lie outside of some days in every time zone."""
         low, high = ((one - EPOCH.date()).days * DAY_LONG for one in (begins, ends))
@@ -828,13 +849,10 @@ def _timestamps(
 ) -> list[tuple[tuple[str, ...], str | None]]:
     """Return which columns may be those of time, the likeliest first, and that of numbers of steps."""
 
-    def words(one: str) -> set[str]:
-        return {*plain(one).split("_")}
-
     def unlikely(one: str) -> tuple[bool, bool, bool]:
-        kind = columns[one]
+        kind, words = columns[one], _words((one,))
         is_instant = isinstance(kind, pl.Datetime) and kind.time_zone is not None
-        return bool(words(one) & LATER), bool(words(one) & ENDS), not (is_instant or words(one) & IN_UTC)
+        return bool(words & LATER), bool(words & ENDS), not (is_instant or words & IN_UTC)
 
     numbered = next(iter(named(NUMBERED)), None)
     parts = [one for word in ("year", "month", "day", "hour") for one in columns if plain(one) == word]
@@ -844,7 +862,7 @@ def _timestamps(
     ]
     likely = dict.fromkeys((*named(TIME), *named(DATE), *typed)) or named(LIKE_TIME)
     times = sorted((one for one in likely if one in texts and one != numbered), key=unlikely)
-    times = [one for one in times if not words(one) & LATER] or times
+    times = [one for one in times if not _words((one,)) & LATER] or times
     dates = [one for one in times if DATE.fullmatch(plain(one))]
     clocks = [one for one in times if CLOCK.fullmatch(plain(one)) and one not in typed]
     return [

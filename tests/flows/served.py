@@ -144,18 +144,15 @@ class Served:
         return found
 
     def asked(self, query: str, day: object) -> list[Any]:
-        """Rows of the ledger of a day; none before there is a ledger."""
         url = f"file:{self.settings.trusted_folder}/ledger.sqlite?mode=ro"
         with suppress(sqlite3.OperationalError), closing(sqlite3.connect(url, uri=True)) as ledger:
             return ledger.execute(query, (str(day),)).fetchall()
         return []
 
     def state_of(self, day: object) -> tuple[str, int] | None:
-        """State and number of redraws that the ledger has of a day."""
         return next(iter(self.asked("SELECT state, redraws FROM releases WHERE period = ?", day)), None)
 
     def events_of(self, day: object) -> list[str]:
-        """What happened to a day, by the ledger."""
         return [
             kind for (kind,) in self.asked("SELECT kind FROM events WHERE period = ? ORDER BY number", day)
         ]
@@ -223,7 +220,6 @@ def ask(url: str, password: str, path: str, document: Any) -> Any:
 
 
 def runs_of(url: str, password: str, flow: str, stream: str) -> list[dict[str, Any]]:
-    """The runs of a deployment, the earliest first."""
     query = {
         "flows": {"name": {"any_": [flow]}},
         "deployments": {"name": {"any_": [stream]}},
@@ -234,7 +230,6 @@ def runs_of(url: str, password: str, flow: str, stream: str) -> list[dict[str, A
 
 
 def events_of(url: str, password: str, names: list[str]) -> list[dict[str, Any]]:
-    """Events by name, the newest first."""
     since = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
     query = {"filter": {"event": {"name": names}, "occurred": {"since": since}}, "limit": 50}
     found: list[dict[str, Any]] = ask(url, password, "events/filter", query)["events"]

@@ -1,19 +1,17 @@
 """Published folders: a catalogue, manifests and releases in which one thing was changed by somebody else."""
 
-import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from hypothesis import strategies as st
 
 from tests.optstream.catalogue.conftest import put_days
 from tests.properties import footers
-from tests.properties.damage import damaged, names, plain_values
+from tests.properties.damage import changed, damaged
 from tests.properties.footers import lying
 
 PERIODS = (date(2025, 1, 15), date(2025, 1, 16))
@@ -50,38 +48,6 @@ def folders(draw: st.DrawFn) -> Folder:
         else:
             files[name] = draw(st.one_of(lying(st.just(files[name])), _other_statement(files[name])))
     return files
-
-
-def changed(draw: st.DrawFn, document: Any) -> Any:
-    """A JSON document with up to three of its entries replaced, removed or renamed."""
-    document = copy.deepcopy(document)
-    for _ in range(draw(st.integers(1, 3))):
-        found = list(_containers(document))
-        if not found:
-            break
-        container = found[draw(st.integers(0, len(found) - 1))]
-        key = draw(st.sampled_from(list(container) if isinstance(container, dict) else range(len(container))))
-        deed = draw(st.sampled_from(["replace", "replace", "replace", "remove", "rename"]))
-        if deed == "remove":
-            del container[key]
-        elif deed == "rename" and isinstance(container, dict):
-            container[draw(names())] = container.pop(key)
-        else:
-            container[key] = draw(st.one_of(plain_values(), _near(container[key])))
-    return document
-
-
-def _near(value: Any) -> st.SearchStrategy[Any]:
-    if isinstance(value, str) and value.isascii():
-        return st.sampled_from([value.upper(), value[::-1], value[:-1], f"../{value}", value * 2, "0" * 64])
-    return st.sampled_from([0, 1, 2, -1, 2**31, True, "1/3", "9" * 4000, "1/0", [], {}])
-
-
-def _containers(document: Any) -> Iterator[Any]:
-    if isinstance(document, (dict, list)) and document:
-        yield document
-        for value in document.values() if isinstance(document, dict) else document:
-            yield from _containers(value)
 
 
 @st.composite

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tasks.config.schema import MECHANISMS
 from tasks.config.templates import EXAMPLE
-from tests.properties.damage import damaged, names, plain_values
+from tests.properties.damage import changed, damaged, names, plain_values
 
 SMALL = tomllib.loads(EXAMPLE)
 SMALL["hierarchy"] = {
@@ -81,9 +81,12 @@ def _mutated(draw: st.DrawFn) -> bytes:
     if draw(st.booleans()):
         _other_mechanism(draw, document)
     if draw(st.integers(0, 3)) == 0:
-        document["input"]["changes"] = draw(_changes())
-    for _ in range(draw(st.integers(0, 3))):
-        _mutate(draw, document)
+        years = draw(st.lists(st.integers(2013, 2016), min_size=1, max_size=3, unique=True).map(sorted))
+        own = st.sampled_from([*FITTING, *FITTING, *UNFIT])
+        changes = [{"valid_from": f"{year}-07-01", "value": f"load of {year}"} | draw(own) for year in years]
+        document["input"]["changes"] = changes
+    if draw(st.booleans()):
+        document = changed(draw, document, _near)
     return _toml(document).encode("utf-8", "surrogatepass")
 
 
@@ -97,44 +100,6 @@ def _other_mechanism(draw: st.DrawFn, document: dict[str, Any]) -> None:
             document.pop(key)
 
 
-@st.composite
-def _changes(draw: st.DrawFn) -> list[Any]:
-    """Entries of [[input.changes]]: most that fit each other, some that do not, some that are no entries."""
-    years = draw(st.lists(st.integers(2013, 2016), min_size=1, max_size=3, unique=True).map(sorted))
-    entries: list[Any] = []
-    for year in years:
-        stamp = f"{year}-{draw(st.sampled_from(['01-01', '07-01', '12-31']))}"
-        entry = {
-            "valid_from": draw(st.sampled_from([stamp, Verbatim(stamp)])),
-            draw(st.sampled_from(["timestamp", "value"])): f"column of {year}",
-        }
-        entries.append({**entry, **draw(st.sampled_from(FITTING))})
-    if draw(st.booleans()):
-        at = draw(st.integers(0, len(entries) - 1))
-        hostile = st.one_of(st.sampled_from(UNFIT), st.dictionaries(names(), plain_values(), max_size=1))
-        entries[at] = draw(st.one_of(plain_values(), hostile.map({**entries[at]}.__or__)))
-    return entries
-
-
-def _mutate(draw: st.DrawFn, document: dict[str, Any]) -> None:
-    section = draw(st.sampled_from(sorted(document)))
-    table = document[section]
-    deed = draw(st.sampled_from(["value", "value", "value", "remove", "add", "rename", "section"]))
-    if deed == "section" or not isinstance(table, dict) or not table:
-        document[draw(st.one_of(st.just(section), names()))] = draw(plain_values())
-        return
-    key = draw(st.sampled_from(sorted(table)))
-    if deed == "value":
-        near = _near(table[key])
-        table[key] = draw(st.one_of(near, near, plain_values(), st.sampled_from(VALUES)))
-    elif deed == "remove":
-        del table[key]
-    elif deed == "add":
-        table[draw(names())] = draw(st.one_of(st.sampled_from(["", "FR", "84"]), plain_values()))
-    else:
-        table[draw(names())] = table.pop(key)
-
-
 def _near(value: Any) -> st.SearchStrategy[Any]:
     """Something of the same kind, so that it gets past the first check."""
     if isinstance(value, bool) or not isinstance(value, (str, int, list)):
@@ -143,7 +108,7 @@ def _near(value: Any) -> st.SearchStrategy[Any]:
         return st.one_of(st.integers(0, 100), st.sampled_from([10**6, 10**6 + 1, -1, 0]))
     if isinstance(value, list):
         return st.lists(st.one_of(st.sampled_from(ENTRIES), names()), max_size=70)
-    return st.one_of(st.sampled_from(LIKELY), names())
+    return st.one_of(st.sampled_from(LIKELY), st.sampled_from(LIKELY), st.sampled_from(VALUES), names())
 
 
 @st.composite

@@ -1,5 +1,7 @@
 """Bytes that were hurt on their way, and texts that nobody would choose as a name."""
 
+import copy
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -61,3 +63,35 @@ def damaged(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
         case "double":
             return data[:at] + data[max(0, at - 40) :]
     return b""
+
+
+def _near(value: Any) -> st.SearchStrategy[Any]:
+    if isinstance(value, str) and value.isascii():
+        return st.sampled_from([value.upper(), value[::-1], value[:-1], f"../{value}", value * 2, "0" * 64])
+    return st.sampled_from([0, 1, 2, -1, 2**31, True, "1/3", "9" * 4000, "1/0", [], {}])
+
+
+def changed(draw: st.DrawFn, document: Any, near: Callable[[Any], st.SearchStrategy[Any]] = _near) -> Any:
+    """A document with up to three of its entries replaced, by something near too, removed or renamed."""
+    document = copy.deepcopy(document)
+    for _ in range(draw(st.integers(1, 3))):
+        found = list(_containers(document))
+        if not found:
+            break
+        container = found[draw(st.integers(0, len(found) - 1))]
+        key = draw(st.sampled_from(list(container) if isinstance(container, dict) else range(len(container))))
+        deed = draw(st.sampled_from(["replace", "replace", "replace", "remove", "rename"]))
+        if deed == "remove":
+            del container[key]
+        elif deed == "rename" and isinstance(container, dict):
+            container[draw(names())] = container.pop(key)
+        else:
+            container[key] = draw(st.one_of(plain_values(), near(container[key])))
+    return document
+
+
+def _containers(document: Any) -> Iterator[Any]:
+    if isinstance(document, (dict, list)) and document:
+        yield document
+        for value in document.values() if isinstance(document, dict) else document:
+            yield from _containers(value)

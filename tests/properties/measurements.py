@@ -10,8 +10,7 @@ from optstream.mechanisms import BudgetDistribution, Hierarchical, OptStream, Pe
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
-from tests.properties.catalogues import changed
-from tests.properties.damage import damaged
+from tests.properties.damage import changed, damaged
 
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
 

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import PurePosixPath, PureWindowsPath
 
 import polars as pl
@@ -101,23 +102,28 @@ def test_a_hierarchy_file_that_claims_a_trillion_rows_is_refused_unread(refusal,
     assert "must claim at most 4,194,304 rows" in refusal(*with_file("tree.parquet"))
 
 
+def region(name: int, file: bytes) -> Delivered:
+    return Delivered(f"region={name}", (("part-0.parquet", file),))
+
+
+CLAIMS = {
+    rows_everywhere(HUGE): "part-0.parquet: must claim at most 2,147,483,648 rows",
+    total_only: "part-0.parquet: must be a readable Parquet file",
+    rows_everywhere(-1): "part-0.parquet: must be a readable Parquet file",
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "refused"),
-    [
-        (rows_everywhere(HUGE), "part-0.parquet: must claim at most 2,147,483,648 rows"),
-        (total_only, "part-0.parquet: must be a readable Parquet file"),
-        (rows_everywhere(-1), "part-0.parquet: must be a readable Parquet file"),
-    ],
-)
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
-def test_a_dump_that_claims_too_much_is_refused_unread(world, monkeypatch, schema, change, refused):
-    whole_file = sound(FIRST_DAY, metered=schema == "metered")
-    files = {"region=84": whole_file, "region=11": claiming(whole_file, change)}
+def test_a_dump_that_claims_too_much_is_refused_unread(world, schema):
+    """A day for each claim."""
+    days = [FIRST_DAY + timedelta(days=number) for number in range(len(CLAIMS))]
+    files = [sound(day, metered=schema == "metered") for day in days]
+    lying = [claiming(file, change) for file, change in zip(files, CLAIMS, strict=True)]
     world.empty()
-    world.deliver([[Delivered(folder, (("part-0.parquet", file),)) for folder, file in files.items()]])
-    (message,) = world.take(schema, [FIRST_DAY])
-    assert refused in message
+    world.deliver([[region(84, whole), region(11, other)] for whole, other in zip(files, lying, strict=True)])
+    for message, refused in zip(world.take(schema, days), CLAIMS.values(), strict=True):
+        assert refused in message
     assert world.n_spends == 0
 
 

@@ -237,7 +237,6 @@ class Installation:
         path.write_text(released_by(mechanism, path.read_text(), keys))
 
     def copy_ledger(self):
-        """A whole copy of the ledger as it is now, even while it is open."""
         copy, ledger = self.folder / "older.sqlite", self.folder / "trusted/ledger.sqlite"
         with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
             source.backup(target)
@@ -277,7 +276,6 @@ class Installation:
         return json.loads(manifest.read_text())["statement"]
 
     def raw_files(self):
-        """Raw state that goes on from one day to the next."""
         return sorted(path for path in self.files("trusted") if path.suffix == ".raw")
 
     def problems(self):

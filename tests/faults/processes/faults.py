@@ -5,8 +5,9 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Thread
+from typing import TYPE_CHECKING
 
 import psycopg
 from sqlalchemy.exc import OperationalError
@@ -14,6 +15,9 @@ from sqlalchemy.exc import OperationalError
 from tests.faults.processes.commands import Command, kill_one
 from tests.faults.processes.worlds import Stage
 from tests.faults.systems import locked
+
+if TYPE_CHECKING:
+    from tests.faults.processes.lives import Life
 
 TAKEOVER_SECONDS = 20 * 60
 """More than any lease."""
@@ -37,41 +41,22 @@ class Fault:
     number: int = 0
 
 
-@dataclass
-class Turn:
-    """Commands under way, and what has to be undone. again: starts the first command once more."""
+def await_moment(life: "Life", fault: Fault) -> Command | None:
+    """A command that runs when the fault is due; None if all ended before."""
+    while any(command.runs for command in life.commands):
+        if _has_come(life, fault.after):
+            time.sleep(fault.delay)
+            return next((command for command in life.commands if command.runs), None)
+        time.sleep(0.002)
+    return None
 
-    stage: Stage
-    chance: random.Random
-    commands: list[Command]
-    again: Callable[[], Command]
-    story: list[str] = field(default_factory=list)
-    helpers: list[Thread] = field(default_factory=list)
-    drawn_before: int = 0
 
-    @property
-    def target(self) -> Command | None:
-        """A command that runs."""
-        running = [command for command in self.commands if command.runs]
-        return running[0] if running else None
-
-    def await_moment(self, fault: Fault) -> Command | None:
-        """A command that runs when the fault is due; None if all ended before."""
-        while self.target is not None:
-            if self._has_come(fault.after):
-                time.sleep(fault.delay)
-                return self.target
-            time.sleep(0.002)
-        return None
-
-    def _has_come(self, after: str) -> bool:
-        if after == "start":
-            return True
-        if after == "drawing":
-            return files_drawn(self.stage) > self.drawn_before
-        return any(
-            f"\n{after}" in command.said() or "published;" in command.said() for command in self.commands
-        )
+def _has_come(life: "Life", after: str) -> bool:
+    if after == "start":
+        return True
+    if after == "drawing":
+        return files_drawn(life.stage) > life.drawn_before
+    return any(f"\n{after}" in command.said() or "published;" in command.said() for command in life.commands)
 
 
 def files_drawn(stage: Stage) -> int:
@@ -79,13 +64,13 @@ def files_drawn(stage: Stage) -> int:
     return sum(1 for _ in (stage.world.folder / "trusted" / "measurements").glob("*/*/*"))
 
 
-def kill(turn: Turn, fault: Fault, target: Command) -> str:
+def kill(life: "Life", fault: Fault, target: Command) -> str:
     """SIGKILL for the command's own process, as the kernel does when memory is short."""
     target.strike(signal.SIGKILL)
     return "SIGKILL"
 
 
-def end(turn: Turn, fault: Fault, target: Command) -> str:
+def end(life: "Life", fault: Fault, target: Command) -> str:
     """SIGTERM, or SIGINT to the whole group, as a terminal does."""
     if fault.number:
         target.strike(signal.SIGTERM)
@@ -94,23 +79,23 @@ def end(turn: Turn, fault: Fault, target: Command) -> str:
     return "SIGINT"
 
 
-def stop(turn: Turn, fault: Fault, target: Command) -> str:
+def stop(life: "Life", fault: Fault, target: Command) -> str:
     """Stand still for longer than a lease, while another run takes over; then go on."""
     target.strike(signal.SIGSTOP, group=True)
     try:
-        machine = turn.stage.machine
+        machine = life.stage.machine
         machine.set_clock(machine.ahead_seconds + TAKEOVER_SECONDS)
-        other = turn.again()
-        turn.commands.append(other)
+        other = life.again()
+        life.commands.append(other)
         other.wait(LONGEST_COMMAND)
     finally:
         target.strike(signal.SIGCONT, group=True)
     return other.how
 
 
-def clock(turn: Turn, fault: Fault, target: Command) -> str:
+def clock(life: "Life", fault: Fault, target: Command) -> str:
     """Set the machine's clock ahead or back; set it right again after a jump of ten years."""
-    machine, before = turn.stage.machine, turn.stage.machine.ahead_seconds
+    machine, before = life.stage.machine, life.stage.machine.ahead_seconds
     if fault.number == DECADE:
         machine.set_clock(before + DECADE)
         time.sleep(fault.seconds)
@@ -120,9 +105,9 @@ def clock(turn: Turn, fault: Fault, target: Command) -> str:
     return f"{fault.number:+} s"
 
 
-def restart(turn: Turn, fault: Fault, target: Command) -> str:
+def restart(life: "Life", fault: Fault, target: Command) -> str:
     """PostgreSQL restarts, fast or immediately, and is away for a while."""
-    cluster = turn.stage.cluster
+    cluster = life.stage.cluster
     assert cluster
     how = (signal.SIGINT, signal.SIGQUIT)[fault.number % 2]
     cluster.stop(how)
@@ -136,30 +121,30 @@ def restart(turn: Turn, fault: Fault, target: Command) -> str:
     return f"{how.name}, away for {fault.seconds:.1f} s"
 
 
-def lock(turn: Turn, fault: Fault, target: Command) -> str:
+def lock(life: "Life", fault: Fault, target: Command) -> str:
     """Another writer holds the ledger."""
 
     def hold() -> None:
-        with suppress(OperationalError), locked(turn.stage.world):
+        with suppress(OperationalError), locked(life.stage.world):
             time.sleep(fault.seconds)
 
-    turn.helpers.append(Thread(target=hold))
-    turn.helpers[-1].start()
+    life.helpers.append(Thread(target=hold))
+    life.helpers[-1].start()
     return f"for {fault.seconds:.0f} s"
 
 
-def slow(turn: Turn, fault: Fault, target: Command) -> str:
+def slow(life: "Life", fault: Fault, target: Command) -> str:
     """Every write and sync waits, until the turn is over."""
-    turn.stage.machine.slow_disk(fault.number)
+    life.stage.machine.slow_disk(fault.number)
     return f"{fault.number} ms"
 
 
-def worker(turn: Turn, fault: Fault, target: Command) -> str:
+def worker(life: "Life", fault: Fault, target: Command) -> str:
     """SIGKILL for one of the processes that the command started."""
-    return kill_one(turn.stage.world.folder, target, turn.chance) or ""
+    return kill_one(life.stage.world.folder, target, life.chance) or ""
 
 
-KINDS: dict[str, Callable[[Turn, Fault, Command], str]] = {
+KINDS: dict[str, Callable[["Life", Fault, Command], str]] = {
     "kill": kill,
     "end": end,
     "stop": stop,
@@ -171,13 +156,13 @@ KINDS: dict[str, Callable[[Turn, Fault, Command], str]] = {
 }
 
 
-def inflict(turn: Turn, fault: Fault) -> bool:
+def inflict(life: "Life", fault: Fault) -> bool:
     """Whether it came before all commands had ended."""
-    target = turn.await_moment(fault)
+    target = await_moment(life, fault)
     if target is None:
         return False
-    result = KINDS[fault.kind](turn, fault, target)
-    turn.story.append(f"{fault.kind} {fault.delay:.2f} s after {fault.after}: {result}")
+    result = KINDS[fault.kind](life, fault, target)
+    life.story.append(f"  {fault.kind} {fault.delay:.2f} s after {fault.after}: {result}")
     return True
 
 

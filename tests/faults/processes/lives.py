@@ -6,7 +6,9 @@ import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from threading import Thread
 
 from tests.faults.books import read_books
 from tests.faults.judge import Judge
@@ -17,8 +19,6 @@ from tests.faults.processes.faults import (
     DECADE,
     LONGEST_COMMAND,
     TAKEOVER_SECONDS,
-    Fault,
-    Turn,
     draw_fault,
     files_drawn,
     inflict,
@@ -38,7 +38,11 @@ PATIENCE = 10.0
 
 @dataclass
 class Life:
-    """What has happened in a world. next_day: how many days were asked for. given_up: days withdrawn."""
+    """What has happened in a world. next_day: how many days were asked for. given_up: days withdrawn.
+
+    commands, helpers: now under way, and threads to be waited for. again: starts the first command once more.
+    drawn_before: files of measurements before they began.
+    """
 
     stage: Stage
     kinds: Sequence[str]
@@ -50,6 +54,9 @@ class Life:
     number: int = 0
     furthest: int = 0
     struck: bool = False
+    commands: list[Command] = field(default_factory=list)
+    helpers: list[Thread] = field(default_factory=list)
+    drawn_before: int = 0
 
     def __post_init__(self) -> None:
         self.chance = self.stage.spec.chance()
@@ -77,28 +84,23 @@ class Life:
         faults = [
             draw_fault(chance, stage.spec.database, self.kinds) for _ in range(chance.choice([1, 2, 2, 3]))
         ]
-        drawn = files_drawn(stage)
-        turn = Turn(
-            stage,
-            chance,
-            [self.command(*one) for one in asked],
-            lambda: self.command(*asked[0]),
-            drawn_before=drawn,
-        )
+        self.drawn_before, self.helpers = files_drawn(stage), []
+        self.commands, self.again = [self.command(*one) for one in asked], partial(self.command, *asked[0])
         begun = time.monotonic()
         self.story.append(" + ".join(" ".join(one) for one in asked))
         for fault in faults:
-            self._inflict(turn, fault)
-        self._wait(turn.commands)
+            if inflict(self, fault):
+                self.tried[fault.kind] = self.tried.get(fault.kind, 0) + 1
+        self._wait(self.commands)
         stage.machine.slow_disk(0)
-        for helper in turn.helpers:
+        for helper in self.helpers:
             helper.join()
-        self.struck = any(command.struck for command in turn.commands)
+        self.struck = any(command.struck for command in self.commands)
         self.furthest = max(self.furthest, stage.machine.ahead_seconds)
-        self.story += [f"  {line}" for line in [*turn.story, *(command.how for command in turn.commands)]]
+        self.story += [f"  {command.how}" for command in self.commands]
         ended = time.monotonic() - begun
         self.broken += leftovers(stage.world.folder)
-        self.broken += [line for command in turn.commands for line in _undignified(command)]
+        self.broken += [line for command in self.commands for line in _undignified(command)]
         self.broken += self.judge.look()
         self.story.append(f"  {ended:.1f} s, judged after {time.monotonic() - begun - ended:.1f} s more")
 
@@ -114,10 +116,6 @@ class Life:
                 self.broken.append(f"HANGS: {command.how}: {command.said()[-300:]!r}")
                 command.strike(signal.SIGKILL, group=True)
                 command.wait(PATIENCE)
-
-    def _inflict(self, turn: Turn, fault: Fault) -> None:
-        if inflict(turn, fault):
-            self.tried[fault.kind] = self.tried.get(fault.kind, 0) + 1
 
     def _commands(self) -> list[tuple[str, ...]]:
         """The next request: mostly a new day, sometimes several commands at once."""
@@ -209,9 +207,9 @@ class Life:
 
 
 def _last_words(command: Command) -> LastWords:
-    """What the command's document says of each day."""
+    """What the command's document says of each day; how long it takes is said before."""
     try:
-        document = json.loads(command.said())
+        document = json.loads("{" + f"\n{command.said()}".partition("\n{")[2])
     except ValueError:
         return LastWords(error=f"{command.how}: {command.said()[-400:]}")
     days = document["days"]

@@ -60,7 +60,6 @@ BY_NIGHT = [one for one in KINDS if one != BY_DAY]
 
 @pytest.mark.parametrize("kind", few([BY_DAY, *BY_NIGHT], 1), ids=lambda one: one.mechanism)
 def test_every_example_runs_by_the_command_line(empty, kind):
-    """Every mechanism, readings of loads and of counts, rows a step and rows a customer, from `init` on."""
     given = ["--mechanism", kind.mechanism]
     given += ["--counts"] * kind.counts + ["--metered"] * kind.metered + ["--hourly"] * kind.hourly
     commands = [("init", *given), ("simulate", "--from", "2016-02-01", "--to", "2016-02-02")]

@@ -33,7 +33,6 @@ def settings(tmp_path):
 
 
 def session_of(leader):
-    """The command lines of the live processes of a session, by their ids."""
     found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):

@@ -112,7 +112,6 @@ KEPT = {"entrypoint", "description", "tags", "parameters", "work_pool_name", "pa
 
 @pytest.fixture
 def settings(tmp_path):
-    """The example's."""
     (tmp_path / "optstream.toml").write_text(EXAMPLE)
     return load_settings(tmp_path / "optstream.toml")
 
@@ -188,7 +187,6 @@ N_HOURS = 3
 
 
 def look(settings):
-    """Look once; return how many hours the ledger has as published, and how many it has."""
     with suppress(OptStreamError):  # an hour is left
         nightly.fn(str(settings.file))
     with closing(open_ledger(load_settings(settings.file).ledger_url)) as ledger:

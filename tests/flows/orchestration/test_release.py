@@ -111,7 +111,6 @@ def adaptive(installation):
 
 @pytest.fixture
 def draws(monkeypatch):
-    """How often each day was drawn."""
     counted, genuine = Counter(), steps.draw.draw
 
     def draw(run, day):
@@ -124,7 +123,6 @@ def draws(monkeypatch):
 
 @pytest.fixture
 def judged(monkeypatch):
-    """The days that were held against the release contract, each time."""
     seen, genuine = [], estimate.judge
 
     def judge(run, days):
@@ -136,7 +134,6 @@ def judged(monkeypatch):
 
 
 def outcomes_of(installation, *days, **changes):
-    """How each day ends in a run of the flow's steps, in order."""
     run = installation.run(**changes)
     return list(release.released(run, [Requested(day) for day in days]))
 

@@ -69,7 +69,6 @@ def receiver(prefect_api):
 
 @pytest.fixture
 def missing(settings):
-    """The stream of which the last day is missing."""
     release(settings, *last_three(settings)[:2])
     return settings
 
@@ -184,7 +183,6 @@ def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(settings
 
 
 def processes_of_watches(settings):
-    """The processes that watch a stream."""
     words, found = b"watch\0--config\0" + bytes(settings.file), []
     for one in descendants(os.getpid()):
         with suppress(OSError):  # it ended

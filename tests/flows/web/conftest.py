@@ -67,7 +67,6 @@ def opened(chromium, looks, path="/", **size):
 
 
 def in_each(seen, sizes) -> Iterator[tuple[int, str]]:
-    """Load the page in each width and scheme."""
     for width, scheme in sizes:
         seen.page.set_viewport_size({"width": width, "height": 900})
         seen.page.emulate_media(color_scheme=scheme)

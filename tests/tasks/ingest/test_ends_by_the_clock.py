@@ -14,12 +14,14 @@ from tests.tasks.conftest import DAY
 
 pytestmark = pytest.mark.slow
 
-PARIS, NEW_YORK = "Europe/Paris", "America/New_York"
+PARIS, NEW_YORK, SANTIAGO = "Europe/Paris", "America/New_York", "America/Santiago"
 CHANGES = {
     (PARIS, "spring"): date(2025, 3, 30),
     (PARIS, "autumn"): date(2025, 10, 26),
     (NEW_YORK, "spring"): date(2025, 3, 9),
     (NEW_YORK, "autumn"): date(2025, 11, 2),
+    (SANTIAGO, "spring"): date(2025, 9, 6),  # as the day ends
+    (SANTIAGO, "autumn"): date(2025, 4, 5),
 }
 SHOWN, ADDED = "what the clock shows", "a step after the start"
 EVERY_CHANGE = pytest.mark.parametrize(("zone", "season"), CHANGES)
@@ -121,7 +123,7 @@ def test_sums_in_one_file_are_read_leaf_by_leaf(stream_in, zone, season, written
     assert len({tuple(one) for one in stream.units(day).tolist()}) == 1
 
 
-@EITHER_CHANGE
+@EVERY_CHANGE
 @EITHER
 def test_sums_in_a_file_of_many_days_are_read_day_by_day(stream_in, zone, season, written):
     day = CHANGES[zone, season]

@@ -11,7 +11,7 @@ from optstream.ledger import Key
 from tasks.operate.purge import purge
 from tasks.release.lineage import emit_lineage
 from tasks.trusted.files import exclusive_in
-from tests.failing import Death
+from tests.failing import Death, at_each, dying_at
 from tests.tasks.two_regions import RELEASING, STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
@@ -154,37 +154,19 @@ def test_an_event_that_is_reported_meanwhile_is_not_lost(released, monkeypatch):
     assert emitted == [b"purged\n"]
 
 
-def die_at(monkeypatch, n):
-    """Let the process die instead of its n-th step on disk."""
-    taken = []
-
-    def dying(call):
-        def step(*given, **named):
-            if len(taken) >= n:
-                raise Death
-            taken.append(call)
-            return call(*given, **named)
-
-        return step
-
-    for name in ("unlink", "replace", "fsync", "rmdir"):
-        monkeypatch.setattr(os, name, dying(getattr(os, name)))
-
-
-def test_death_at_any_step_leaves_the_rest_to_the_next_call(released, monkeypatch):
+def test_death_at_any_step_leaves_the_rest_to_the_next_call(released):
     raw_of(released, DAYS[0])
     kept = released.files("trusted/measurements", "published")
     kept = {path: data for path, data in kept.items() if path.suffix != ".raw"}
     released.later(days=4000)
     assert sum(removed(released, dry_run=True).values()) == 15
     for n in range(100):
-        with monkeypatch.context() as patch:
-            die_at(patch, n)
-            try:
+        try:
+            with at_each([(os, ("unlink", "replace", "fsync", "rmdir"))], dying_at(n, [])):
                 purge(released.settings, released.ledger, released.now)
-                break
-            except Death:
-                pass
+            break
+        except Death:
+            pass
         assert released.files("trusted/measurements", "published").items() >= kept.items()
     assert 5 < n < 99
     assert removed(released) == NOTHING

@@ -54,6 +54,8 @@ def test_names_of_columns_say_instants_and_ends_of_steps(tmp_path):
     assert meaning(survey(in_utc, "Europe/Paris"), "Europe/Paris") == (True, False, True)
     ends = write(tmp_path / "ends", "all.csv", "hour_ending,zone,mw", line)
     assert meaning(survey(ends, "UTC")) == (False, True, False)
+    by_day = survey(write(tmp_path / "by day", "%Y-%m-%d.csv", "hour_ending,zone,mw", line), "Europe/Paris")
+    assert (meaning(by_day, "Europe/Paris"), by_day.path) == ((False, True, False), "*.csv")
     whole = write(tmp_path / "whole", "all.csv", "time,zone,mw", lambda at, r: line(at + hour, r))
     assert meaning(survey(whole, "UTC")) == (False, True, False), "days are whole by ends alone"
 
@@ -227,9 +229,9 @@ def test_what_is_no_series_of_a_day_is_refused_with_what_to_write(tmp_path, head
     assert "31337" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["data ({0}).csv", "%Y-W%V.csv", "load_{1}.csv"])
+@pytest.mark.parametrize("name", ["data ({0}).csv", "%G-W%V.csv", "load_{1}.csv"])
 def test_names_that_are_no_days_and_no_regions_are_left_alone(tmp_path, name):
-    days = [date(2024, 1, 1) + timedelta(days=number) for number in range(21)]
+    days = [date(2024, 12, 23) + timedelta(days=number) for number in range(21)]
     for number, week in enumerate((days[:7], days[7:14], days[14:])):
         path = name.replace("{0}", str(number)).replace("{1}", f"{week[0]:%Y%m%d}")
         write(tmp_path, path, "time,zone,mw", lambda at, r: f"{at:%Y-%m-%dT%H:%MZ},{r},5", week)
@@ -237,6 +239,7 @@ def test_names_that_are_no_days_and_no_regions_are_left_alone(tmp_path, name):
     assert found.regions == ("north", "south")
     assert (found.first <= days[0], found.last >= days[-1]) == (True, True)
     assert len(found.stamps) == 7 * 24
+    assert meaning(found) == (True, False, False)
     assert "{region}" not in str(found.path)
 
 
@@ -277,6 +280,7 @@ def test_days_and_months_are_told_apart_by_the_names_of_files(tmp_path):
         ),
         ("%Y-%m-%d.csv", ("north",), "time,zone,index_kwh", "'index_kwh' seems to be a running total"),
         ("%Y-%m-%d.csv", ("all",), "time,zone,mw", ""),
+        ("%Y-%m.csv", ("north", "south"), "time,zone,visitors", "where its rows come later"),
         ("%Y-%m-%d.csv", ("north",), "time,zone,net_load_mw", "'net_load_mw' may be below 0"),
         ("household_{}.csv", ("0001", "0002"), "time,unused,mw", "each file seems to be of one household"),
         ("%Y-%m-%d.csv", ("north", "south"), "time,zone,mw", ""),

@@ -181,7 +181,6 @@ def load(load_text):
 
 
 def times(crons):
-    """The clock times of crons whose minutes and hours are lists."""
     return sorted(
         (int(hour), int(minute))
         for cron in crons

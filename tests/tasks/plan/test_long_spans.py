@@ -13,13 +13,8 @@ pytestmark = pytest.mark.slow
 DAY, LATER = date(2016, 6, 1), date(2016, 10, 30)
 
 
-@pytest.fixture(autouse=True)
-def as_a_new_process(whole_spans, monkeypatch):
-    monkeypatch.setattr(long_spans, "_made", {})
-
-
 @pytest.fixture
-def composed(monkeypatch):
+def composed(whole_spans, monkeypatch):
     """The days for which it was composed, rather than looked up."""
     days = []
 
@@ -28,6 +23,7 @@ def composed(monkeypatch):
         return plan_horizons(settings, day, revision)
 
     monkeypatch.setattr(long_spans, "plan_horizons", count)
+    monkeypatch.setattr(long_spans, "_made", {})  # as in a new process
     return days
 
 

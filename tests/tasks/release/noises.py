@@ -20,10 +20,8 @@ class NoiseMeanwhile:
 
 
 def failing_noise(error):
-    """Noise that raises this after the first samples were drawn."""
     return NoiseMeanwhile(raising(error), at=3)
 
 
 def no_noise():
-    """Noise that nobody may ask for."""
     return NoiseMeanwhile(raising(AssertionError("nothing is drawn")), at="each")

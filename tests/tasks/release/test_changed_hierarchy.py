@@ -23,7 +23,6 @@ MECHANISMS = ("OptStream", "PeGaSus", "HistoryInformed", "BudgetAbsorption")
 
 
 def change_from(installation, day, operation):
-    """Add a change to the configuration; earlier ones stay."""
     entry = f"[[hierarchy.changes]]\nvalid_from = {day}\n{operation}\n[budget]\n"
     installation.configure("[budget]\n", entry)
 

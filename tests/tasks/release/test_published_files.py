@@ -262,7 +262,6 @@ def published(tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_figure_has_the_spread_of_its_replicates(published):
-    """OptStream's estimate says what the noise alone did."""
     found = read_figure(published, lambda value: value.max(), FIRST, THIRD, by=["node", "date"])
     rows = (
         read_published(published).group_by("node", "date").agg(pl.col("load_mw").max()).sort("node", "date")

@@ -150,7 +150,6 @@ def test_days_without_their_leaves_are_published_sound(installation):
 
 @pytest.mark.slow
 def test_days_are_published_with_bands_and_cost_no_more_than_the_grant(installation):
-    """The small stream as one of counts, its leaves publicly taken to be small."""
     days = [FIRST + timedelta(days=number) for number in range(3)]
     installation.change_mechanism("HistoryInformed", "scale = 5.0")
     installation.configure("alpha =", 'resolution = "1"\ncounts = true\nalpha =')

@@ -30,7 +30,6 @@ REPORTS = ('[published]\nfolder = "published"', '[published]\nreporting = true\n
 
 
 def reporting(stream):
-    """The small stream, metered, with four leaves."""
     text = stream.settings.file.read_text().replace(*REPORTS)
     leaves = "\n".join(f'{leaf} = "FR"' for leaf in LEAVES)
     stream.settings.file.write_text(text.replace('84 = "FR"\n11 = "FR"', leaves))

@@ -93,25 +93,18 @@ def test_a_pool_s_workers_end_when_its_owner_is_killed():
         pool.communicate()
 
 
-@pytest.fixture
-def synced(monkeypatch):
-    """What each synced folder held at that moment: what a power cut right after it leaves."""
-    held = []
-    genuine = private_files.sync_folder
+def test_a_power_cut_brings_neither_destroyed_raw_state_nor_a_discarded_draw_back(tmp_path, monkeypatch):
+    """What each synced folder held at that moment is what a power cut right after it leaves."""
+    synced, genuine = [], private_files.sync_folder
 
     def note(folder):
         genuine(folder)
-        held.append(sorted(path.name for path in folder.iterdir()))
+        synced.append(sorted(path.name for path in folder.iterdir()))
 
     monkeypatch.setattr(private_files, "sync_folder", note)
-    return held
-
-
-def test_a_power_cut_brings_neither_destroyed_raw_state_nor_a_discarded_draw_back(tmp_path, synced):
     file = DrawingFile(tmp_path / "day", 1)
     file.preallocate(100, 100)
     file.fill(b"measured", b"raw state")
-    synced.clear()
     destroy_raw(tmp_path / "day")
     assert [name for name in synced[-1] if name.endswith(".raw")] == []
     file.discard()

@@ -36,7 +36,6 @@ def hashed(folder, text=ENTRY):
 
 @pytest.fixture
 def configured(load_text, tmp_path):
-    """Load a configuration with covariates."""
     return lambda text=ENTRY, before=INFORMED: load_text(before + hashed(tmp_path, text))
 
 

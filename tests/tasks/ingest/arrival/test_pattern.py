@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import DumpError
+from tasks.config import load_settings
 from tasks.config.pattern import path_pattern
 from tasks.ingest import LateDumpError, days_with_dumps, discover
 from tasks.ingest.arrivals import deliveries
@@ -97,6 +98,34 @@ def test_one_file_a_month_with_a_column_of_regions(small):
     first, second = stream.judge(date(2025, 1, 1), DAY)
     assert "must hold at least one row" in str(first.error)
     assert "must be a leaf of the hierarchy" in str(second.error)
+
+
+@pytest.mark.parametrize("keys", ["missing_rows = 'zero'\n", ""])
+def test_a_file_that_grows_has_the_days_that_were_over_when_it_changed(small, keys):
+    """Its rows of a later day would be taken for zeros."""
+    schema = "aggregated" if keys else "metered"
+    stream = small(marker=f"{keys}path = '{{region}}_{{date:%Y-%m}}.csv'", schema=schema)
+    for region in ("84", "11"):
+        file = put(stream, f"{region}_2025-01.csv", "")
+        changed = stream.settings.calendar.ends_at(DAY).timestamp()
+        os.utime(file, (changed, changed))
+    found = discover(stream.settings, [DAY, NEXT])
+    assert not isinstance(found[DAY], DumpError)
+    assert isinstance(found[NEXT], LateDumpError)
+    assert f"was last changed before {NEXT} was over" in str(found[NEXT])
+
+
+def test_a_month_with_a_leaf_that_begins_or_ends_in_it_is_read(small):
+    stream = small(marker="path = '{region}_{date:%Y-%m}.csv'")
+    text = stream.settings.file.read_text()
+    change = f"[[hierarchy.changes]]\nvalid_from = {NEXT}\nrenamed = {{ 11 = 'new' }}\n"
+    stream.settings.file.write_text(f"{text}\n{change}")
+    stream.settings = load_settings(stream.settings.file)
+    for region, first, last in (("84", DAY, NEXT), ("11", DAY, DAY), ("new", NEXT, NEXT)):
+        put(stream, f"{region}_2025-01.csv", text_of(stream, first, last=last))
+    assert [one.error for one in stream.judge(DAY, NEXT)] == [None, None]
+    put(stream, "other_2025-01.csv", text_of(stream, DAY))
+    assert "'region=other' is not a leaf" in str(discover(stream.settings, [DAY])[DAY])
 
 
 def test_a_year_that_goes_on_has_no_days_to_come(small):

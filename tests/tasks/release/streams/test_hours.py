@@ -215,20 +215,14 @@ CHANGES = [
     ("Europe/Moscow", "1h", date(2010, 3, 28)),
     ("Australia/Lord_Howe", "30min", date(2024, 4, 7)),
 ]
+# the others' days are of other lengths alike, but for Fourier's, of which none may be shorter
+BY_DAY = [*(("OptStream", *one) for one in CHANGES), ("Fourier", *CHANGES[4])]
 OF_EACH = [(name, *change) for name in MECHANISMS for change in CHANGES]
 
 
-def is_by_night(case):
-    """The others' days are of other lengths alike, but for Fourier's, of which none may be shorter."""
-    name, zone, *_ = case
-    return name != "OptStream" and (name, zone) != ("Fourier", "Europe/Moscow")
-
-
-@pytest.mark.parametrize(
-    ("name", "zone", "step", "day"),
-    [pytest.param(*one, marks=[pytest.mark.nightly] * is_by_night(one)) for one in OF_EACH],
-)
-def test_a_day_is_released_or_nothing_of_it_is_charged(installation, name, zone, step, day):
+@pytest.mark.parametrize("case", few(dict.fromkeys([*BY_DAY, *OF_EACH]), len(BY_DAY)))
+def test_a_day_is_released_or_nothing_of_it_is_charged(installation, case):
+    name, zone, step, day = case
     if name != "OptStream":  # which it has
         installation.change_mechanism(name)
     installation.configure("Europe/Paris", zone)
