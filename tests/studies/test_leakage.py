@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from contextlib import ExitStack, closing
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from itertools import product
@@ -132,12 +133,9 @@ def test_one_who_knows_nothing_learns_epsilon_and_one_who_knows_all_the_sum():
     epsilons = np.array([0.1, 0.4, 0, 0.2])
     np.testing.assert_array_equal(backward_leakage(epsilons, None), epsilons)
     np.testing.assert_allclose(total_leakage(epsilons, backward=None, forward=None), epsilons, rtol=1e-15)
-    np.testing.assert_allclose(
-        total_leakage(epsilons, backward=np.eye(2), forward=np.eye(2)), np.full(4, 0.7), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        total_leakage(epsilons, backward=np.eye(2), forward=None), [0.1, 0.5, 0.5, 0.7], rtol=1e-12
-    )
+    for forward, expected in ((np.eye(2), [0.7] * 4), (None, [0.1, 0.5, 0.5, 0.7])):
+        total = total_leakage(epsilons, backward=np.eye(2), forward=forward)
+        np.testing.assert_allclose(total, expected, rtol=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
@@ -385,30 +383,27 @@ DAY = date(2025, 3, 29)  # the next day has 46 steps
 @pytest.fixture
 def charging():
     """`charging(settings)`: returns a ledger, and a function that charges each step of a period."""
-    ledgers = []
+    with ExitStack() as open_ledgers:
 
-    def make(settings):
-        ledger = open_ledger(settings.ledger_url)
-        ledgers.append(ledger)
-        enrol(Run(settings, ledger, None, "test", lambda: NOW))
+        def make(settings):
+            ledger = open_ledgers.enter_context(closing(open_ledger(settings.ledger_url)))
+            enrol(Run(settings, ledger, None, "test", lambda: NOW))
 
-        def charge(day, amount, state="drawn", revision=0):
-            first, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
-            spends = (StepSpend(0, "samples", first, (1,) * n_steps, 10_000 / Fraction(amount), 10_000),)
-            key = Key(settings.stream.name, day.isoformat(), revision)
-            held = ledger.reserve(key, spends, "test", NOW, timedelta(hours=1))
-            if state != "reserved":
-                ledger.begin_draw(held, NOW)
-            if state == "void":
-                ledger.void(key, "the test says so", NOW, held)
-            elif state == "drawn":
-                ledger.record_drawn(held, "0" * 64, spends, NOW)
+            def charge(day, amount, state="drawn", revision=0):
+                first, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
+                spends = (StepSpend(0, "samples", first, (1,) * n_steps, 10_000 / Fraction(amount), 10_000),)
+                key = Key(settings.stream.name, day.isoformat(), revision)
+                held = ledger.reserve(key, spends, "test", NOW, timedelta(hours=1))
+                if state != "reserved":
+                    ledger.begin_draw(held, NOW)
+                if state == "void":
+                    ledger.void(key, "the test says so", NOW, held)
+                elif state == "drawn":
+                    ledger.record_drawn(held, "0" * 64, spends, NOW)
 
-        return ledger, charge
+            return ledger, charge
 
-    yield make
-    for ledger in ledgers:
-        ledger.close()
+        yield make
 
 
 @pytest.mark.slow
@@ -429,12 +424,9 @@ def test_steps_of_days_with_gaps_and_clock_changes(small, charging):
 def test_hours_are_steps_of_their_days_and_add_up_to_them(load_text, charging):
     stream = load_text(released_by("PeGaSus"), ("[mechanism]", 'period = "hour"\n[mechanism]'))
     ledger, charge = charging(stream)
-    for hour, amount in (
-        (Hour(DAY, 13), "1/100"),
-        (Hour(DAY, 14), "1/200"),
-        (Hour(DAY + timedelta(1), 0), "1/50"),
-    ):
-        charge(hour, amount)
+    charge(Hour(DAY, 13), "1/100")
+    charge(Hour(DAY, 14), "1/200")
+    charge(Hour(DAY + timedelta(1), 0), "1/50")
     expected = [0.0] * 26 + [0.01] * 2 + [0.005] * 2 + [0.0] * 18 + [0.02] * 2 + [0.0] * 44
     assert history_of(stream, ledger, "step")[1].tolist() == expected
     np.testing.assert_allclose(history_of(stream, ledger, "period")[1], [0.03, 0.04], rtol=1e-12)
@@ -444,17 +436,16 @@ def test_hours_are_steps_of_their_days_and_add_up_to_them(load_text, charging):
     ("text", "message"),
     [
         ("", "write a line of numbers"),
-        ("0.8,0.2\n0,x\n", "must be a matrix of numbers"),
         ("a,b\n0.8,0.2\n0.5,0.4\n", "must add up to 1"),
         ('0.8,"0.2\n0,1\n', "name a CSV file"),
-        (b"0.8,\xff", "name a CSV file"),
+        ("0.8,\udcff", "name a CSV file"),
         (None, "name a CSV file"),
     ],
 )
 def test_a_file_that_holds_no_chain_is_refused_by_name(tmp_path, text, message):
     path = tmp_path / "M.csv"
     if text is not None:
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ConfigurationError, match=message) as caught:
         read_transition(path)
     assert str(caught.value).startswith(str(path))

@@ -10,6 +10,7 @@ from optstream.history.covariates import effect_of
 from optstream.history.filter import MORE_OF_DAYS, Fitted, PeriodErrors
 from optstream.history.posterior import TreePosterior
 from optstream.stream.covariate import Covariate
+from tests.by_night import few
 from tests.optstream.history.dense import Dense
 from tests.optstream.history.test_tree_posterior import NOISES, TREES, blocks_of, case
 from tests.optstream.monte_carlo import Z
@@ -46,18 +47,21 @@ def off(drawn, variances):
 
 TEMPERATURE = Covariate("temperature", 0, 10 + np.random.default_rng(1).normal(0, 15, (1, 40)))
 CASES = {
-    **{name: {"tree_name": name} for name in TREES if name != "ragged"},
+    "a star": {"tree_name": "a star"},
+    "cells that do not exist": {"tree_name": "cells that do not exist"},
     "a single value a day": {"is_day": False},
-    "much noise": {"noise": 100.0},
     "a factor of 9": {"factor": 9.0, "nothing_in": (1,)},
     "covariates": {"covariates": (TEMPERATURE,)},
+    "one leaf": {"tree_name": "one leaf"},
+    "two dimensions": {"tree_name": "two dimensions"},
+    "much noise": {"noise": 100.0},
     "covariates, no day": {"covariates": (TEMPERATURE,), "is_day": False},
 }
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("exact")
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", few(CASES, 5))
 def test_draws_vary_as_the_closed_form_says(name):
     """Of every node at every step, and over the day. False alarm below 1e-6 (`monte_carlo.Z`)."""
     errors = errors_of(**CASES[name])

@@ -18,10 +18,11 @@ def spends_of(measured):
     return [spend for one in measured for spend in one.spends]
 
 
-def released(mechanism, values, cuts, keep=lambda state: state, noise=None):
+def released(mechanism, values, cuts, keep=lambda state: state, noise=None, first_step=0):
     """The periods between these cuts in a row, each given what is kept of the state before it."""
     noise, state, parts = noise or simulated_noise(1), None, []
     for first, end in zip([0, *cuts], [*cuts, values.shape[1]], strict=True):
-        parts.append(mechanism.release(values[:, first:end], noise=noise, first_step=first, state=state))
+        own, at = values[:, first:end], first_step + first
+        parts.append(mechanism.release(own, noise=noise, first_step=at, state=state))
         state = keep(parts[-1].state)
     return parts

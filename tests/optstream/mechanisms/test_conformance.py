@@ -17,6 +17,7 @@ from optstream.noise.gaussian import DIGIT_BYTES
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
+from tests.optstream.mechanisms.planned_days import released, spends_of
 
 MODEL = PrivacyModel("1", 6, 1)
 RELAXED = settings(
@@ -45,17 +46,6 @@ class Tape:
         return (self._draws.random(bounds.shape) * bounds).astype(np.int64)
 
 
-def run(mechanism, stream, lengths, noise, first_step=0):
-    """Release a stream period by period, each with the state that the one before left."""
-    released, state, at = [], None, 0
-    for length in lengths:
-        values = stream[:, at : at + length]
-        released.append(mechanism.release(values, noise=noise, first_step=first_step + at, state=state))
-        state = released[-1].state
-        at += length
-    return released
-
-
 def raw_entries(state):
     """Every raw entry of a state, at any depth."""
     if isinstance(state, RawState):
@@ -68,7 +58,7 @@ def test_a_release_has_its_nodes_and_steps_and_comes_back_from_its_measurements_
     mechanism, values = make(MODEL, 6), wavy(18)
     values.setflags(write=False)
     n_nodes = len(mechanism.tree.nodes) if hasattr(mechanism, "tree") else 2
-    for release in run(mechanism, values, [6, 6, 6], simulated_noise(7)):
+    for release in released(mechanism, values, [6, 12], noise=simulated_noise(7)):
         assert release.values.shape == (n_nodes, 6)
         assert release.values.dtype == np.float64
         assert np.isfinite(release.values).all()
@@ -86,7 +76,7 @@ def test_a_release_has_its_nodes_and_steps_and_comes_back_from_its_measurements_
 
 def test_the_same_seed_gives_the_same_release_and_another_seed_another(make, wavy):
     first, again, other = (
-        run(make(MODEL, 6), wavy(18), [6, 6, 6], simulated_noise(seed)) for seed in (5, 5, 6)
+        released(make(MODEL, 6), wavy(18), [6, 12], noise=simulated_noise(seed)) for seed in (5, 5, 6)
     )
     for one, two in zip(first, again, strict=True):
         assert np.array_equal(one.values, two.values)
@@ -97,7 +87,7 @@ def test_the_same_seed_gives_the_same_release_and_another_seed_another(make, wav
 def test_a_state_goes_through_the_ledgers_stores_and_changes_nothing(make, wavy):
     """Public part through the measurements' bytes, spends through `recall`, raw part through its own file."""
     mechanism, stream = make(MODEL, 6), wavy(24)
-    kept = run(mechanism, stream, [6] * 4, Tape(3))
+    kept = released(mechanism, stream, [6, 12, 18], noise=Tape(3))
     noise, spends, before, raw = Tape(3), [], None, None
     for number, one in enumerate(kept):
         values = stream[:, 6 * number : 6 * number + 6]
@@ -153,23 +143,26 @@ def test_a_plan_may_spend_its_grant_but_for_rounding(make, model):
 
 @pytest.mark.parametrize("level", [0.0, 250.0, -250.0, np.nan, 7123.0e30])
 def test_no_number_decides_whether_there_is_a_release(make, level):
-    for release in run(make(MODEL, 6), np.full((2, 12), level), [6, 6], simulated_noise(2)):
+    for release in released(make(MODEL, 6), np.full((2, 12), level), [6]):
         assert np.isfinite(release.values).all()
 
 
 def test_huge_values_stay_finite_and_near_the_truth(make):
     """2^45 units of the resolution, a customer of 1: the noise is negligible."""
     model = PrivacyModel("10000", 6, 1, "1")
-    for release in run(make(model, 6), np.full((2, 12), 2.0**45), [6, 6], simulated_noise(2)):
+    for release in released(make(model, 6), np.full((2, 12), 2.0**45), [6]):
         assert np.allclose(release.values[-2:], 2.0**45, rtol=0.05)
 
 
-@pytest.mark.parametrize("lengths", [[1] * 12, [30, 20]], ids=["single steps", "longer than a window"])
-def test_periods_of_one_step_and_of_several_windows_are_released(make, wavy, lengths):
-    released = run(make(MODEL, min(*lengths, 6)), wavy(sum(lengths)), lengths, simulated_noise(4), 11)
-    assert [release.values.shape[1] for release in released] == lengths
-    assert all(np.isfinite(release.values).all() for release in released)
-    assert worst_window([spend for release in released for spend in release.spends], 6).epsilon <= 1
+@pytest.mark.parametrize(
+    ("shortest", "n_steps", "cuts"), [(1, 12, range(1, 12)), (6, 50, [30])], ids=["steps", "several windows"]
+)
+def test_periods_of_one_step_and_of_several_windows_are_released(make, wavy, shortest, n_steps, cuts):
+    found = released(make(MODEL, shortest), wavy(n_steps), cuts, first_step=11)
+    values = np.concatenate([release.values for release in found], axis=1)
+    assert values.shape[1] == n_steps
+    assert np.isfinite(values).all()
+    assert worst_window(spends_of(found), 6).epsilon <= 1
 
 
 def test_a_private_period_is_taken_as_it_is(make, wavy):
@@ -204,8 +197,8 @@ def test_what_a_class_says_of_itself_is_so(make, wavy):
     mechanism = make(MODEL, 6)
     with pytest.raises(FrozenInstanceError):
         mechanism.windows_length = 12  # a slip
-    released = [mechanism.release(values, noise=simulated_noise(8)) for values in (wavy(6), 1000 - wavy(6))]
-    assert all((release.state is not None) == mechanism.adaptive for release in released)
+    both = [mechanism.release(values, noise=simulated_noise(8)) for values in (wavy(6), 1000 - wavy(6))]
+    assert all((release.state is not None) == mechanism.adaptive for release in both)
     assert (mechanism.recall([]) is not None) == mechanism.adaptive
     assert mechanism.revises == (type(mechanism).revise is not Mechanism.revise)
     assert mechanism.has_self_check == (type(mechanism).self_check is not Mechanism.self_check)
@@ -213,7 +206,7 @@ def test_what_a_class_says_of_itself_is_so(make, wavy):
     assert mechanism.one_leaf_a_period == hasattr(mechanism, "leaves_per_period")
     assert (mechanism.tree_class is None) == hasattr(mechanism, "tree")
     if mechanism.noise_is_known:
-        one, other = (release.noise_standard_errors for release in released)
+        one, other = (release.noise_standard_errors for release in both)
         assert np.array_equal(one, other, equal_nan=True)
 
 
@@ -232,13 +225,10 @@ def test_too_small_an_epsilon_is_refused_with_the_remedy(make):
 
 def test_online_and_batch_agree_with_the_same_noise(make_online, wavy):
     mechanism, stream = make_online(MODEL, 1), wavy(40)[:1]
-    batch = run(mechanism, stream, [17, 3, 20], Tape(9))
-    online = run(mechanism, stream, [1] * 40, Tape(9))
-    values, costs = (
-        [np.concatenate([release.values[0] for release in some]) for some in (batch, online)],
-        [worst_window([one for release in some for one in release.spends], 6) for some in (batch, online)],
-    )
+    batch = released(mechanism, stream, [17, 20], noise=Tape(9))
+    online = released(mechanism, stream, range(1, 40), noise=Tape(9))
+    values = [np.concatenate([release.values[0] for release in some]) for some in (batch, online)]
     assert np.allclose(*values)
-    assert costs[0] == costs[1]
-    other = run(mechanism, stream, [17, 3, 20], Tape(10))
+    assert worst_window(spends_of(batch), 6).epsilon == worst_window(spends_of(online), 6).epsilon
+    other = released(mechanism, stream, [17, 20], noise=Tape(10))
     assert not np.allclose(values[0][:17], other[0].values[0]), "the control: another tape"

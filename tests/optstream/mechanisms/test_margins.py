@@ -83,17 +83,23 @@ def test_no_change_of_a_customer_loses_more_than_is_charged_and_some_lose_all(la
     assert worst == charged
 
 
-@pytest.mark.parametrize("pattern", PLAIN)
-def test_any_pattern_adds_up_both_ways_above_its_bound_and_again_from_its_bytes(pattern):
-    mechanism = on_tree(PLAIN[pattern](SIX, 6), LATTICE, SHARES)
-    values = np.random.default_rng(2).integers(0, 4, (6, 6)).astype(float)
+def adds_up_above_its_bound(mechanism):
+    """A release of few counts, which is read back from its bytes as the same values."""
+    lattice = mechanism.tree
+    values = np.random.default_rng(2).integers(0, 4, (len(lattice.leaves), 6)).astype(float)
     release = mechanism.release(values, noise=simulated_noise(3))
-    leaves = release.values[LATTICE.leaf_indices]
+    leaves = release.values[lattice.leaf_indices]
     assert leaves.min() >= 0
-    assert np.allclose(release.values, LATTICE.add_up(leaves))
+    assert np.allclose(release.values, lattice.add_up(leaves))
     assert release.epsilon_alone <= mechanism.epsilon <= mechanism.model.epsilon
     again = mechanism_from(describe(mechanism)).estimate(Measured.from_bytes(release.measured.to_bytes()))
     assert np.array_equal(again.values, release.values)
+    return release
+
+
+@pytest.mark.parametrize("pattern", PLAIN)
+def test_any_pattern_adds_up_both_ways_above_its_bound_and_again_from_its_bytes(pattern):
+    adds_up_above_its_bound(on_tree(PLAIN[pattern](SIX, 6), LATTICE, SHARES))
 
 
 NESTED = [Feature((range(0, 3), range(3, 6)), "halves"), Feature((range(6),), "day")]
@@ -119,15 +125,9 @@ PLANS = {
 )
 def test_optstream_adds_up_both_ways_above_its_bound_with_the_errors_of_each_drawn_number(plan, lattice):
     mechanism = OptStream(SIX, lattice, **{"level_shares": SHARES, **PLANS[plan]})
-    values = np.random.default_rng(2).integers(0, 4, (len(lattice.leaves), 6)).astype(float)
-    release = mechanism.release(values, noise=simulated_noise(3))
-    leaves = release.values[lattice.leaf_indices]
-    assert leaves.min() == 0, "the bound is met somewhere"
+    release = adds_up_above_its_bound(mechanism)
+    assert release.values[lattice.leaf_indices].min() == 0, "the bound is met somewhere"
     assert release.optimality.converged
-    assert np.allclose(release.values, lattice.add_up(leaves))
-    assert release.epsilon_alone <= mechanism.epsilon <= 1
-    again = mechanism_from(describe(mechanism)).estimate(Measured.from_bytes(release.measured.to_bytes()))
-    assert np.array_equal(again.values, release.values)
     brute = one_by_one(unbounded(mechanism), release.measured)
     assert np.allclose(release.noise_standard_errors**2, brute, rtol=1e-6)
 
@@ -144,9 +144,6 @@ def test_two_roaming_leaves_lose_at_most_what_two_are_charged():
     assert worst == worst_window(mechanism.plan(1, 0), 1).epsilon == mechanism.epsilon <= 1
 
 
-QUARTERS = ["1/4"] * 4
-
-
 def cells_load(lattice, n_days, seed=0):
     """Cells that are parts of three series, each with a little of its own."""
     rng = np.random.default_rng(seed)
@@ -156,13 +153,9 @@ def cells_load(lattice, n_days, seed=0):
     return of_cells * own * rng.uniform(0.6, 1.4, (len(of_cells), 1))
 
 
-def laplace_with_margin(lattice, shares=QUARTERS, **given):
-    return HistoryInformedTree(informed(**given), lattice, shares)
-
-
 def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
     lattice = cells_of(3, 2)
-    release = run(laplace_with_margin(lattice), cells_load(lattice, 3))[-1]
+    release = run(HistoryInformedTree(informed(), lattice, ["1/4"] * 4), cells_load(lattice, 3))[-1]
     node, cells = "s1", [f"{region}-s1" for region in range(3)]
     day = 2 * SLOTS
     for first in (day, day + 7):

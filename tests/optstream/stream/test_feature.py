@@ -42,12 +42,6 @@ def test_parts_that_overlap_or_leave_a_gap_are_refused(parts):
         Feature(parts)
 
 
-def test_feature_sums_are_those_of_its_matrix():
-    feature = Feature.day_parts(48)[0]
-    values = np.arange(96, dtype=np.int64).reshape(2, 48)
-    assert np.array_equal(feature.sums(values), values @ feature.matrix.T)
-
-
 def test_sums_of_the_papers_example_3():
     feature = Feature((range(0, 4), range(4, 9), range(9, 12)), "morning, afternoon, evening")
     connections = np.array([[10, 15, 20, 23, 41, 72, 55, 50, 88, 72, 40, 18]])

@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,49 +14,25 @@ from optstream.estimation.estimate import invert_coordinates
 from optstream.estimation.problem import reconstruct, targets_of
 from optstream.history.blocks import BlockHistory
 from optstream.measurement.grouping import open_raw_state
-from optstream.stream import BlockSums, FeatureSums, FourierCoordinates, Measured, PrivatePeriod, RawState
+from optstream.stream import Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
 
 STORED = {
-    FeatureSums: (
-        b'{"before":null,"choices":null,"first_step":6,"format":"optstream.measured/2","interpolation":null,'
-        b'"n_steps":6,"parts":[],"point_variances":[[null,null],[72000000.0,72000000.0]],'
-        b'"points":[[0,0],[97939,139088]],"positions":[0,3],"resolution":"1/1000","simulated":true,'
-        b'"spends":[{"alpha_units":1000,"first_step":6,"kind":"step","leaves_changed":1,"level":1,'
-        b'"scale":"6000","stage":"samples","weights":[1,0,0,1,0,0]},{"alpha_units":1000,"first_step":6,'
-        b'"kind":"step","leaves_changed":1,"level":1,"scale":"12000","stage":"feature halves",'
-        b'"weights":[1,1,1,1,1,1]}],"state":null,"sum_variances":[[[null],[288000000.0]]],'
-        b'"sums":[[[0,0],[344220,543607]]]}'
-    ),
-    BlockSums: (
-        b'{"before":null,"choices":{"blocks":[[1,3],[4,6]]},"first_step":6,"format":"optstream.measured/2",'
-        b'"interpolation":null,"n_steps":6,"parts":[],"point_variances":[[],[]],"points":[[],[]],'
-        b'"positions":[],"resolution":"1/1000","simulated":true,"spends":[{"alpha_units":1000,"first_step":6,'
-        b'"kind":"step","leaves_changed":1,"level":0,"scale":"4000","stage":"blocks","weights":[0,1,1,0,1,1]}'
-        b'],"state":null,"sum_variances":[[[32000000.0],[32000000.0]]],'
-        b'"sums":[[[1004831,944823],[234161,382484]]]}'
-    ),
-    FourierCoordinates: (
-        b'{"before":null,"choices":null,"first_step":6,"format":"optstream.measured/2","interpolation":null,'
-        b'"n_steps":6,"parts":[],"point_variances":[[],[]],"points":[[],[]],"positions":[],'
-        b'"resolution":"1/1000","simulated":true,"spends":[{"charges":[0,"409/2002","1226/3003","1/2",'
-        b'"3467/6006","3875/6006","1415/2002"],"first_step":6,"kind":"period","level":0,'
-        b'"stage":"coordinates"}],"state":null,"sum_variances":[[[72144072.0],[72144072.0]]],'
-        b'"sums":[[[1200871,-7650,-19255],[347677,-26896,70256]]]}'
-    ),
+    kind: text.encode()
+    for kind, text in json.loads(Path(__file__).with_name("stored_answers.json").read_text("utf-8")).items()
 }
 """As the code before these types wrote them: the ledger has the hashes of such bytes."""
 READERS = {
-    FeatureSums: (reconstruct, targets_of),
-    BlockSums: (BlockHistory.of,),
-    FourierCoordinates: (invert_coordinates,),
+    "FeatureSums": (reconstruct, targets_of),
+    "BlockSums": (BlockHistory.of,),
+    "FourierCoordinates": (invert_coordinates,),
 }
 
 
 @pytest.mark.parametrize("kind", STORED)
 def test_stored_answers_are_read_as_what_was_asked_and_written_as_they_were(kind):
     measured = Measured.from_bytes(STORED[kind])
-    assert type(measured.answers) is kind
+    assert type(measured.answers).__name__ == kind
     assert measured.to_bytes() == STORED[kind]
 
 
@@ -65,7 +42,7 @@ def test_no_kind_of_answers_passes_for_another(kind, other):
     """Sums and coordinates are arrays of one shape: read as each other they would be published."""
     measured = Measured.from_bytes(STORED[kind])
     for read in READERS[other]:
-        if kind is other:
+        if kind == other:
             read(measured)
         else:
             with pytest.raises(ParameterError, match="these measurements"):

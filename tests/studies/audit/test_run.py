@@ -5,11 +5,19 @@ from datetime import date
 
 import pytest
 
+from studies.audit.cases import our_cases
+from studies.audit.histories import MechanismSubject
 from studies.audit.run import audit_cases, configured_cases, run_audit
 from tests.flows.cli.conftest import here  # noqa: F401
 from tests.studies.command import invoke
 
 DAY = date(2025, 1, 15)
+
+
+@pytest.mark.slow
+def test_what_a_change_of_a_mechanism_is_charged_is_within_the_accountants_figure():
+    ours = [case for case in our_cases(days=True) if isinstance(case.subject, MechanismSubject)]
+    assert [case.name for case in ours if case.charged is not None and case.charged > case.accountant] == []
 
 
 @pytest.mark.slow
