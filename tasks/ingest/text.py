@@ -253,6 +253,12 @@ def _parts(stamps: pl.Expr, written: str | None) -> pl.Expr:
     return stamps.str.extract_groups(STAMP if written is None else stamp_expression(written))
 
 
+def some_match(texts: pl.Series, written: str | None) -> bool:
+    """Whether any text has the parts of a format, in a fraction of the time of `microseconds_of`."""
+    expression = STAMP if written is None else stamp_expression(written)
+    return bool((texts.str.contains(expression) | texts.str.contains(INTERVAL)).any())
+
+
 def microseconds_of(stamps: pl.Expr, shifts: Mapping[bool, int], written: str | None = None) -> pl.Expr:
     """Return the microseconds from the epoch to stamps, shifted by whether they have an offset. written:
     their format, None for ISO 8601.

@@ -29,7 +29,7 @@ from tasks.ingest.clock import EPOCH, shifted_slots
 from tasks.ingest.delta import LOG, present_files
 from tasks.ingest.formats import UNREADABLE, scan_file
 from tasks.ingest.inspect import TEXTS_OF_TIME
-from tasks.ingest.text import TextForm, header_of, microseconds_of, scan_text
+from tasks.ingest.text import TextForm, header_of, microseconds_of, scan_text, some_match
 
 MOST_FILES = 1_000_000
 MOST_JOINED = 300
@@ -722,7 +722,9 @@ class _File:
                 return pl.select(microseconds_of(pl.lit(texts), {offset: 0}, one)).to_series()
 
             kinds = [(one, one == SINCE_EPOCH) for one in formats] + [(None, True)] * (None in formats)
-            known = {key: parsed(texts, *key) for key in kinds if parsed(texts[:SAMPLE], *key).count()}
+            sample = texts[:SAMPLE]
+            kinds = [key for key in kinds if some_match(sample, key[0]) and parsed(sample, *key).count()]
+            known = {key: parsed(texts, *key) for key in kinds}
             most = max((own.count() for own in known.values()), default=0)
             fitting = [key for key, own in known.items() if own.count() == most]
             if days is not None and len(fitting) > 1:

@@ -20,7 +20,6 @@ suite = gx.ExpectationSuite(name="any", expectations=[most])
 
 
 def written(**changes):
-    """A suite as the library itself writes it."""
     suite = gx.ExpectationSuite(
         name="night", expectations=[ExpectColumnMeanToBeBetween(column="rows", min_value=50, max_value=80)]
     )

@@ -17,7 +17,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import chdir
-from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import SkipTest
 
@@ -30,22 +29,10 @@ from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer
 PROMPT = "$ "
 SHELLS = ("sh", "console")
 BEGINS = re.compile(r"^<!-- begins: (\S+) -->$", re.MULTILINE)
+SLOW = re.compile(r"^.*: still at work, .*\n", re.MULTILINE)
+"""A line of a command on a busy machine, which no page shows."""
 CHECKER = doctest.OutputChecker()
 LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-
-@dataclass(frozen=True)
-class Ran:
-    """A line of the list of commands: where it stands, what it is, how long it took or why it was not run."""
-
-    place: str
-    words: str
-    seconds: float = 0.0
-    skipped: str = ""
-
-    def __str__(self) -> str:
-        result = f"skipped: {self.skipped}" if self.skipped else f"{self.seconds:.1f} s"
-        return f"{self.place}: {self.words}  [{result}]"
 
 
 class Directive:
@@ -70,7 +57,6 @@ def begins_from(page: Path) -> str | None:
 
 
 def parse(page: Path, environment: dict[str, str]) -> Document:
-    """The page's blocks and directives, in order."""
     shells = [
         CodeBlockParser(language, lambda example: _run_shell(example, environment)) for language in SHELLS
     ]
@@ -78,34 +64,24 @@ def parse(page: Path, environment: dict[str, str]) -> Document:
     return Document.parse(str(page), SkipParser(), Directive("exits"), *shells, python)
 
 
-@dataclass
-class Page:
-    """A page and the folder that it runs in."""
-
-    file: Path
-    folder: Path
-    environment: dict[str, str]
-    ran: list[Ran] = field(default_factory=list)
-
-    def run(self) -> None:
-        """Run every block; raises AssertionError at the first that does not do as the page says."""
-        with chdir(self.folder):
-            for example in parse(self.file, self.environment):
-                if example.document.text[example.start] == "<":  # a comment
-                    assert example.parsed != ("next", None), (
-                        f"{self.file.name}:{example.line} skips without a reason"
-                    )
-                    example.evaluate()
-                    continue
-                place, words = f"{self.file.name}:{example.line}", commands_of(example)
-                started = time.monotonic()
-                try:
-                    example.evaluate()
-                except SkipTest as reason:
-                    self.ran += [Ran(place, line, skipped=str(reason)) for line in words]
-                else:
-                    seconds = (time.monotonic() - started) / max(1, len(words))
-                    self.ran += [Ran(place, line, seconds) for line in words]
+def run(page: Path, folder: Path, environment: dict[str, str]) -> None:
+    """Run every block of a page in a folder, and print its commands; raises AssertionError at the first that
+    does not do as the page says.
+    """
+    with chdir(folder):
+        for example in parse(page, environment):
+            if example.document.text[example.start] == "<":  # a comment
+                assert example.parsed != ("next", None), f"{page.name}:{example.line} skips without a reason"
+                example.evaluate()
+                continue
+            print(f"{page.name}:{example.line}", *commands_of(example), sep="\n    ")
+            began = time.monotonic()
+            try:
+                example.evaluate()
+            except SkipTest as reason:
+                print(f"    [skipped: {reason}]")
+            else:
+                print(f"    [{time.monotonic() - began:.1f} s]")
 
 
 def commands_of(example: Example) -> list[str]:
@@ -129,7 +105,7 @@ def _run_shell(example: Example, environment: dict[str, str]) -> None:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command], env=environment, capture_output=True, text=True
         )
-        said = done.stdout + done.stderr
+        said = done.stdout + SLOW.sub("", done.stderr)
         assert done.returncode == (expected if number == len(steps) - 1 else 0), f"{command}\n{said}"
         if output is not None:
             wanted = output.replace("…", "...")

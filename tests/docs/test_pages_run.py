@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from flows.cli.main import load
 from flows.orchestration.environment import environment as prefect_environment
-from tests.docs.runner import Page, begins_from, commands_of, parse
+from tests.docs.runner import begins_from, commands_of, parse, run
 from tests.docs.warm import warm_optstream
 
 CHECKOUT = Path(__file__).parents[2]
@@ -55,15 +55,8 @@ def shell() -> Iterator[dict[str, str]]:
     """The environment of a reader's shell: a warm `optstream`, and nothing else of ours."""
     with tempfile.TemporaryDirectory(prefix="optstream-pages-") as made:
         folder, tools = Path(made), Path(sys.executable).parent
-        path = f"{tools}:{os.environ['PATH']}"
-        reader = {
-            "PATH": path,
-            "HOME": made,
-            "COLUMNS": "100",
-            "LANG": "C.UTF-8",
-            "PYTHONPATH": str(CHECKOUT),
-        }
-        reader |= THREADS
+        reader = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": made, "COLUMNS": "100"}
+        reader |= {"LANG": "C.UTF-8", "PYTHONPATH": str(CHECKOUT), **THREADS}
         with warm_optstream(folder, reader | prefect_environment(folder / "prefect", {})) as caller:
             yield reader | {"PATH": f"{caller}:{reader['PATH']}"}
 
@@ -83,11 +76,7 @@ def test_every_block_of_the_page_runs(page, shell, left, tmp_path):
     else:
         assert begins in left, f"{page.name} goes on from {begins}, which did not run: run the whole file"
         shutil.copytree(left[begins], folder)
-    running = Page(page, folder, shell)
-    try:
-        running.run()
-    finally:
-        print(*running.ran, sep="\n")
+    run(page, folder, shell)
     left[page.name] = folder
 
 
@@ -145,4 +134,4 @@ def test_what_does_not_do_as_the_page_says_is_found(block, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"# Page\n\n{block}\n", encoding="utf-8")
     with pytest.raises(AssertionError):
-        Page(page, tmp_path, {"PATH": os.environ["PATH"]}).run()
+        run(page, tmp_path, {"PATH": os.environ["PATH"]})

@@ -77,7 +77,6 @@ def leads_nowhere(site: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the staged pages and the site."""
     folder = tmp_path_factory.mktemp("docs")
     shutil.copy(generate.CHECKOUT / generate.CONFIGURATION, folder)
     assert generate.build(folder) == 0

@@ -1,7 +1,7 @@
 """`optstream` for the documents' commands: the real command line, in processes that need not import it first.
 
-`python -m tests.docs.warm SOCKET` imports what takes long and does nothing; for each call it forks a
-process, which takes over the caller's words, folder, environment and streams, and runs
+`python -m tests.docs.warm SOCKET` imports and plans what takes long; for each call it forks a process,
+which takes over the caller's words, folder, environment and streams, and runs
 `flows.cli.main.main`. `CALLER` is the text of the `optstream` that the documents' shells find: it
 asks, waits, and ends as that process did. Polars' threads do not exist before the fork, as in
 tests/faults/fork_server.py.
@@ -15,9 +15,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import date, timedelta
 from importlib import import_module
 from pathlib import Path
 
@@ -75,6 +77,7 @@ def _serve(address: str) -> None:
     for name in WARM:
         import_module(name)
     warm_libraries()
+    _plan_the_example()
     gc.freeze()  # present objects stay; no child scans them again
     server = socket.socket(socket.AF_UNIX)
     server.bind(address)
@@ -94,6 +97,21 @@ def _serve(address: str) -> None:
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
+
+
+def _plan_the_example() -> None:
+    """Plan what most pages begin with, for all commands; spans of a year look at 13 months in place of 36."""
+    from optstream.stream import days_from
+    from tasks.config import load_settings
+    from tasks.config.templates import EXAMPLE
+    from tasks.plan import long_spans
+
+    long_spans.days_from = lambda first, _: days_from(first, first + timedelta(days=395))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "optstream.toml")
+        file.write_text(EXAMPLE, encoding="utf-8")
+        settings = load_settings(file)
+        long_spans.long_spans_of(settings, date(2016, 2, 1), 0)
 
 
 def _answer(call: socket.socket, streams: list[int], words: list[str], folder: str, environ: dict) -> None:
@@ -160,7 +178,6 @@ def _forked_reader() -> sandbox._Process:
 
 
 def _run() -> int:
-    """The command line; its exit code."""
     from flows.cli.main import main
 
     try:

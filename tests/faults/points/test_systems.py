@@ -1,6 +1,6 @@
 """Disks that are full or read-only, ledgers that are locked or away, and polite stops."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 
@@ -19,8 +19,8 @@ BEFORE = [
 ]
 
 
-def stop_and_meet(bench, point, fault):
-    """Stop a night at a point, let it go on while the fault lasts: whether it was good, and its world.
+def stop_and_meet(bench, point, fault=nullcontext, *, polite=False):
+    """Stop a night at a point, let it go on while the fault lasts, or after SIGTERM: what it said at its end.
 
     A run after it completes the day; nothing was given up or drawn twice.
     """
@@ -29,18 +29,20 @@ def stop_and_meet(bench, point, fault):
     night = Started(bench.night(world, act="stop", point=point, patience_seconds=0.2))
     assert night.wait() == "stopped"
     with fault(world):
+        if polite:
+            night.terminate()
         night.go_on()
-        assert night.wait() == "ended"
+        assert night.wait() == ("terminated" if polite else "ended")
     assert bench.rerun([judge]) == []
     assert judge.voids() == 0
     assert world.samplings() == [DAYS[0]]
-    return night.last_words().is_good
+    return night.last_words()
 
 
 @pytest.mark.parametrize(("bench", "point"), on_both(BEFORE[1:] + BEFORE[:1], 1), indirect=["bench"])
 def test_a_ledger_locked_for_longer_than_its_timeout(bench, point):
     """Locked after the draw began: what was drawn is whole, and is taken up."""
-    assert not stop_and_meet(bench, point, locked)
+    assert not stop_and_meet(bench, point, locked).is_good
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_postgresql_stopped_and_started_in_the_middle(
         if not back_before_the_end:
             postgresql_cluster.start()
 
-    assert stop_and_meet(postgresql_bench, point, away) is back_before_the_end
+    assert stop_and_meet(postgresql_bench, point, away).is_good is back_before_the_end
 
 
 @NO_MOUNTS
@@ -78,22 +80,13 @@ def test_postgresql_stopped_and_started_in_the_middle(
 def test_a_folder_that_becomes_read_only(bench, case):
     """Where the draw has begun, the witness cannot be written, and nothing is drawn."""
     point, place = case
-    assert not stop_and_meet(bench, point, lambda world: read_only(world.folder / place))
+    assert not stop_and_meet(bench, point, lambda world: read_only(world.folder / place)).is_good
 
 
 @pytest.mark.parametrize("point", few(BEFORE[1:] + BEFORE[:1], 1))
 def test_a_polite_stop(sqlite_bench, point):
     """SIGTERM: at once where nothing is drawn, after the draw where noise is sampled; never a VOID day."""
-    world = sqlite_bench.world()
-    judge = Judge(world)
-    night = Started(sqlite_bench.night(world, act="stop", point=point))
-    assert night.wait() == "stopped"
-    night.terminate()
-    night.go_on()
-    assert night.wait() == "terminated"
-    assert sqlite_bench.rerun([judge]) == []
-    assert judge.voids() == 0
-    assert world.samplings() == [DAYS[0]]
+    stop_and_meet(sqlite_bench, point, polite=True)
 
 
 @NO_MOUNTS

@@ -26,11 +26,11 @@ from tests.flows.web.conftest import (
     opened,
     served,
 )
-from tests.tasks.pages.conftest import facts_of, forty_days
+from tests.tasks.pages.conftest import N_DAYS, facts_of, many_days
 from tests.tasks.pages.snapshots import AT, FIRST
 from tests.tasks.pages.snapshots import alarm as an_alarm
 
-__all__ = ["forty_days"]
+__all__ = ["many_days"]
 REACHED_BY_TAB = LOOKS.replace("a[href], summary", "a[href]:not([tabindex='-1']), summary")
 LIVE = [
     "/",
@@ -43,7 +43,7 @@ STREAM = "<img src=x onerror='window.hit = 1'>&lt;b\"'"
 
 
 @pytest.fixture
-def written(forty_days, tmp_path, snapshot):
+def written(many_days, tmp_path, snapshot):
     """`written(name, facts)`: the file of the data users' page, or of the operators' page, with these curves
     and a day of every state.
     """
@@ -83,8 +83,8 @@ def test_a_live_page_can_be_read(chromium, streams, path, sizes):
 
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("name", STATIC)
-def test_a_static_page_can_be_read(chromium, written, forty_days, name, sizes):
-    uri = written(name, facts_of(forty_days)).as_uri()
+def test_a_static_page_can_be_read(chromium, written, many_days, name, sizes):
+    uri = written(name, facts_of(many_days)).as_uri()
     with visit(chromium, allowed=(uri,)) as seen:
         seen.page.goto(uri)
         for width, scheme in in_each(seen, sizes):
@@ -95,7 +95,7 @@ def test_a_static_page_can_be_read(chromium, written, forty_days, name, sizes):
         text = seen.page.inner_text("body")
     assert {*seen.requests} == {uri}
     assert (looks["language"], looks["title"].split(":")[0]) == ("en", "simulated-load")
-    assert ("39 days are published" in text) == (name == "public")
+    assert (f"{N_DAYS - 1} days are published" in text) == (name == "public")
     assert ("a disk is full" in text) == (name == "trusted")
 
 
@@ -116,10 +116,10 @@ def assert_forbids(seen):
     assert not [one for one in seen.requests if "example.org" in one]
 
 
-def test_pages_forbid_themselves_to_fetch_and_to_run_what_is_planted(chromium, streams, written, forty_days):
+def test_pages_forbid_themselves_to_fetch_and_to_run_what_is_planted(chromium, streams, written, many_days):
     with opened(chromium, Shown(*streams)) as seen:
         assert_forbids(seen)
-    file = written("public", facts_of(forty_days))
+    file = written("public", facts_of(many_days))
     with visit(chromium, allowed=(file.as_uri(),)) as seen:
         seen.page.goto(file.as_uri())
         assert_forbids(seen)

@@ -183,8 +183,9 @@ def test_a_wrong_field_is_named(made, field, value):
     [
         ("noise", [None]), ("format", "other/1"), ("period", "2016-02-31"), ("privacy_model", [1]),
         ("epsilon_plan", "1e999999999"), ("epsilon_own", "1/0"), ("privacy_model extra", 1),
-        ("long_spans n_days", 0), ("long_spans composed", "guessed"), ("consistency gap", -1.0),
-        ("consistency residual", np.nan), ("consistency rounds", True), ("consistency converged", None),
+        ("mechanism", []), ("long_spans n_days", 0), ("long_spans composed", "guessed"),
+        ("consistency gap", -1.0), ("consistency residual", np.nan), ("consistency rounds", True),
+        ("consistency converged", None),
     ],
 )  # fmt: skip
 def test_another_document_is_refused(place, value):

@@ -204,6 +204,7 @@ def test_a_file_with_two_names_is_refused(sqlite_url, kit, tmp_path):
 
 
 HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE streams"}
+UPGRADING = {**HOLD, "postgresql": f"SELECT pg_advisory_xact_lock({database.UPGRADE_LOCK})"}
 
 
 def test_a_locked_ledger_says_so_and_records_nothing(url, ledger, kit, round_the_library):
@@ -529,3 +530,11 @@ def test_many_threads_that_open_an_old_ledger_upgrade_it_once(first_version):
 
     with ThreadPoolExecutor(6) as pool:
         assert list(pool.map(verified, [first_version] * 6)) == [[]] * 6
+
+
+def test_an_upgrade_waits_for_the_one_under_way(first_version, round_the_library):
+    with round_the_library() as holder:
+        holder.exec_driver_sql(UPGRADING[holder.dialect.name])
+        with pytest.raises(LedgerError, match=r"locked|LockNotAvailable"):
+            open_ledger(first_version, busy_timeout_seconds=0.05)
+    assert open_ledger(first_version).verify() == []

@@ -18,9 +18,6 @@ from tasks.config.templates import EXAMPLE
 from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
 from tests.tasks.two_regions import CONFIGURATION
 
-REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
-
-
 EPSILON, CUTS, N_SAMPLES = 'epsilon = "1"', '["07:00", "12:00", "18:00"]', "n_samples = 10"
 
 

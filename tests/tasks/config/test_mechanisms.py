@@ -34,7 +34,6 @@ JOINT, LAPLACE = 'mechanism.noise = "joint"', 'mechanism.noise = "laplace"'
 
 @pytest.fixture
 def load(load_text):
-    """The example for a mechanism, with other keys."""
     return lambda name, *pieces: load_text(laid_over(example_of(name), "\n".join(pieces)))
 
 
@@ -104,7 +103,6 @@ def test_the_operators_word_gives_it_to_all_levels_and_is_reported(stream, name)
 
 
 def released(settings, days):
-    """The spends of days in a row, each with the state after the one before."""
     calendar, spends, state = settings.calendar, [], None
     for day in days:
         mechanism = mechanism_for(settings, day)

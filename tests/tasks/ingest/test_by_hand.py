@@ -182,23 +182,27 @@ def stream(small, request):
     return small(schema="metered", marker=request.param)
 
 
-WITHOUT_PAUSE = settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+def tries(n_examples):
+    fixtures = HealthCheck.function_scoped_fixture
+    return settings(max_examples=n_examples, deadline=None, suppress_health_check=[fixtures])
 
 
-@WITHOUT_PAUSE
-@given(day=st.sampled_from(DAYS), data=st.data(), whole=st.sampled_from([True, True, True, False]))
+@pytest.mark.parametrize("n_examples", [8, pytest.param(60, marks=pytest.mark.nightly)])
 @pytest.mark.slow
-def test_any_dump_counts_as_by_hand(stream, day, data, whole):
-    n_steps = stream.settings.calendar.n_steps(day)
-    leaves = [data.draw(st.lists(files(), min_size=1, max_size=3)) for _ in range(2)]
-    if whole:
-        leaves = [[*own, whole_day(n_steps, leaf)] for leaf, own in enumerate(leaves)]
-    check(stream, day, leaves)
+def test_any_dump_counts_as_by_hand(stream, n_examples):
+    @tries(n_examples)
+    @given(day=st.sampled_from(DAYS), data=st.data(), whole=st.sampled_from([True, True, True, False]))
+    def any_dump(day, data, whole):
+        n_steps = stream.settings.calendar.n_steps(day)
+        leaves = [data.draw(st.lists(files(), min_size=1, max_size=3)) for _ in range(2)]
+        if whole:
+            leaves = [[*own, whole_day(n_steps, leaf)] for leaf, own in enumerate(leaves)]
+        check(stream, day, leaves)
+
+    any_dump()
 
 
-@WITHOUT_PAUSE
+@tries(20)
 @given(data=st.data())
 @pytest.mark.nightly
 def test_who_is_suspected_for_another_is_not_dropped(stream, few_at_a_time, data):

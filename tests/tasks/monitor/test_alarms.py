@@ -9,7 +9,7 @@ from statistics import median
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.cli.output import Terminal
@@ -33,6 +33,7 @@ TREE = AggregationTree.from_parents(
 )
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.text("ab1-", min_size=1, max_size=4), unique=True, max_size=5),
     st.lists(st.text("AB2", min_size=1, max_size=4), unique=True, max_size=5),
@@ -148,7 +149,6 @@ FAR, SUSPECT = ("far-from-history", 11, "84"), ("suspect-readings", 11, "84")
 
 
 def shown(installation, *days):
-    """Days that are released, and pages of them."""
     installation.release(*days)
     installation.write_pages()
 

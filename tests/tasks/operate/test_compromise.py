@@ -32,13 +32,6 @@ def opened_before(installation, day):
 
 
 @pytest.fixture
-def six(pegasus):
-    """With dumps of all days."""
-    pegasus.simulate(*DAYS)
-    return pegasus
-
-
-@pytest.fixture
 def short(pegasus):
     """One day is released, and none of the next day's windows reaches back to it."""
     pegasus.configure("window = 48", "window = 1")
@@ -54,17 +47,17 @@ def first_step(installation, day):
     return installation.settings.calendar.first_step(day)
 
 
-def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(six):
+def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(pegasus):
     """An outcome of the leaked day may have probability 0 under one of two streams that differ there."""
-    six.released(DAYS[0])
-    six.release(DAYS[1])
-    assert six.compromise(DAYS[1]) == DAYS[:2]
-    assert lost(six, first_step(six, DAYS[0]))
+    pegasus.released(DAYS[0])
+    pegasus.release(DAYS[1])
+    assert pegasus.compromise(DAYS[1]) == DAYS[:2]
+    assert lost(pegasus, first_step(pegasus, DAYS[0]))
     # a window that ends with the first step of the day before, far from the leaked one
-    assert lost(six, first_step(six, DAYS[0]) - 40)
-    assert six.raw_files() == []
-    assert six.ledger.verify() == []
-    assert six.release(DAYS[2])[DAYS[2]].status is Status.REFUSED
+    assert lost(pegasus, first_step(pegasus, DAYS[0]) - 40)
+    assert pegasus.raw_files() == []
+    assert pegasus.ledger.verify() == []
+    assert pegasus.release(DAYS[2])[DAYS[2]].status is Status.REFUSED
 
 
 def thresholds_of(installation, days):
@@ -98,24 +91,24 @@ def thresholds_of(installation, days):
         ),
     ],
 )
-def test_exactly_the_days_that_share_a_threshold_are_marked(six, threshold, leaked):
-    six.configure('threshold = "100000"', f'threshold = "{threshold}"')
-    six.release(*FOUR)
-    steps = {day: set(range(first_step(six, day), first_step(six, day) + 48)) for day in FOUR}
-    known = [own for own in thresholds_of(six, FOUR) if steps[FOUR[leaked]].intersection(own)]
+def test_exactly_the_days_that_share_a_threshold_are_marked(pegasus, threshold, leaked):
+    pegasus.configure('threshold = "100000"', f'threshold = "{threshold}"')
+    pegasus.release(*FOUR)
+    steps = {day: set(range(first_step(pegasus, day), first_step(pegasus, day) + 48)) for day in FOUR}
+    known = [own for own in thresholds_of(pegasus, FOUR) if steps[FOUR[leaked]].intersection(own)]
     expected = [day for day in FOUR if steps[day].intersection(chain.from_iterable(known))]
-    assert six.compromise(FOUR[leaked]) == expected
+    assert pegasus.compromise(FOUR[leaked]) == expected
     untouched = set(FOUR) - set(expected)
-    assert all(six.record(day).compromised is None for day in untouched)
-    assert all(six.record(day).compromised == "a stolen disk" for day in expected)
+    assert all(pegasus.record(day).compromised is None for day in untouched)
+    assert all(pegasus.record(day).compromised == "a stolen disk" for day in expected)
 
 
-def test_days_that_nobody_can_read_any_more_count_as_joined(six):
-    six.configure('threshold = "100000"', 'threshold = "0"')
-    six.release(*FOUR)
+def test_days_that_nobody_can_read_any_more_count_as_joined(pegasus):
+    pegasus.configure('threshold = "100000"', 'threshold = "0"')
+    pegasus.release(*FOUR)
     for day in FOUR:
-        shutil.rmtree(six.settings.measurements_of(day, 0))
-    assert six.compromise(FOUR[2]) == FOUR
+        shutil.rmtree(pegasus.settings.measurements_of(day, 0))
+    assert pegasus.compromise(FOUR[2]) == FOUR
 
 
 def test_a_day_that_is_being_drawn_is_given_up(short, monkeypatch):

@@ -61,7 +61,6 @@ def opened():
 
 def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(opened):
     def seen():
-        """The public folder's own time too, which copies carry along."""
         public = (opened.folder / "published").stat().st_mtime_ns
         return public, {path: path.stat().st_mode for path in opened.folder.rglob("*")}
 

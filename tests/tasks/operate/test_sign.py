@@ -90,7 +90,6 @@ def assert_not_published(installation, day, words):
 
 
 def assert_whole(installation, *days):
-    """These days are published and signed, and nothing is wrong."""
     assert days_in(installation) == [*days]
     assert installation.problems() == []
 

@@ -1,40 +1,114 @@
-"""Published folders of a few simulated days."""
+"""Published days of half-hours of simulated load, made without a night, as OptStream writes them."""
 
+from collections.abc import Iterable
 from datetime import date, timedelta
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
-from optstream.catalogue import read_catalogue, withdraw
+from optstream import AggregationTree, PrivacyModel
+from optstream.catalogue import (
+    NoiseScale,
+    ReleaseStatement,
+    StandardErrors,
+    error_columns,
+    publish,
+    read_catalogue,
+    stage,
+    withdraw,
+)
 from optstream.catalogue.backends import open_storage
+from optstream.stream import Calendar
+from tasks.operate.simulate import daily_load, region_of
 from tasks.pages.published import NO_SUMMARIES, PublicFacts, public_facts
-from tests.tasks.pages.published_days import lay_out_published
 from tests.tasks.pages.snapshots import settings, snapshot
 
 __all__ = ["settings", "snapshot"]
 
 FIRST = date(2016, 1, 1)
-N_DAYS = 40
+N_DAYS = 32
 GONE = FIRST + timedelta(days=30)
+STEPS = 48
+LEAVES = ("11", "24", "84")
+FRANCE = AggregationTree.from_parents({"FR": None, **dict.fromkeys(LEAVES, "FR")})
+CALENDAR = Calendar(30, "Europe/Paris", "elapsed")
+NOISE_MW = 300.0
 
 
 @pytest.fixture(scope="session")
-def forty_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A published folder of forty days with the noise column, one of them withdrawn. Not to be changed."""
-    folder = tmp_path_factory.mktemp("forty") / "published"
-    lay_out_published(folder, FIRST, N_DAYS)
+def many_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published folder of N_DAYS with the noise column, one of them withdrawn. Not to be changed."""
+    folder = tmp_path_factory.mktemp("many") / "published"
+    lay_out_published(folder, [statement_of(FIRST + timedelta(days=number)) for number in range(N_DAYS)])
     withdraw(folder, GONE, lambda _entry, _known: "withdrawn", stream="simulated-load")
     return folder
 
 
 @pytest.fixture(scope="session")
 def without_noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three days without the noise column."""
     folder = tmp_path_factory.mktemp("plain") / "published"
-    lay_out_published(folder, FIRST, 3, with_noise_column=False)
+    days = [FIRST + timedelta(days=number) for number in range(3)]
+    lay_out_published(folder, [statement_of(day, standard_errors=None) for day in days])
     return folder
 
 
 def facts_of(folder: Path) -> PublicFacts:
     place = open_storage(folder)
     return public_facts(place, read_catalogue(place), NO_SUMMARIES)[0]
+
+
+def lay_out_published(folder: Path, statements: Iterable[ReleaseStatement]) -> None:
+    releases = []
+    for statement in statements:
+        rows = _rows(statement.period)
+        if statement.standard_errors is None:
+            rows = rows.drop(error_columns("load_mw"))
+        releases.append(stage(rows, statement))
+    publish(folder, releases, lambda _: "simulated")
+
+
+def statement_of(day: date, epsilon: str = "1", **changes: object) -> ReleaseStatement:
+    mechanism = {
+        "name": "OptStream", "weights": "variance", "level_shares": ["1/3", "2/3"],
+        "sampling": {"method": "equally_spaced", "n_samples": 10},
+    }  # fmt: skip
+    scales = {"stage": "samples", "scale": Fraction(400), "scale_units": Fraction(400_000)}
+    usual = {
+        "stream": "simulated-load", "period": day, "revision": 0, "vintage": 0,
+        "model": PrivacyModel(epsilon, STEPS, 10), "mechanism": mechanism, "calibration": "strict",
+        "epsilon_plan": Fraction(1), "epsilon_own": Fraction(1),
+        "noise": tuple(NoiseScale(level=level, **scales) for level in (0, 1)),
+        "simulated": False, "code_version": "0.1.0", "configuration_hash": "0" * 64,
+        "value_column": "load_mw", "step_minutes": CALENDAR.step_minutes, "time_zone": CALENDAR.time_zone,
+        "day": "elapsed", "standard_errors": StandardErrors(noise="all", posterior="none"),
+    }  # fmt: skip
+    return ReleaseStatement(**usual | changes)
+
+
+def _rows(day: date) -> pl.DataFrame:
+    leaves = np.array([daily_load(region_of(name), name, day, CALENDAR, 0) for name in FRANCE.leaves])
+    noise = np.random.default_rng([0, day.toordinal()]).normal(0.0, NOISE_MW, leaves.shape)
+    values = FRANCE.add_up(np.round(np.maximum(leaves + noise, 0.0), 3))
+    spread = np.sqrt(FRANCE.add_up(np.full(leaves.shape, NOISE_MW**2)))
+    n_nodes, n_steps = values.shape
+    of_node, of_step = np.repeat(np.arange(n_nodes), n_steps), np.tile(np.arange(n_steps), n_nodes)
+    above = [FRANCE.nodes[parent] if parent >= 0 else None for parent in FRANCE.parents]
+    stamps = pl.Series(CALENDAR.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+    return pl.DataFrame(
+        {
+            "date": pl.repeat(day, values.size, dtype=pl.Date(), eager=True),
+            "step": pl.Series(of_step, dtype=pl.Int32),
+            "timestamp": stamps.gather(of_step),
+            "node": pl.Series(FRANCE.nodes).gather(of_node),
+            "parent": pl.Series(above, dtype=pl.String).gather(of_node),
+            "level": pl.Series(FRANCE.depths[of_node], dtype=pl.Int32),
+            "load_mw": values.ravel(),
+            "load_mw_noise_se": spread.ravel(),
+            "load_mw_se": pl.repeat(None, values.size, dtype=pl.Float64(), eager=True),
+            "revision": pl.repeat(0, values.size, dtype=pl.Int32(), eager=True),
+            "vintage": pl.repeat(0, values.size, dtype=pl.Int32(), eager=True),
+        }
+    )

@@ -67,7 +67,6 @@ def test_streams_are_sorted_by_what_needs_a_person(snapshot):
 
 
 def metrics_of(*snapshots):
-    """Value by name and labels."""
     families = text_string_to_metric_families(metrics_text(snapshots, AT).decode())
     found = {}
     for sample in (one for family in families for one in family.samples):

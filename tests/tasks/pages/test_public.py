@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -17,43 +15,45 @@ from optstream.catalogue import read_catalogue
 from optstream.catalogue.about import About, NodeFacts
 from optstream.catalogue.backends import open_storage
 from optstream.errors import PublicationError
-from optstream.privacy import PrivacyModel
 from optstream.stream import days_from
 from tasks.monitor.days import State
 from tasks.pages.calendar import marks_of_facts
 from tasks.pages.public import public_page, write_public_page
 from tasks.pages.published import NO_SUMMARIES, Node, public_facts, read_summaries
 from tasks.pages.render import day_in_words, seconds
-from tests.tasks.pages import published_days
-from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
-from tests.tasks.pages.published_days import NOISE_MW
+from tests.tasks.pages.conftest import (
+    FIRST,
+    GONE,
+    LEAVES,
+    N_DAYS,
+    NOISE_MW,
+    facts_of,
+    lay_out_published,
+    statement_of,
+)  # fmt: skip
 
 
 def rows_of(folder):
-    """All rows, by polars' own reader of the folder."""
     return pl.read_parquet(folder / "data", hive_partitioning=True)
 
 
-def test_daily_figures_are_those_of_the_files(forty_days):
-    facts = facts_of(forty_days)
-    means = rows_of(forty_days).group_by("date", "node").agg(pl.col("load_mw", "load_mw_se").mean())
-    assert means.height == (N_DAYS - 1) * 13
+def test_daily_figures_are_those_of_the_files(many_days):
+    """The mean of the steps' deviations bounds the deviation of the mean, for any correlation."""
+    place = open_storage(many_days)
+    facts, kept = public_facts(place, read_catalogue(place), NO_SUMMARIES)
+    means = rows_of(many_days).group_by("date", "node").agg(pl.col("load_mw", "load_mw_se").mean())
+    assert means.height == (N_DAYS - 1) * len(facts.nodes)
     assert means["load_mw_se"].null_count() == means.height
     drawn = {(node, at): (value, error) for node, at, value, error in facts.daily.iter_rows()}
     for day, node, mean, error in means.iter_rows():
         assert drawn.pop((node, seconds(day))) == (pytest.approx(mean, rel=1e-12), error)
     assert drawn == {(node.name, seconds(GONE)): (None, None) for node in facts.nodes}
+    noise = NOISE_MW * len(LEAVES) ** 0.5
+    assert kept.filter(pl.col("node") == "FR")["noise"][0] == pytest.approx(noise)
 
 
-def test_the_error_of_a_daily_mean_is_never_understated(forty_days):
-    """The mean of the steps' deviations bounds the deviation of the mean, for any correlation."""
-    place = open_storage(forty_days)
-    _, kept = public_facts(place, read_catalogue(place), NO_SUMMARIES)
-    assert kept.filter(pl.col("node") == "FR")["noise"][0] == pytest.approx(NOISE_MW * 12**0.5)
-
-
-def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, monkeypatch):
-    place = open_storage(forty_days)
+def test_what_is_kept_spares_reading_and_changes_no_byte(many_days, tmp_path, monkeypatch):
+    place = open_storage(many_days)
     catalogue = read_catalogue(place)
     facts, summaries = public_facts(place, catalogue, NO_SUMMARIES)
     kept = tmp_path / "kept.parquet"
@@ -70,10 +70,10 @@ def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, m
 
 
 @pytest.mark.parametrize("number", [3, -1])
-def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp_path, number):
+def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(many_days, tmp_path, number):
     """One of the first days, and the newest: the other days are shown as before."""
     copy = tmp_path / "published"
-    shutil.copytree(forty_days, copy)
+    shutil.copytree(many_days, copy)
     before, entry = facts_of(copy), read_catalogue(copy).entries[number]
     of_day = pl.col("at") // 86_400 == seconds(entry.period) // 86_400
     (copy / entry.file).write_bytes((copy / read_catalogue(copy).entries[4].file).read_bytes())
@@ -91,59 +91,41 @@ def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp
         (copy / entry.file).unlink(missing_ok=True)
 
 
-def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path, monkeypatch):
+def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path):
     """A plan that leaves a tenth to restatements, and an older guarantee that gave more."""
-    real, guarantees = published_days.ReleaseStatement, iter(["1", "3/2", "1"])
-
-    def stated(**fields):
-        model = PrivacyModel(next(guarantees), 48, 10)
-        return real(**{**fields, "epsilon_plan": Fraction(9, 10), "model": model})
-
-    monkeypatch.setattr(published_days, "ReleaseStatement", stated)
-    published_days.lay_out_published(tmp_path / "one", FIRST, 1)
+    days, plan = [FIRST, FIRST + timedelta(days=1)], Fraction(9, 10)
+    lay_out_published(tmp_path / "one", [statement_of(FIRST, epsilon_plan=plan)])
     facts = facts_of(tmp_path / "one")
-    assert (facts.statement.epsilon_plan, facts.epsilon) == (Fraction(9, 10), 1)
+    assert (facts.statement.epsilon_plan, facts.epsilon) == (plan, 1)
     assert b"factor e<sup>1</sup>" in public_page(facts)
-    published_days.lay_out_published(tmp_path / "two", FIRST, 2)
+    of_two = [statement_of(day, own, epsilon_plan=plan) for day, own in zip(days, ("3/2", "1"), strict=True)]
+    lay_out_published(tmp_path / "two", of_two)
     assert facts_of(tmp_path / "two").epsilon == Fraction(3, 2)
-
-
-RUN = """
-import json, sys
-lines = sys.stdin.read().splitlines()
-scope = {}
-exec("\\n".join(lines[:-1]), scope)
-found = eval(lines[-1], scope)
-pairs = found.rows() if hasattr(found, "rows") else list(found.items())
-print(json.dumps({str(day)[:10]: mean for day, mean in pairs}))
-"""
 
 
 @pytest.mark.parametrize("tool", ["polars", "pandas"])
 @pytest.mark.slow
-def test_the_code_of_a_tool_gives_daily_means_and_reads_no_page(without_noise, tool):
+def test_the_code_of_a_tool_gives_daily_means_and_reads_no_page(without_noise, tool, monkeypatch, capfd):
     write_public_page(without_noise)
+    monkeypatch.chdir(without_noise)
     page = (without_noise / "index.html").read_text()
     code = unescape(re.search(rf'"read-{tool}"><code class="[^"]*">(.*?)</code>', page, re.DOTALL)[1])
-    done = subprocess.run(
-        [sys.executable, "-c", RUN],
-        input=code,
-        cwd=without_noise,
-        text=True,
-        capture_output=True,
-        check=False,
-    )
-    assert done.stderr == ""
+    *lines, last = code.splitlines()
+    scope = {}
+    exec("\n".join([*lines, f"found = {last}"]), scope)  # as a reader would
+    assert capfd.readouterr() == ("", "")
     means = rows_of(without_noise).filter(pl.col("node") == "FR").group_by("date").agg(pl.mean("load_mw"))
-    assert json.loads(done.stdout) == pytest.approx({str(day): mean for day, mean in means.rows()})
+    pairs = scope["found"].rows() if tool == "polars" else scope["found"].items()
+    of_days = {str(day)[:10]: mean for day, mean in pairs}
+    assert of_days == pytest.approx({str(day): mean for day, mean in means.rows()})
     assert pl.read_parquet(without_noise / "**/*.parquet").height == rows_of(without_noise).height
 
 
 DAY = date(2015, 12, 30)
 
 
-def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_skipped(forty_days):
-    facts = facts_of(forty_days)
+def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_skipped(many_days):
+    facts = facts_of(many_days)
     marks = {mark.day: mark.state.value for mark in marks_of_facts(facts)}
     assert marks == dict.fromkeys(days_from(FIRST, FIRST + timedelta(days=N_DAYS - 1)), "published") | {
         GONE: "withdrawn"
@@ -175,7 +157,6 @@ def report_of(installation):
 
 @pytest.fixture
 def written(installation):
-    """Two released days and their pages."""
     installation.released(ONE, TWO)
     assert installation.write_pages() == ()
     return installation
@@ -262,8 +243,8 @@ def test_a_catalogue_that_is_wrong_stops_the_public_page_and_not_the_operators(
             read_catalogue(written.folder / "published")
 
 
-def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(forty_days):
-    facts = facts_of(forty_days)
+def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(many_days):
+    facts = facts_of(many_days)
     alpha = facts.statement.model.alpha
     rounded = replace(facts, statement=facts.statement.changed(supplier_rounding=alpha / 4))
     assert f"changes of each by at most {float(alpha) * 3 / 4:g}" in public_page(rounded).decode()
@@ -272,9 +253,9 @@ def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(fo
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 
-def test_hostile_names_are_text(forty_days):
+def test_hostile_names_are_text(many_days):
     """Codes, too, which stand in the code of readers."""
-    facts = facts_of(forty_days)
+    facts = facts_of(many_days)
     nodes = tuple(Node(HOSTILE + node.name, node.parent and HOSTILE, node.level) for node in facts.nodes)
     about = About(
         publisher=HOSTILE,

@@ -55,7 +55,7 @@ def test_the_layout_and_its_bytes_are_the_same_everywhere(published, put, statem
     }
 
 
-def test_what_was_published_is_read(published, put, rows):
+def test_what_was_published_is_read(published, put, put_all, rows):
     put(published.name, NEXT, head="later")
     put(published.name, DAY, head="earlier")
     frame = read_published(published.name, verify=True)
@@ -65,6 +65,7 @@ def test_what_was_published_is_read(published, put, rows):
     assert optstream.read_published(str(published.name)).equals(frame)
     assert check_files(published.name) == []
     assert read_catalogue(published.name).ledger_heads == {"later", "earlier"}
+    assert put_all(published.name) == ()
 
 
 @EVERYWHERE

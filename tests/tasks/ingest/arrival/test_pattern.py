@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import DumpError
+from optstream.stream import days_from
 from tasks.config import load_settings
 from tasks.config.pattern import path_pattern
 from tasks.ingest import LateDumpError, days_with_dumps, discover
@@ -23,26 +24,27 @@ pytestmark = pytest.mark.slow
 NEXT = DAY + timedelta(days=1)
 
 
-def text_of(stream, day, regions=("84",), value="1.5", last=None):
-    """The rows of some days, of regions in a column `zone` where there are several."""
-    with_zone, rows = len(regions) > 1, []
-    last = last or day
-    while day <= last:
-        for region in regions:
-            for at in stream.settings.calendar.utc_times(day):
-                own = [f"{at:%Y-%m-%dT%H:%MZ}", value, *([region] if with_zone else [])]
-                rows.append(",".join(own))
-        day += timedelta(days=1)
-    return "\n".join(["timestamp,load" + ",zone" * with_zone, *rows])
+def text_of(stream, day, regions=("",), last=None):
+    """The rows of some days, with regions in a column `zone` where they are named."""
+    rows = [
+        f"{at:%Y-%m-%dT%H:%MZ},1.5,{region}"
+        for day in days_from(day, last or day)
+        for region in regions
+        for at in stream.settings.calendar.utc_times(day)
+    ]
+    return "\n".join(["timestamp,load,zone", *rows])
 
 
 def put(stream, place, text, marker="_SUCCESS"):
-    file = stream.settings.input_folder / place
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
+    """Write a file, or one for each region `{r}`; the paths."""
+    places = dict.fromkeys(place.format(r=region) for region in ("84", "11"))
+    files = [stream.settings.input_folder / one for one in places]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
     if marker:
         (stream.settings.input_folder / marker).touch()
-    return file
+    return files
 
 
 PATTERNS = {
@@ -70,18 +72,16 @@ def test_a_month_of_one_digit_takes_none_from_a_name_that_ends_in_a_number():
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_files_are_found_and_read_by_their_pattern(small, pattern):
     stream = small(marker=f"path = '{pattern}'")
-    for region in ("84", "11"):
-        if (place := PATTERNS[pattern]) is not None:
-            last = DAY if "%d" in pattern or "%j" in pattern else NEXT
-            put(stream, place.format(r=region), text_of(stream, DAY, last=last))
-        else:  # a day of UTC holds the last hour of one local day and most of the next
-            text = text_of(stream, DAY - timedelta(days=1), last=NEXT).splitlines()
-            for name in ("2025-01-14", "2025-01-15"):
-                own = [one for one in text if one.startswith(("time", name))]
-                put(stream, f"{name}/{region}.csv", "\n".join(own))
+    if (place := PATTERNS[pattern]) is not None:
+        last = DAY if "%d" in pattern or "%j" in pattern else NEXT
+        put(stream, place, text_of(stream, DAY, last=last))
+    else:  # a day of UTC holds the last hour of one local day and most of the next
+        text = text_of(stream, DAY - timedelta(days=1), last=NEXT).splitlines()
+        for name in ("2025-01-14", "2025-01-15"):
+            own = [one for one in text if one.startswith(("time", name))]
+            put(stream, f"{name}/{{r}}.csv", "\n".join(own))
     (judged,) = stream.judge()
-    assert judged.error is None
-    assert (stream.units() == 1500).all()
+    assert (judged.units == 1500).all()
     assert DAY in days_with_dumps(stream.settings)
     far = date(2031, 1, 1)
     assert isinstance(discover(stream.settings, [far])[far], LateDumpError)
@@ -105,9 +105,8 @@ def test_a_file_that_grows_has_the_days_that_were_over_when_it_changed(small, ke
     """Its rows of a later day would be taken for zeros."""
     schema = "aggregated" if keys else "metered"
     stream = small(marker=f"{keys}path = '{{region}}_{{date:%Y-%m}}.csv'", schema=schema)
-    for region in ("84", "11"):
-        file = put(stream, f"{region}_2025-01.csv", "")
-        changed = stream.settings.calendar.ends_at(DAY).timestamp()
+    changed = stream.settings.calendar.ends_at(DAY).timestamp()
+    for file in put(stream, "{r}_2025-01.csv", ""):
         os.utime(file, (changed, changed))
     found = discover(stream.settings, [DAY, NEXT])
     assert not isinstance(found[DAY], DumpError)
@@ -145,8 +144,7 @@ def test_names_of_regions_may_be_percent_encoded(small, tmp_path):
 @pytest.mark.parametrize("marker", ["top", "one folder", "no folder"])
 def test_the_marker_may_lie_in_any_folder_above(small, marker):
     stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'")
-    for region in ("84", "11"):
-        put(stream, f"{region}/2025-01-15.csv", text_of(stream, DAY), marker="")
+    put(stream, "{r}/2025-01-15.csv", text_of(stream, DAY), marker="")
     top = stream.settings.input_folder
     if marker != "no folder":
         (top / ("_SUCCESS" if marker == "top" else "84/_SUCCESS")).touch()
@@ -161,8 +159,7 @@ def test_the_marker_may_lie_in_any_folder_above(small, marker):
 
 def test_a_file_list_counts_in_its_own_folder(small):
     stream = small(marker="path = '{date:%Y-%m-%d}/{region}.csv'\nfile_list = '_FILES'")
-    for region in ("84", "11"):
-        put(stream, f"2025-01-15/{region}.csv", text_of(stream, DAY), marker="2025-01-15/_FILES")
+    put(stream, "2025-01-15/{r}.csv", text_of(stream, DAY), marker="2025-01-15/_FILES")
     folder = stream.settings.input_folder / "2025-01-15"
     (folder / "_FILES").write_text("84.csv\n")
     assert "'11.csv' is not in the file list" in str(discover(stream.settings, [DAY])[DAY])
@@ -185,8 +182,7 @@ def test_a_file_list_counts_in_its_own_folder(small):
 def test_a_name_that_does_not_fit_stops_the_days_of_its_folder(small, place, stops, message):
     stream = small(marker="path = '{date:%Y-%m-%d}/{region}.csv'")
     for day in (DAY, NEXT):
-        for region in ("84", "11"):
-            put(stream, f"{day}/{region}.csv", text_of(stream, day))
+        put(stream, f"{day}/{{r}}.csv", text_of(stream, day))
     put(stream, place, "x")
     found = discover(stream.settings, [DAY, NEXT])
     stopped = {day for day, one in found.items() if isinstance(one, DumpError)}
@@ -198,8 +194,7 @@ def test_a_link_out_of_the_folder_and_a_shared_file_are_refused(small, tmp_path)
     stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'")
     elsewhere = tmp_path / "elsewhere.csv"
     elsewhere.write_text(text_of(stream, DAY))
-    first = put(stream, "84/2025-01-15.csv", text_of(stream, DAY))
-    second: Path = put(stream, "11/2025-01-15.csv", "")
+    first, second = put(stream, "{r}/2025-01-15.csv", text_of(stream, DAY))
     second.unlink()
     second.symlink_to(elsewhere)
     assert "leads outside the input folder" in str(discover(stream.settings, [DAY])[DAY])
@@ -249,8 +244,8 @@ def test_of_a_delta_table_no_marker_is_asked_for_in_any_layout(small):
 def test_a_delta_table_has_the_files_that_its_log_says(small):
     stream = small(marker=f"path = '{PARTITIONED}'")
     table(stream)
-    assert stream.judge()[0].error is None
-    assert (stream.units() == 1500).all()
+    (judged,) = stream.judge()
+    assert (judged.units == 1500).all()
     assert days_with_dumps(stream.settings) == {DAY}
     assert isinstance(discover(stream.settings, [NEXT])[NEXT], LateDumpError)
 
@@ -275,8 +270,8 @@ def test_a_table_of_42_days_whose_old_commits_were_cleaned_up_is_read(small):
         if place.startswith(f"date={DAY}"):
             (folder / place).parent.mkdir(parents=True)
             stream.rows(1.5).write_parquet(folder / place)
-    assert stream.judge()[0].error is None
-    assert (stream.units() == 1500).all()
+    (judged,) = stream.judge()
+    assert (judged.units == 1500).all()
 
 
 def checkpoint(folder, *rows):
@@ -298,17 +293,15 @@ def test_a_planned_revision_of_a_delta_table_is_plain_files(small, load_text):
         folder.mkdir(parents=True)
         stream.rows(2.5).write_parquet(folder / "a.parquet")
         (folder / "_SUCCESS").touch()
-    assert stream.judge()[0].error is None
-    assert (stream.units() == 2500).all()
+    (judged,) = stream.judge()
+    assert (judged.units == 2500).all()
 
 
 def then(*actions):
-    """One more commit of these."""
     return lambda folder: commit(folder, 2, *actions)
 
 
 def whole(*rows):
-    """A checkpoint of these in place of all commits."""
     return lambda folder: checkpoint(folder, *rows)
 
 
@@ -353,7 +346,7 @@ def test_a_table_whose_files_are_not_its_rows_is_refused_by_name(small, spoil, m
 
 def test_without_a_marker_a_file_counts_once_it_was_left_alone(small):
     stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'\nmarker = ''")
-    files = [put(stream, f"{one}/2025-01-15.csv", text_of(stream, DAY), marker="") for one in ("84", "11")]
+    files = put(stream, "{r}/2025-01-15.csv", text_of(stream, DAY), marker="")
     assert "84/2025-01-15.csv' changed just now" in str(discover(stream.settings, [DAY])[DAY])
     for file in files:
         os.utime(file, (0, 0))

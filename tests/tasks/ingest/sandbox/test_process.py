@@ -15,6 +15,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import polars as pl
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -34,7 +35,20 @@ from tests.tasks.two_regions import READING
 pytestmark = pytest.mark.slow
 
 NEXT = DAY + timedelta(days=1)
-READ_HERE = "import sys; from tests.tasks.ingest.sandbox.askers import read; read(*sys.argv[1:])"
+READ_HERE = """
+import sys
+from datetime import date
+from pathlib import Path
+from tasks.config import load_settings
+from tasks.ingest import discover
+from tasks.ingest.sandbox import reading_apart
+settings, day = load_settings(Path(sys.argv[1])), date.fromisoformat(sys.argv[2])
+with reading_apart() as read:
+    read(settings, [discover(settings, [day])[day]])
+    print("read", flush=True)
+    sys.stdin.read()
+"""
+"""A run that has read one day and goes on."""
 
 
 def dumps_of(stream, *days):
@@ -169,18 +183,13 @@ def test_what_a_library_raises_there_is_not_heard_here(metered, capfd):
 @pytest.mark.nightly
 def test_the_process_ends_with_who_asked(metered):
     """Also if that one was killed: the sockets say so, and nothing else is needed."""
-    reader, writer = os.pipe()
-    asker = subprocess.Popen(
-        [sys.executable, "-c", READ_HERE, str(metered.settings.file), str(DAY), str(writer)],
-        pass_fds=[writer],
-    )
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        child = int(pipe.readline())
-        os.kill(child, 0)
-        asker.kill()
-        asker.wait()
-        assert pipe.read() == "", "the pipe's last holder, the child, is gone"
+    command = [sys.executable, "-c", READ_HERE, str(metered.settings.file), str(DAY)]
+    asker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert asker.stdout.readline() == b"read\n"
+    (child,) = psutil.Process(asker.pid).children()
+    asker.kill()
+    asker.communicate()
+    child.wait(timeout=60)
 
 
 LIMITED = {
@@ -193,7 +202,7 @@ LIMITED = {
 FORKS = """
 import json, os, signal, sys, traceback
 from tasks.ingest.sandbox import limit
-ended = []
+begun = []
 for act in json.loads(sys.argv[1]):
     reader, writer = os.pipe()
     if not (process := os.fork()):
@@ -204,8 +213,8 @@ for act in json.loads(sys.argv[1]):
             os.write(writer, traceback.format_exc().encode())
         os._exit(1)
     os.close(writer)
-    said = os.fdopen(reader).read()
-    ended.append([os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), said])
+    begun.append((process, os.fdopen(reader)))
+ended = [[pipe.read(), os.waitstatus_to_exitcode(os.waitpid(one, 0)[1])] for one, pipe in begun]
 print(json.dumps(ended))
 """
 
@@ -221,12 +230,11 @@ def test_the_kernel_limits_a_reader(tmp_path):
         timeout=120,
         check=True,
     )
-    for (act, expected), (code, said) in zip(LIMITED.items(), json.loads(ended.stdout), strict=True):
+    for (act, expected), (said, code) in zip(LIMITED.items(), json.loads(ended.stdout), strict=True):
         assert code == expected if isinstance(expected, int) else expected in said, act
 
 
 def _popen_in_a_hurry(popen, command, **more):
-    """The reader itself, with a limit of no time for a dump."""
     act = f"import sys, {process.__name__} as reader; "
     act += "reader.seconds_of = lambda settings: 0; reader._serve_until_alone(reader.End(int(sys.argv[1])))"
     return popen([sys.executable, "-c", act, command[-1]], **more)
@@ -305,34 +313,25 @@ def test_what_the_process_says_is_data(metered, says, tmp_path):
             return os.system, (f"touch {path}",)
 
     dumps = dumps_of(metered, DAY)
-    good = list(answer(read_days(metered.settings, dumps)))
-    assert len(good) == 3
-    for message in (pickle.dumps(Command()), b"", b"[]", b"{}", b'{"days": 1}', b"[" * 100_000, good[1]):
-        says([message, *good[1:]])
-        with (
-            reading_apart() as read,
-            pytest.raises(OptStreamError, match="gave no answer"),
-        ):
+    good = head, metrics, units = list(answer(read_days(metered.settings, dumps)))
+    wrong = BytesIO()
+    pl.DataFrame({"units": [1, 2, 3]}).write_ipc_stream(wrong)
+    damaged = units[:40] + bytes(20) + units[60:]
+    heads = (pickle.dumps(Command()), b"", b"[]", b"{}", b'{"days": 1}', b"[" * 100_000, metrics)
+    spoilt = [
+        [head, metrics],
+        [head, units, units],
+        [head, metrics, wrong.getvalue()],
+        [head, metrics, damaged],
+    ]
+    for messages in (*([one, metrics, units] for one in heads), *spoilt):
+        says(messages)
+        with reading_apart() as read, pytest.raises(OptStreamError, match="gave no answer"):
             read(metered.settings, dumps)
     assert not path.exists()
     pickle.loads(pickle.dumps(Command()))  # noqa: S301 - our own
     assert path.exists(), "the control"
-
-
-def test_an_answer_that_is_not_whole_or_of_another_shape_is_refused(metered, says):
-    dumps = dumps_of(metered, DAY)
-    head, metrics, units = answer(read_days(metered.settings, dumps))
-    wrong = pl.DataFrame({"units": [1, 2, 3]})
-    buffer = BytesIO()
-    wrong.write_ipc_stream(buffer)
-    damaged = bytearray(units)
-    damaged[40:60] = bytes(20)
-    few = [head, metrics, buffer.getvalue()]
-    for messages in ([head, metrics], [head, units, units], few, [head, metrics, bytes(damaged)]):
-        says(messages)
-        with reading_apart() as read, pytest.raises(OptStreamError, match="gave no answer"):
-            read(metered.settings, dumps)
-    says([head, metrics, units])
+    says(good)
     with reading_apart() as read:
         (day,) = read(metered.settings, dumps)
     assert np.array_equal(open_private_period(day.period), metered.units())
