@@ -73,7 +73,7 @@ def _keyed(periods: Any) -> Any:
             with suppress(ValueError):
                 period = period_from(text)
             if not isinstance(period, date) or period.isoformat() != text:
-                raise ValueError(f"period {text:.40} is not a date YYYY-MM-DD, nor an hour YYYY-MM-DDTHH")
+                raise ValueError(f"period {text!a:.40} is not a date YYYY-MM-DD, nor an hour YYYY-MM-DDTHH")
             if not FIRST_YEAR <= period.year <= LAST_YEAR:
                 raise ValueError(f"has a period outside the years {FIRST_YEAR} to {LAST_YEAR}")
             listed = {**listed, "period": period}

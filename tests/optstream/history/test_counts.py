@@ -147,7 +147,7 @@ def test_it_is_the_posterior_of_independent_leaves_given_noisy_sums(scales):
 TREE = AggregationTree(("city", "a", "b", *(f"z{one}" for one in range(6))), (-1, 0, 0, 1, 1, 1, 2, 2, 2))
 RATES = np.array([0.1, 0.1, 9.0, 2.0, 0.5, 0.1])
 BELIEF = FilterState(TemporalPrior.broad(24), DAYS)
-STEPS, N = range(27 * 24, 28 * 24), 1000
+STEPS, N = range(27 * 24, 28 * 24), 500
 ROUGHLY = 0.03
 """Relative, of a variance: what the closed form leaves out, and rounds."""
 DEGREES = 20 + np.random.default_rng(1).normal(0, 6, (1, 30))
@@ -270,7 +270,7 @@ def test_sums_of_small_leaves_err_as_those_of_independent_series_with_joined_siz
 
     monkeypatch.setattr(counts, "normals", without_counts)
     monkeypatch.setattr(counts.LeafEstimate, "shares", np.zeros((6, 3)))
-    drawn = fit.draws(2000)[:, 3:].sum(axis=2)
+    drawn = fit.draws(800)[:, 3:].sum(axis=2)
     assert agree(drawn, expected)
     assert not agree(drawn, np.diag(np.diag(expected))), "the control: siblings err together"
 

@@ -98,6 +98,7 @@ def spoil(folder, change):
         (lambda d, e: d["periods"].update({"20160203": e}), "periods"),
         (lambda d, e: d["periods"].update({"2016-02-03": 1}), "2016-02-03"),
         (lambda d, e: d["periods"].update({"2016-02-30": e}), "not a date"),
+        (lambda d, e: d["periods"].update({"\udcff": e}), "not a date"),
         (lambda d, e: e.update(withdrawn=None), "withdrawn"),
         (lambda d, e: e.update(closed_in=None), "closed_in must be left out"),
         (lambda d, e: e.update(closed_in="a" * 64), "of an hour"),
