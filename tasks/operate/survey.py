@@ -263,8 +263,7 @@ class Survey:
                 found.append((in_utc, by_end, utc_days))
 
         def doubt(meaning: tuple[bool, bool, bool]) -> tuple[bool, bool, bool]:
-            """Whether the columns' names say otherwise, whether the file's days are not whole then, and
-            whether they are by their stamps, and not in the zone."""
+            """Whether names of columns say otherwise, days are not whole then, or by the stamps alone."""
             in_utc, by_end, utc_days = meaning
             begins, ends = first - step * by_end, last + step * (not by_end)
             is_whole = {begins.time(), ends.time()} == {time()}
