@@ -222,8 +222,12 @@ class Survey:
         is_long = self.path is not None and not path_pattern(self.path).is_of_one_day
         if is_long and (self.roles.customer is not None or self.roles.counts):
             yield (
-                "a file holds many days, and rows that are absent count as 0: a day is released once a file "
-                "was changed after it was over; where its rows come later than that, write a file a day"
+                "names of files do not say which days they hold, and rows that are absent count as 0: a day "
+                "is released once any file was changed after it was over, also where its own file is missing: "
+                "write a file a day, named by it, with the rows of its steps"
+                if self.is_undated
+                else "a file holds many days, and rows that are absent count as 0: a day is released once a "
+                "file was changed after it was over; where its rows come later than that, write a file a day"
             )
         named = re.search(rf"({PEOPLE})[^/]*\{{region\}}", self.path or "")
         if named and self.roles.customer is None:
