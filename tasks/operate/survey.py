@@ -223,7 +223,7 @@ class Survey:
         if is_long and (self.roles.customer is not None or self.roles.counts):
             yield (
                 "names of files do not say which days they hold, and rows that are absent count as 0: a day "
-                "is released once any file was changed after it was over, also where its own file is missing: "
+                "is released once any file was changed after it was over, even if its own file is missing: "
                 "write a file a day, named by it, with the rows of its steps"
                 if self.is_undated
                 else "a file holds many days, and rows that are absent count as 0: a day is released once a "

@@ -250,7 +250,7 @@ def test_days_and_months_are_told_apart_by_the_names_of_files(tmp_path):
         (DAILY, ("north",), "time,zone,index_kwh", "'index_kwh' seems to be a running total"),
         (DAILY, ("all",), "time,zone,mw", ""),
         ("%Y-%m.csv", ("north", "south"), "time,zone,visitors", "where its rows come later"),
-        (DAILY, ("north", "south"), "interval_end,zone,visitors", "also where its own file is missing"),
+        (DAILY, ("north", "south"), "interval_end,zone,visitors", "even if its own file is missing"),
         (DAILY, ("north",), "time,zone,net_load_mw", "'net_load_mw' may be below 0"),
         ("household_{}.csv", ("0001", "0002"), "time,unused,mw", "each file seems to be of one household"),
         (DAILY, ("north", "south"), "time,zone,mw", ""),
