@@ -92,9 +92,8 @@ def _begin(folder: Path, yes: bool, answers: Sequence[str], columns: Sequence[st
     named = _pairs("--column is ROLE=COLUMN", columns, ROLES)
     if cli.DEFAULT_CONFIG.exists():
         raise cli.WordsError(
-            f"{cli.DEFAULT_CONFIG} is there already: begin each stream in a folder of its own, such as with "
-            "mkdir gas; cd gas; optstream init ../FOLDER. Streams of the same people share a privacy budget "
-            "(docs/products.md)"
+            f"{cli.DEFAULT_CONFIG} is there already: begin each stream in a folder of its own, by mkdir gas; "
+            "cd gas; optstream init ../FOLDER; streams of the same people: docs/products.md"
         )
     with terminal.step("look at the files"):
         found = survey(folder, usual_zone(given.get("zone", "")), named)

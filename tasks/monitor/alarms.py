@@ -333,7 +333,7 @@ def _suspect(settings: Settings, facts: Facts, day: DayState) -> Iterator[Said]:
             found[region] = f"of the readings of {settings.called(region)}, {', '.join(shares)}{whole}"
     release = facts.releases.get(day.day)
     remedy = "" if release is None else f" If it is wrong, {remedy_of(settings, release.revision)}."
-    ask = f"ask the supplier about unit, sign and meters.{remedy} {DEPENDS}"
+    ask = f"ask the supplier about unit, sign, meters and regions.{remedy} {DEPENDS}"
     for region in [*found][:MOST_SHOWN]:
         yield Kind.SUSPECT, f"{found[region]}: {ask}", region
     if len(found) > MOST_SHOWN:

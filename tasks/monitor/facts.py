@@ -240,8 +240,8 @@ def loudest(settings: Settings, days: Mapping[date, int]) -> list[str]:
                     found[day, name].append(f"{settings.called(region)} ({share:.0%})")
     lines = [
         f"{day}: readings were {name} in {listed(regions, MOST_SHOWN)}"
-        f"{SHOWS_BOUNDS if name == 'clamped' else ''}: are privacy.bounds, and unit and day of this dump, "
-        f"right? If it is wrong, {remedy_of(settings, days[day])}"
+        f"{SHOWS_BOUNDS if name == 'clamped' else ''}: are privacy.bounds, and unit, regions and day of this "
+        f"dump, right? If it is wrong, {remedy_of(settings, days[day])}"
         for (day, name), regions in found.items()
     ]
     more = len(lines) - MOST_SHOWN

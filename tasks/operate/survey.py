@@ -263,8 +263,7 @@ class Survey:
                 found.append((in_utc, by_end, utc_days))
 
         def doubt(meaning: tuple[bool, bool, bool]) -> tuple[bool, bool, bool]:
-            """Whether the columns' names say otherwise, whether the file's days are not whole then, and
-            whether they are by their stamps, and not in the zone."""
+            """Whether names of columns say otherwise, days are not whole then, or by the stamps alone."""
             in_utc, by_end, utc_days = meaning
             begins, ends = first - step * by_end, last + step * (not by_end)
             is_whole = {begins.time(), ends.time()} == {time()}
@@ -312,7 +311,7 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
     path = _pattern(folder, files, by_number=column is None)
     if "{region}" in path and (given.get("region") or (column and opened.has_several(column, given))):
         path = path.replace("{region}", "*")
-    if not dated or all(map(WEEK.search, files)):
+    if not dated or _are_of_weeks(path, files):
         path = re.sub(r"(\*|\{date:[^}]*\})+", "*", path)
     pattern = path_pattern(path)
     found = {one: _match(pattern, one) or {} for one in files}
@@ -438,7 +437,7 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> str:
         for text in _patterns(folder, marked, dates, by_number=by_number):
             path = text.replace(MARK, directives)
             if _fits(path, files):
-                return _all_dates(path, files)
+                return _all_dates(_in_order(folder, path, files), files)
     is_table = (folder / LOG).is_dir()
     if is_table or not any(re.search(written, one) for written, _ in DATES for one in files):
         for text in _patterns(folder, files, [""] * len(files), by_number=by_number, numbered=is_table):
@@ -459,6 +458,36 @@ def _fits(path: str, files: Sequence[str]) -> bool:
         return False
     found = (_match(pattern, one) for one in files)
     return all(fields is not None and pattern.days(fields) is not None for fields in found)
+
+
+def _in_order(folder: Path, path: str, files: Sequence[str]) -> str:
+    """Return the path with day and month in the order by which the files' days lie closer together. Raises
+    DumpError where none is."""
+    other = re.sub(r"%m(\W?)%d\1%Y", r"%d\1%m\1%Y", path)
+    if other == path or not _fits(other, files):
+        return path
+    lengths = [last - first for first, last in (_reach(one, files) for one in (path, other))]
+    if lengths[0] == lengths[1]:
+        raise DumpError(
+            f"{folder}: days and months cannot be told apart in names of files such as {files[0]!r:.120}: "
+            "add a file of a later day, or name files as 2024-01-15.csv"
+        )
+    return path if lengths[0] < lengths[1] else other
+
+
+def _reach(path: str, files: Sequence[str]) -> tuple[date, date]:
+    """Return the first and the last day of files that fit."""
+    pattern = path_pattern(path)
+    spans = [pattern.days(_match(pattern, one) or {}) or (date.max, date.min) for one in files]
+    return min(first for first, _ in spans), max(last for _, last in spans)
+
+
+def _are_of_weeks(path: str, files: Sequence[str]) -> bool:
+    """Whether names say weeks, and no days. A region may be called W01."""
+    pattern = path_pattern(path)
+    regions = [(_match(pattern, one) or {}).get("region", "") for one in files]
+    rest = (one.replace(region, "") for one, region in zip(files, regions, strict=True))
+    return not pattern.is_of_one_day and all(map(WEEK.search, rest))
 
 
 def _all_dates(path: str, files: Sequence[str]) -> str:

@@ -291,6 +291,9 @@ def test_columns_of_any_names_are_those_that_a_person_says(empty):
     source = settings.input
     assert (source.timestamp, source.region, source.value) == ("Horodatage", "Lieu", "Last [kWh]")
     assert settings.published.value.endswith("_released")
+    assert "begin each stream in a folder of its own" in " ".join(
+        invoke("init", "files", "--yes").output.split()
+    )
 
 
 @pytest.mark.usefixtures("one_plan")

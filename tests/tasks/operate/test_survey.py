@@ -319,12 +319,24 @@ def test_a_column_of_time_that_no_run_reads_of_a_parquet_file_is_refused(tmp_pat
         ("load_%m%d%Y.csv", "load_{date:%m%d%Y}.csv"),
         ("%m-%d-%Y.csv", "{date:%m-%d-%Y}.csv"),
         ("load_%d.%m.%Y.csv", "load_{date:%d.%m.%Y}.csv"),
+        ("W01_%Y-%m-%d.csv", "W01_{date:%Y-%m-%d}.csv"),
     ],
 )
 def test_folders_of_the_month_and_year_are_those_of_any(tmp_path, name, path):
     """All files so far may be of one month: those of the next lie elsewhere."""
     days = [date(2024, 3, number) for number in (8, 9, 30)]
     assert survey(write(tmp_path, name, row=CLOCK, days=days), "UTC").path == path
+
+
+@pytest.mark.parametrize("order", ["%d-%m-%Y", "%m-%d-%Y"])
+def test_days_and_months_of_names_up_to_the_12th_are_those_of_days_in_a_row(tmp_path, order):
+    days = [date(2024, 2, number) for number in (1, 2, 3)]
+    found = survey(write(tmp_path, f"{order}.csv", row=f"{{at:{order} %H:%M}},{{r}},5", days=days), "UTC")
+    assert (found.path, found.stamps_format) == (f"{{date:{order}}}.csv", f"{order} %H:%M")
+    for day in days[1:]:
+        (tmp_path / f"{day:{order}}.csv").unlink()
+    with pytest.raises(DumpError, match="days and months cannot be told apart in names of files"):
+        survey(tmp_path, "UTC")
 
 
 @pytest.mark.parametrize("column", ["Verbrauch_kWh", "verbrauchKWh", "energykWh", "Last [kWh]"])
