@@ -586,9 +586,11 @@ def _walk(
         try:
             entries = entries_of(folder, LARGEST_FOLDER)
         except OSError:
-            strays.append(
-                (f"{place or 'the input folder'!r:.80} must be a folder that can be listed; {_HIDE}", fields)
+            hides = ', move it away, or begin its name with "_", which hides it' if place else ""
+            rule = (
+                f"{place or 'the input folder'!r:.80} must be a folder that can be listed; permit it{hides}"
             )
+            strays.append((rule, fields))
             return
         if len(entries) > LARGEST_FOLDER:
             strays.append((f"{place!r:.80} must hold at most {LARGEST_FOLDER:,} files", fields))

@@ -9,7 +9,7 @@ from scipy.linalg import block_diag
 
 from optstream.estimation.replicates import keys_of
 from optstream.history.blocks import Blocks
-from optstream.history.draws import OWN, SHARED, ErrorDraws, prior_draws
+from optstream.history.draws import OWN, SHARED, ErrorDraws, Frequencies, prior_draws
 from optstream.history.filter import event_numbers
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, TemporalPrior
@@ -60,6 +60,18 @@ def test_a_draw_is_a_function_of_leaf_and_time_alone():
     np.testing.assert_allclose(more[:, [2, 1]], own, rtol=1e-12)
     some = prior_draws(prior, blocks.between(3, 7), 5, (OWN, keys_of("ab")))[0]
     np.testing.assert_allclose(some, own[:5, :, 3:7], rtol=1e-9, atol=1e-12)
+
+
+def test_waves_are_summed_over_blocks_step_by_step():
+    """Also those of whole turns a step, of half a turn, and of none."""
+    harmonics, rest = np.array([[0, 3, 12, 24, 6, 12]]), np.array([[0.0, 0.2, 0.0, 1e-7, 0.0, 0.01]])
+    blocks = some_blocks()
+    found = Frequencies(COMPONENTS[3], harmonics, rest).at(blocks, SLOTS)[0]
+    a_step = (2.0 * np.pi * harmonics[0] + rest[0]) / SLOTS
+    for block, (first, n) in enumerate(zip(blocks.clock, blocks.lengths, strict=True)):
+        turned = np.outer(a_step, np.arange(first, first + n))
+        expected = np.concatenate([np.cos(turned).sum(axis=1), np.sin(turned).sum(axis=1)])
+        np.testing.assert_allclose(found[:, block], expected * blocks.weight[block], atol=1e-6)
 
 
 def test_an_event_keeps_its_draws_when_another_one_is_forgotten():
