@@ -352,9 +352,6 @@ def seen_tree(
     """
     common = common_blocks(histories)
     first = next(iter(common.values()))
-    if (skipped := days.hold_skipped(first.starts, first.lengths)).any():
-        common = {level: one.chosen(~skipped) for level, one in common.items()}
-        first = next(iter(common.values()))
     if not first.n_blocks:
         return None
     logs, longest = np.log([history.scales for history in common.values()]), int(first.lengths.max())

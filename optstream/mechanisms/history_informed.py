@@ -164,7 +164,7 @@ class InformedMechanism(Mechanism):
             newest |= {one["name"]: one for one in (*late, *before.get(COVARIATES, ()))}
         used = {COVARIATES: list(newest.values())} if newest else {}
         belief = self._belief({**(last.state or {}), **used})
-        return self._with_errors(measured, belief, refined(_guessed(last.state), histories))
+        return self._with_errors(measured, belief, self._refined(last.state, histories))
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Return None: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
@@ -176,7 +176,7 @@ class InformedMechanism(Mechanism):
         known = self.pattern._known_covariates(first_step)
         if memory.get(READY) == first_step or not (memory or known):
             return state
-        histories = refined(_guessed(memory), self._dense_only(self._histories(memory)))
+        histories = self._refined(memory, self._dense_only(self._histories(memory)))
         newest = [int(one.starts[-1]) for one in histories.values() if one.n_blocks]
         own = self.pattern._known_covariates(max(newest)) if newest else {}
         belief = self._belief({**memory, COVARIATES: (), **own})
@@ -204,7 +204,13 @@ class InformedMechanism(Mechanism):
             )
         for part in self._parts(measured).values():
             BlockHistory.of(part)  # refuses other measurements
-        return self._belief(measured.before), refined(_guessed(measured.before), _left_by(self, measured))
+        return self._belief(measured.before), self._refined(measured.before, _left_by(self, measured))
+
+    def _refined(self, state: State | None, histories: Histories) -> dict[int, BlockHistory]:
+        """Return histories with what is guessed of changed leaves, without blocks whose 0 is no reading."""
+        skipped = self.pattern.public_days.hold_skipped
+        kept = {level: one.chosen(~skipped(one.starts, one.lengths)) for level, one in histories.items()}
+        return refined(_guessed(state), kept)
 
     def _dense_only(self, histories: Histories) -> dict[int, BlockHistory]:
         """Return the blocks of the levels that have one posterior."""
@@ -225,7 +231,25 @@ class InformedMechanism(Mechanism):
     def _estimated(
         self, measured: Measured, belief: FilterState, histories: Histories
     ) -> tuple[Estimate, Errors | None]:
-        """Return the posterior means and variances, consistent, and not below the bound, and their errors."""
+        """Return the posterior means and variances, consistent, and not below the bound, and their errors;
+        0 without error at slots that the clock skips."""
+        found, errors_of = self._fitted(measured, belief, histories)
+        steps = measured.first_step + np.arange(measured.n_steps)
+        there = ~self.pattern.public_days.hold_skipped(steps, np.ones_like(steps))
+        if there.all():
+            return found, errors_of
+
+        def but_there(numbers: Any) -> Any:
+            return None if numbers is None else numbers * there
+
+        names = ("values", "variances", "unbounded", "for_sums")
+        at_0 = {name: but_there(getattr(found, name)) for name in names}
+        bands = found.bands and (but_there(found.bands[0]), but_there(found.bands[1]))
+        return replace(found, **at_0, bands=bands), errors_of and (lambda n: but_there(errors_of(n)))
+
+    def _fitted(
+        self, measured: Measured, belief: FilterState, histories: Histories
+    ) -> tuple[Estimate, Errors | None]:
         steps, near = period_and_nearby_blocks(measured, histories)
         scale, unit = self.pattern.scale_units, float(measured.resolution)
         tree, bound = self.own_tree, getattr(self, "lower_bound", None)
@@ -631,7 +655,7 @@ class HistoryInformedTree(InformedMechanism, Hierarchical):
         first = newest - int(days.clock(np.array(newest))) % days.steps_per_day
         empty = Measured.from_public(np.zeros((len(tree.nodes), days.steps_per_day)), ())
         day = replace(empty, first_step=first, resolution=self.pattern.model.resolution)
-        found, _ = self._estimated(day, belief, refined(_guessed(known), histories))
+        found, _ = self._estimated(day, belief, self._refined(known, histories))
         squares = np.stack([found.variances, found.variances + found.values**2], axis=2).mean(axis=1)
         rows = np.sqrt([squares[level.start : level.stop].mean(axis=0) for level in tree.levels])
         return rows if squares.max() < UNKNOWN / 2 else None

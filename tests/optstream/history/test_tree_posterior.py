@@ -1,19 +1,16 @@
 """The posterior over a tree is that of the dense joint Gaussian process, to rounding."""
 
 from dataclasses import replace
-from datetime import date
 
 import numpy as np
 import pytest
 
-from optstream.history.blocks import BlockHistory, Blocks, LagTables
-from optstream.history.filter import seen_tree
+from optstream.history.blocks import Blocks, LagTables
 from optstream.history.learn import learn, likelihood_gradient
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.history.self_check import day_surprises
-from optstream.stream import AggregationTree, Calendar, Lattice
-from optstream.stream.public_days import PublicDays
+from optstream.stream import AggregationTree, Lattice
 from tests.optstream.estimation.lattices import incomplete, product
 from tests.optstream.history.dense import Dense
 
@@ -148,21 +145,3 @@ def test_learning_finds_a_more_likely_prior_and_the_direction_of_the_truth():
     learned = learn(prior, given)
     assert TreePosterior(learned, given).log_likelihood > TreePosterior(prior, given).log_likelihood
     assert learned.logs[drift] > prior.logs[drift]
-
-
-@pytest.mark.parametrize(("zone", "slot"), [("Europe/Paris", 2), ("Asia/Beirut", 0)])
-def test_a_slot_that_the_wall_clock_skips_is_no_measurement(zone, slot):
-    """Its 0 is no reading: taken for one, it pulled the hours around it, and the day before, to 0."""
-    calendar = Calendar(60, zone, "fixed")
-    days, skipped = PublicDays.from_calendar(calendar), calendar.first_step(date(2016, 3, 27)) + slot
-    starts, lengths = skipped + np.array([-48, -26, -2, 0, 1, 24]), np.array([3, 2, 3, 1, 2, 3])
-    sums = 100.0 * np.where(np.arange(6) == 3, 0, lengths)
-    whole = BlockHistory(starts, lengths, np.ones(6), sums[None, :])
-    tree = AggregationTree.from_parents({"r": None, "a": "r"})
-    found, expected = (
-        seen_tree({1: one}, tree, days, 100.0) for one in (whole, whole.chosen(np.array([0, 1, 4, 5])))
-    )
-    assert found is not None
-    assert expected is not None
-    assert np.array_equal(found[0].residuals, expected[0].residuals)
-    assert seen_tree({1: whole.chosen(np.array([3]))}, tree, days, 100.0) is None

@@ -1,11 +1,16 @@
 """HistoryInformed: later days sharpen earlier ones, series off the prior are named, hours differ."""
 
+from dataclasses import replace
+from datetime import date
+
 import numpy as np
 import pytest
 
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
+from optstream.stream import Calendar
+from optstream.stream.public_days import PublicDays
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
     SLOTS,
     TREE,
@@ -14,6 +19,8 @@ from tests.optstream.mechanisms.history_informed.hourly_streams import (
     missed,
     run,
 )
+
+PRECISE = PrivacyModel("1000", SLOTS, 1)
 
 
 def test_what_is_prepared_before_a_draw_changes_nothing_of_it():
@@ -28,6 +35,32 @@ def test_what_is_prepared_before_a_draw_changes_nothing_of_it():
         for given in (state, ready)
     )
     assert one == other
+
+
+@pytest.mark.parametrize("counts", [False, True])
+@pytest.mark.parametrize(("zone", "slot"), [("Europe/Paris", 2), ("Asia/Beirut", 0)])
+def test_a_slot_that_the_wall_clock_skips_is_no_measurement(zone, slot, counts):
+    """Its 0 is no reading: taken for one, it pulled the hours around it, and the day before, to 0."""
+    calendar = Calendar(60, zone, "fixed")
+    pattern = informed(days=PublicDays.from_calendar(calendar), model=replace(PRECISE, resolution=1))
+    mechanism = HistoryInformedTree(replace(pattern, counts=counts), TREE, ["1/2", "1/2"], 0.0)
+    stream, begins = load(9).round(), calendar.first_step(date(2016, 3, 20))
+    skipped, stream[:, 7 * SLOTS + slot] = 7 * SLOTS + slot, 0.0
+    state, releases = None, []
+    for day in range(9):
+        own, first = slice(day * SLOTS, (day + 1) * SLOTS), begins + day * SLOTS
+        drawn = mechanism.measure(stream[:, own], noise=simulated_noise(day), first_step=first, state=state)
+        state = drawn.state
+        releases.append(mechanism.estimate(drawn))
+    again = mechanism.revise(releases[7].measured, [releases[8].measured])
+    for release in (releases[7], again):
+        of, drawn = release.replicates(5)
+        assert of == "whole"
+        for numbers in (release.values, release.estimate, release.standard_errors, *drawn):
+            assert not numbers[:, skipped - 7 * SLOTS].any()
+    for day in (6, 7, 8):
+        truth = TREE.add_up(stream[:, day * SLOTS : (day + 1) * SLOTS])
+        assert (np.abs(releases[day].values - truth) < 0.15 * truth.max(axis=1, keepdims=True)).all()
 
 
 @pytest.mark.slow
@@ -47,9 +80,6 @@ def test_later_measurements_sharpen_an_earlier_day_at_no_cost(on_tree):
             first.append(missed([released[day]], truth).mean())
             revised.append(missed([again], truth).mean())
     assert np.mean(revised) < 0.97 * np.mean(first)
-
-
-PRECISE = PrivacyModel("1000", SLOTS, 1)
 
 
 def test_series_that_jump_as_no_prior_expects_are_named_and_have_wider_bands():
