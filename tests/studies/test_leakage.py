@@ -330,10 +330,12 @@ def test_who_knows_nothing_is_kept_at_alpha_each_step():
     ("matrix", "message"),
     [
         ([[0.5, 0.5]], r"square with at least one state; got \(1, 2\)"),
+        (np.zeros((0, 0)), r"at least one state; got \(0, 0\)"),
         ([[1.1, -0.1], [0, 1]], "at least 0; got -0.1 at row 0, column 1"),
         ([[1, 0], [math.nan, 1]], "got nan at row 1, column 0"),
         ([[1, 0], [0.5, 0.5 + 2e-9]], r"row 1 \(counted from 0\) adds up to 1.000000002"),
         ([["x", 1], [0, 1]], "must be a matrix of numbers"),
+        ([[1, 0], [1]], "must be a matrix of numbers"),
     ],
 )
 def test_what_is_no_transition_matrix_is_refused(matrix, message):

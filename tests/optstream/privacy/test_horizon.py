@@ -126,6 +126,22 @@ def of_group(moved, q, most):
     return found, 1 - sum(found.values())
 
 
+def test_a_group_moved_inside_its_cube_loses_no_more_than_one_draw():
+    """Lemma 17, exact: every move, every level of the loss. Control: a draw moved by one less loses less."""
+    q, shift, most = Fraction(1, 8), 2, 8
+    single, less = one_draw(shift, q), one_draw(shift - 1, q)
+    corner, beyond = of_group((shift, shift), q, most)
+    assert beyond < Fraction(1, 10_000)
+    for moved in product(range(shift + 1), repeat=2):
+        found, _ = of_group(moved, q, most)
+        for level in range(-shift - 1, shift + 1):
+            assert exact_delta(found, level, q) <= exact_delta(single, level, q)
+            assert exact_delta(found, level, q) <= exact_delta(corner, level, q) + beyond * q ** -(shift + 1)
+    assert any(
+        exact_delta(corner, level, q) > exact_delta(less, level, q) for level in range(-shift - 1, shift + 1)
+    )
+
+
 def test_groups_compose_to_what_enumeration_says():
     """Two groups of two, moved by 1 or 2 units: never below the exact epsilon."""
     scale, delta = 2, Fraction(1, 1000)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
@@ -83,6 +83,16 @@ def test_limits_are_the_quantiles_of_the_beta_distribution(hits, error):
     assert float(high) == pytest.approx(
         beta.isf(error, hits + 1, 100 - hits) if hits < 100 else 1.0, rel=1e-6
     )
+
+
+@pytest.mark.parametrize("probability", [0.001, 0.2, 0.5, 0.97])
+def test_each_limit_is_wrong_no_more_often_than_it_says(probability):
+    """Exactly: the probability, over all counts, that the limit lies on the wrong side."""
+    counts, error = np.arange(201), 0.01
+    low, high = clopper_pearson(counts, 200, error)
+    mass = binom.pmf(counts, 200, probability)
+    assert mass[low > probability].sum() <= error
+    assert mass[high < probability].sum() <= error
 
 
 def test_an_event_seen_on_one_side_only_shows_what_the_runs_bear_out():

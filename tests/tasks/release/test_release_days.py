@@ -18,7 +18,7 @@ from tasks.release import pipeline as chunk
 from tasks.release import statement
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
-from tasks.release.run import Status, let_go, terms_of
+from tasks.release.run import Ended, Requested, Status, let_go, terms_of
 from tests.by_night import few
 from tests.failing import raising
 from tests.tasks.two_regions import (
@@ -296,3 +296,13 @@ def test_no_published_byte_names_a_moment_of_the_run(installation):
         for moment in (b"2031-08-09", b"10:11:12", f"{installation.now.timestamp():.0f}".encode()):
             assert moment not in data, path
             assert moment not in str(path).encode()
+
+
+def test_raw_values_stay_out_of_every_value_that_a_step_returns(installation):
+    """What Prefect may print of a task's result."""
+    run, works = installation.run(), [Requested(FIRST)]
+    for step in STEPS:
+        works = step(run, works)
+        assert "load_mw" not in repr(works)
+        assert "shape:" not in repr(works)
+    assert isinstance(works[0], Ended)
