@@ -95,8 +95,7 @@ load. Set by hand, looking at taxi trips of New York in 2024 and at made-up coun
 CUSTOMER_COMPONENTS = _with_strengths(
     {"day to day": (0.06, 0.04), "daily shape": (0.47, 0.1), "kind of day": (0.15, 0.05)}
 )
-"""The same for sums of customers' readings. Set by hand, looking at 50 households in 2013 and
-made-up ones."""
+"""The same for sums of customers' readings. Set by hand, looking at 50 real households and made-up ones."""
 DAY_OF_THE_WEEK = Component("day of the week", weekly, "kind", 0.06, 0.03, (0.25, 100.0))
 """Of counts whose days have a week, in addition: people go out on Friday nights and rest on Mondays."""
 

@@ -363,8 +363,8 @@ class HistoryInformed(InformedMechanism, JointMechanism):
         history_days: Days of blocks that an estimate reads, at least 1.
         relearn_days: Days between two times that the parameters are learned; 0 for never.
         components: Of the prior, with the medians that it starts from, such as those of a public proxy
-            (`mechanisms.history_informed.with_medians`); general ones of loads, of
-            counts or of customers' sums by default.
+            (`mechanisms.history_informed.with_medians`); by default the general ones of
+            loads, of counts or of customers' sums.
         counts: Whether readings are counts, of resolution 1, which vary around their expectation by its root.
             Used by `HistoryInformedTree`, not by plain series.
         covariates: Public series that explain part of the readings, such as temperature. A period stores

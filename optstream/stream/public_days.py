@@ -101,7 +101,7 @@ class PublicDays:
             starts: First steps of the blocks, (n,).
             lengths: Of the blocks, in steps, (n,).
         """
-        if self.calendar is None or not starts.size:
+        if self.calendar is None or self.calendar.day == "elapsed" or not starts.size:
             return np.zeros(starts.shape, dtype=np.bool_)
         first, last = int(starts.min()), int((starts + lengths).max())
         days = range(first // self.steps_per_day, last // self.steps_per_day + 1)
@@ -139,7 +139,7 @@ def _skipped(calendar: Calendar, number: int) -> tuple[int, ...]:
     """Return the steps of a day of "fixed" slots that the clock skips."""
     day = ORIGIN + timedelta(days=number)
     begins, ends = (calendar.begins_at(day + timedelta(days=ahead)) for ahead in (0, 1))
-    if calendar.day == "elapsed" or begins.utcoffset() == ends.utcoffset():
+    if begins.utcoffset() == ends.utcoffset():
         return ()
     first = calendar.first_step(day)
     return tuple(first + slot for slot, at in enumerate(calendar.utc_times(day)) if at is None)

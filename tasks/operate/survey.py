@@ -80,7 +80,7 @@ MONTH_NAMES = {one.lower() for one in (*month_name, *month_abbr)}
 USUAL = "region={region}/date={date:%Y-%m-%d}/*.parquet"
 IN_ONE = "date={date:%Y-%m-%d}/*.parquet"
 WEEK = re.compile(r"(?<![a-z])(w|kw|week)[-_ ]?\d\d(?!\d)", re.IGNORECASE)
-"""In names of files of a week, which may lie in two years."""
+"""A week in the name of a file; its days may be of two years."""
 MARK = "\0"
 PART = re.compile(r"(part|chunk|file|data)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 """Names that only number the files of one dump."""

@@ -86,7 +86,7 @@ def s3_folder(bucket: str) -> Folder:
 
 
 def copied(folder: Folder, number: object) -> str | Path:
-    """What lies in `folder` below "before", once more below a number; its name."""
+    """Copy the published folder at "before" to one named by a number; return its place."""
     if isinstance(folder.name, Path):
         (folder.name / "before").mkdir(parents=True, exist_ok=True)
         return shutil.copytree(folder.name / "before", folder.name / str(number))
