@@ -49,7 +49,6 @@ TOGETHER = {
 
 
 def pytest_configure() -> None:
-    """Put temporary files into memory."""
     keep_in_memory()
 
 
@@ -114,7 +113,6 @@ def postgresql_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def postgresql_url(postgresql_cluster: Cluster) -> str:
-    """Where nothing is yet."""
     return postgresql_cluster.new_url()
 
 
@@ -131,7 +129,6 @@ def s3_server() -> Iterator[temporary_s3.Server]:
 
 @pytest.fixture
 def s3_bucket(s3_server: temporary_s3.Server) -> str:
-    """An empty one."""
     return s3_server.new_bucket()
 
 

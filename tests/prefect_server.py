@@ -53,7 +53,6 @@ def running_server(home: Path, port: int | None = None, *, with_pages: bool = Fa
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
