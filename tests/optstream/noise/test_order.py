@@ -136,13 +136,16 @@ def test_no_window_loses_more_than_epsilon_and_two_windows_do(window):
 
 SOURCES = {"secure": secure_noise(), "simulated": simulated_noise(5)}
 WRONG = {"spacing": {"drawn_as": 1}, "lost": {"forget": True}}
+OTHER_GRIDS = [("secure", None, 1), ("simulated", None, 48)]
 
 
 @pytest.mark.parametrize(
     ("source", "wrong", "grid"),
     [
-        *((source, None, grid) for source in SOURCES for grid in (48, 1)),
+        ("secure", None, 48),
+        ("simulated", None, 1),
         *(("simulated", wrong, 48) for wrong in WRONG),
+        *(pytest.param(*other, marks=pytest.mark.nightly) for other in OTHER_GRIDS),
     ],
 )
 def test_two_blocks_over_midnight_have_the_density_of_the_norm(source, wrong, grid, monkeypatch):
