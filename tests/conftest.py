@@ -74,6 +74,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.freeze()
         atexit.register(gc.unfreeze)  # else compiled libraries say at the end that something is left
+        gc.set_threshold(20_000, 20, 20)  # hundreds of small collections a test found next to nothing
         gc.enable()
 
 
