@@ -287,8 +287,6 @@ def test_of_a_key_of_an_earlier_version_it_is_said_once_what_to_do_without_it(lo
 
 
 class Kind(NamedTuple):
-    """The arguments of `example_of`."""
-
     mechanism: str
     counts: bool = False
     metered: bool = False

@@ -26,7 +26,6 @@ NOW = datetime(2016, 7, 1, 12, tzinfo=UTC)
 
 
 def around(installation, environment=None, ask=lambda url: None, now=NOW):
-    """Findings as (severity, place, rule and remedy)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(places, "ask_server", ask)
         found = examine(installation.settings, environment or {}, now)

@@ -160,7 +160,6 @@ def test_a_day_does_not_wait_for_errors_that_cannot_be_drawn(installation, monke
 
 
 def wanted(installation, name="OptStream"):
-    """The small stream by this mechanism, which publishes its measurements."""
     installation.configure(
         'value = "load_mw"\n[trusted]', 'value = "load_mw"\nmeasurements = true\n[trusted]'
     )

@@ -159,7 +159,6 @@ def charged(installation):
 
 
 def blocks(installation, day, revision=0):
-    """How many blocks each level was drawn in."""
     record = installation.ledger.find(key_of(day, revision))
     if not revision:
         assert [(type(spend), spend.n_nodes) for spend in record.spends] == [(OrderSpend, 1), (OrderSpend, 2)]
