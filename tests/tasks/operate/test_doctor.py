@@ -309,12 +309,12 @@ def test_dumps_without_any_marker_are_reported(opened):
     ("place", "act", "said"),
     [
         ("_delta_log", Path.mkdir, f"refuses {NEXT} and 1 more: '_delta_log' is the log of a table"),
-        ("region=84/x.csv", Path.touch, "'x.csv' is no folder date="),
+        ("region=84/x.csv", Path.touch, "'x.csv' does not fit input.path, 'region={region}/date="),
         (f"region=84/date={DAY}/x.csv", Path.touch, None),
         (
             f"region=84/date={NEXT}/x.txt",
             Path.touch,
-            f"refuses {NEXT}: region=84/date={NEXT}/'x.txt' must end",
+            f"refuses {NEXT}: region=84/date={NEXT}/'x.txt' does not fit input.path",
         ),
         (f"region=84/date={NEXT}/_SUCCESS", lambda path: (path.unlink(), path.mkdir()), "must be a file"),
         (
