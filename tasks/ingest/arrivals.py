@@ -45,14 +45,22 @@ class Found:
     listed: int | None = None
 
     @cached_property
-    def facts(self) -> os.stat_result | None:
-        """Facts of a path, links followed; None of an object, or of nothing. Raises PermissionError."""
+    def leads_to(self) -> tuple[bool, os.stat_result | None]:
+        """Whether a path is a link, and facts of its file, if any. Raises PermissionError."""
+        if isinstance(self.location, StoreUrl):
+            return False, None
         try:
-            return None if isinstance(self.location, StoreUrl) else self.location.stat()
+            found = self.location.lstat()
+            is_link = stat.S_ISLNK(found.st_mode)
+            return is_link, self.location.stat() if is_link else found
         except PermissionError:
             raise
         except OSError:
-            return None
+            return False, None
+
+    @property
+    def facts(self) -> os.stat_result | None:
+        return self.leads_to[1]
 
     @property
     def is_file(self) -> bool:
@@ -450,14 +458,13 @@ class _Search:
         """Raise DumpError for the first unfit file. within: whether their folder is in the input folder."""
         for found in files:
             location = found.location
-            may_lead = isinstance(location, Path) and (not within or location.is_symlink())
             if not found.is_file:
                 rule = "must be a file"
             elif not location.name.isprintable():
                 rule = "must have a name of printable characters; rename it"
             elif isinstance(location, StoreUrl) and not UNREADABLE_IN_A_STORE.isdisjoint(location.name):
                 rule = "must have a name without ?#%*[]\\; rename it"
-            elif may_lead and self._leads_out(location):
+            elif (found.leads_to[0] or not within) and self._leads_out(location):
                 rule = (
                     "leads outside the input folder; deliver the file itself, or make input.folder the link"
                 )
