@@ -143,9 +143,7 @@ def path_pattern(text: str, is_usual: bool = False) -> PathPattern:
     segments, groups, kinds = [], [], set[str]()
     for segment in text.split("/"):
         if segment[:1] in "._" or "\\" in segment or not segment.isprintable():
-            raise RuleError(
-                'and it must name folders and a file below input.folder, none hidden by "." or "_"'
-            )
+            raise RuleError("and it must name folders and a file below input.folder, none of them hidden")
         own: list[str] = []
         loose = "".join(_expressions(segment, own, kinds))
         strict = loose.replace(*_SHORT)

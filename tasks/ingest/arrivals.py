@@ -434,7 +434,7 @@ class _Search:
         place, folder, files, marks, odd = one.place, self._at(one), one.files, one.marks, list[str]()
         if files is None:
             marks, sizes = self._listed(one, folder)
-            odd = [name for name in sizes if self._misfits(name)]
+            odd = [name for name in sizes if self.pattern.match(self.pattern.last, name, {}) is None]
             files = [Found(folder / name, size) for name, size in sizes.items()]
         else:
             place = f"{one.prefix}{files[0].location.name}"
@@ -632,10 +632,6 @@ class _Search:
                 frozenset(part for part in one if part[0] in keys) for one in self.wanted
             }
         return dated in self._wanted_by[keys]
-
-    def _misfits(self, name: str) -> bool:
-        """Whether a file's name does not fit, whatever its folders say."""
-        return self.pattern.match(self.pattern.last, name, {}) is None
 
     def _stray(self, one: _Delivery, name: str) -> str:
         rule = f"does not fit input.path, {self.pattern.text!r}"

@@ -187,7 +187,8 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         *[f"customer = {_text(str(roles.customer))}"] * (roles.customer not in (None, "customer_id")),
         *[f"region = {_text(str(roles.region))}"] * (roles.region is not None),
         *[f"revision = {_text(str(roles.revision))}"] * (roles.revision is not None),
-        *['missing_rows = "zero"'] * (roles.counts and not metered),  # whose files may leave them out
+        # files of counts may leave rows out; where a day has several, one that comes late would be zeros
+        *['missing_rows = "zero"'] * (roles.counts and not metered and (survey.marked or not survey.split)),
         *['decimal = ","'] * (survey.decimal == ","),
         *[
             f"step = {_text(_in_words(survey.step_minutes))}",

@@ -47,6 +47,7 @@ DATES = (
     (r"(?<!\d)((?:19|20)\d\d)/(\d\d?)/(\d\d?)(?!\d)", "{date:%Y}/{date:%m}/{date:%d}"),
     (r"(?<!\d)((?:19|20)\d\d)-(\d\d?)-(\d\d?)(?!\d)", "{date:%Y-%m-%d}"),
     (r"(?<!\d)((?:19|20)\d\d)_(\d\d?)_(\d\d?)(?!\d)", "{date:%Y_%m_%d}"),
+    (r"(?<!\d)((?:19|20)\d\d)\.(\d\d?)\.(\d\d?)(?!\d)", "{date:%Y.%m.%d}"),
     (r"(?<!\d)((?:19|20)\d\d)(\d\d)(\d\d)(?!\d)", "{date:%Y%m%d}"),
     *(
         (rf"(?<!\d)(\d\d{re.escape(sign)}){{2}}(19|20)\d\d(?!\d)", f"{{date:{sign.join(order)}}}")
@@ -81,6 +82,8 @@ USUAL = "region={region}/date={date:%Y-%m-%d}/*.parquet"
 IN_ONE = "date={date:%Y-%m-%d}/*.parquet"
 WEEK = re.compile(r"(?<![a-z])(w|kw|week)[-_ ]?\d\d(?!\d)", re.IGNORECASE)
 """A week in the name of a file; its days may be of two years."""
+NO_REGION = re.compile(rf"{WEEK.pattern}|\d[-_. ]?({'|'.join(month_abbr[1:])})", re.IGNORECASE)
+"""A week, or a month after its day, where a year says when."""
 MARK = "\0"
 PART = re.compile(r"(part|chunk|file|data)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 """Names that only number the files of one dump."""
@@ -158,8 +161,9 @@ class Survey:
     """Public facts of a folder's files. path: None for the usual layout. regions: the leaves' names. stamps:
     the unique ones of one file of n_days from `day` on, in microseconds, without a zone, or in UTC if zoned.
     highest: the number of its last step, 0 where none has one. stamps_format: how texts write them, None by
-    ISO 8601. decimal: empty where no other is likely. marked: whether there is any marker. zone: one whose
-    change of the clock the stamps show. left: columns that are not used.
+    ISO 8601. decimal: empty where no other is likely. marked: whether there is any marker. split: whether a
+    region has several files of a date. zone: one whose change of the clock the stamps show. left: columns
+    that are not used.
     """
 
     folder: Path
@@ -176,6 +180,7 @@ class Survey:
     day: date
     n_days: int
     marked: bool
+    split: bool
     zone: str | None
     left: tuple[str, ...]
 
@@ -228,6 +233,11 @@ class Survey:
                 if self.is_undated
                 else "a file holds many days, and rows that are absent count as 0: a day is released once a "
                 "file was changed after it was over; where its rows come later than that, write a file a day"
+            )
+        elif self.split and not self.marked and self.roles.customer is not None:
+            yield (
+                "a day has several files, and rows that are absent count as 0: a day is released without a "
+                "file that comes late: write a marker after the last, and name it as input.marker"
             )
         named = re.search(rf"({PEOPLE})[^/]*\{{region\}}", self.path or "")
         if named and self.roles.customer is None:
@@ -347,6 +357,11 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
             )
     if roles.region is None:
         regions = {fields["region"] for fields in found.values()}
+        if pattern.directives == {"Y"} and all(map(NO_REGION.search, regions)):
+            raise DumpError(
+                f"{folder}: names of files such as {files[0]!r:.120} say weeks or names of months: name the "
+                "files by dates such as 2024-01-15.csv, or their column of regions by --column region=COLUMN"
+            )
     else:
         alike = [one for one, _ in others if columns <= one.types.keys()]
         regions = {one for other in alike for one in other.names(roles, stamps.written)}
@@ -371,6 +386,7 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
         day=begins,
         n_days=(ends - begins).days + 1,
         marked=bool(marked),
+        split=len({(found[one].get("region"), span) for one, span in days.items()}) < len(found),
         zone=None if stamps.zoned or stamps.highest else _zone_shown(folder, days, zone, roles, stamps),
         left=tuple(one for one in file.types if one not in used),
     )

@@ -174,6 +174,19 @@ def test_two_commands_release_the_files_of_a_folder_over_a_spring(empty, name, r
     assert ended.output.count("published  revision 0") == 1
 
 
+@pytest.mark.parametrize("marked", [True, False])
+def test_of_counts_in_several_files_a_day_one_that_comes_late_is_no_zeros(empty, one_plan, marked):
+    for half in (0, 12):
+        rows = [f"2024-01-15T{half + hour:02}:00Z,{region},5" for hour in range(12) for region in "ab"]
+        place = empty / f"files/2024-01-15/part-{half}.csv"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("\n".join(["time,zone,visits", *rows]))
+    if marked:
+        (place.parent / "_SUCCESS").touch()
+    assert invoke("init", "files", "--yes").exit_code == 0
+    assert ("missing_rows" in (empty / "optstream.toml").read_text()) == marked
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

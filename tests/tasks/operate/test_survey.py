@@ -226,6 +226,13 @@ def test_names_that_are_no_days_and_no_regions_are_left_alone(tmp_path, name):
     assert "{region}" not in str(found.path)
 
 
+@pytest.mark.parametrize("name", ["load_{}_%d%b%Y.csv", "%G-W%V/{}.%y%j.csv"])
+def test_weeks_and_names_of_months_are_no_regions(tmp_path, name):
+    write(tmp_path, name, "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", [*DAYS, date(2024, 1, 25)])
+    with pytest.raises(DumpError, match=r"say weeks or names of months: name the files by dates"):
+        survey(tmp_path, "UTC")
+
+
 def test_a_file_an_hour_has_the_step_of_those_of_its_day(tmp_path):
     found = survey(write(tmp_path, "%Y/%m/%d/%H.csv"), "UTC")
     assert (found.step_minutes, found.path) == (60, "{date:%Y}/{date:%m}/{date:%d}/*.csv")
@@ -249,6 +256,7 @@ def test_days_and_months_are_told_apart_by_the_names_of_files(tmp_path):
         (DAILY, ("north", "Total"), "time,zone,mw", "the region 'Total' is a leaf: if"),
         (DAILY, ("north",), "time,zone,index_kwh", "'index_kwh' seems to be a running total"),
         (DAILY, ("all",), "time,zone,mw", ""),
+        ("{}/%Y-%m-%d/%H.csv", ("north", "south"), "time,meter_id,kwh", "without a file that comes late"),
         ("%Y-%m.csv", ("north", "south"), "time,zone,visitors", "where its rows come later"),
         (DAILY, ("north", "south"), "interval_end,zone,visitors", "even if its own file is missing"),
         (DAILY, ("north",), "time,zone,net_load_mw", "'net_load_mw' may be below 0"),
@@ -316,6 +324,7 @@ def test_a_column_of_time_that_no_run_reads_of_a_parquet_file_is_refused(tmp_pat
         ("year=%Y/month=%-m/day=%-d/part-0.csv", "year={date:%Y}/month={date:%m}/day={date:%d}/*.csv"),
         ("v2/%Y-%m-%d.csv", "v2/{date:%Y-%m-%d}.csv"),
         ("load_%Y-%-m-%-d.csv", "load_{date:%Y-%m-%d}.csv"),
+        ("PAX_%Y.%m.%d_T1.csv", "PAX_{date:%Y.%m.%d}_T1.csv"),
         ("%Y/%b/%Y%m%d.csv", "{date:%Y}/*/{date:%Y%m%d}.csv"),
         ("load_%m%d%Y.csv", "load_{date:%m%d%Y}.csv"),
         ("%m-%d-%Y.csv", "{date:%m-%d-%Y}.csv"),
