@@ -68,7 +68,7 @@ def _rows(connection: Connection) -> Iterator[str]:
 def ledgers_made_once(request: pytest.FixtureRequest) -> Iterator[None]:
     """Both, except in the tests of the database."""
     with pytest.MonkeyPatch.context() as patch:
-        if request.path.parent.name != "database":
+        if request.path.name != "test_database.py":
             patch.setattr(module, "upgrade", make_tables)
             patch.setattr(module, "create_engine", make_engine)
         yield

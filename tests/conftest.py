@@ -41,15 +41,22 @@ TOGETHER = {
     "tests/flows/orchestration/": "Prefect",
     "tests/flows/web/test_prefect_runs": "Prefect",
     "tests/optstream/catalogue/backends/": "S3",
+    "tests/optstream/catalogue/test_crash": "S3",
+    "tests/optstream/catalogue/test_signing": "S3",
     "tests/optstream/storage/": "S3",
     "tests/tasks/ingest/arrival/": "S3",
+    "tests/tasks/release/streams/test_in_store": "S3",
+    "tests/optstream/ledger/test_budget": "PostgreSQL",
+    "tests/optstream/ledger/test_database": "PostgreSQL",
+    "tests/optstream/ledger/test_hash_chain": "PostgreSQL",
+    "tests/optstream/ledger/test_lifecycle": "PostgreSQL",
+    "tests/tasks/release/test_draw": "PostgreSQL",
     "tests/tasks/release/streams/": "a day of hours",
 }
 """Folders and files that one process of several runs all, for they share slow fixtures."""
 
 
 def pytest_configure() -> None:
-    """Put temporary files into memory."""
     keep_in_memory()
 
 
@@ -74,6 +81,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.freeze()
         atexit.register(gc.unfreeze)  # else compiled libraries say at the end that something is left
+        gc.set_threshold(20_000, 20, 20)  # hundreds of small collections a test found next to nothing
         gc.enable()
 
 
@@ -113,7 +121,6 @@ def postgresql_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def postgresql_url(postgresql_cluster: Cluster) -> str:
-    """Where nothing is yet."""
     return postgresql_cluster.new_url()
 
 
@@ -130,7 +137,6 @@ def s3_server() -> Iterator[temporary_s3.Server]:
 
 @pytest.fixture
 def s3_bucket(s3_server: temporary_s3.Server) -> str:
-    """An empty one."""
     return s3_server.new_bucket()
 
 

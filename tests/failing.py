@@ -15,8 +15,6 @@ class Death(BaseException):
 
 
 def raising(error):
-    """Return a function that raises this, whatever it is given."""
-
     def fails(*_given, **_named):
         raise error
 

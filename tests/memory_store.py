@@ -10,21 +10,16 @@ _ONE_AT_A_TIME = Lock()
 
 
 class MemoryStore(Store):
-    """`Store` in the memory of this process."""
-
     def get(self, name: str, largest: int = ANY) -> Stored:
-        """Return the bytes that were put last."""
         with self.in_plain_words(name):
             data: bytes = self.filesystem.cat_file(self.path(name))
         return Stored(data[: largest + 1], _tag(data))
 
     def delete(self, name: str) -> None:
-        """Delete the object, under the lock of the puts."""
         with _ONE_AT_A_TIME:
             self.filesystem.store.pop(self.path(name), None)
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Check the condition and put the object under one lock."""
         with _ONE_AT_A_TIME, self.in_plain_words(name):
             if self.filesystem.isfile(self.path(name)):
                 return False

@@ -20,10 +20,8 @@ STOP_SECONDS = 10
 
 
 @contextmanager
-def running_server(home: Path, port: int | None = None, *, with_pages: bool = False) -> Iterator[str]:
+def running_server(home: Path, port: int | None = None) -> Iterator[str]:
     """Run a server whose database is in `home`; yield its API address, for PREFECT_API_URL.
-
-    with_pages: whether it serves Prefect's own pages too, at the same address without /api.
 
     Whatever PREFECT_… variables this process has, the server gets the project's defaults alone. It and
     everything it started is gone on leaving. Raises RuntimeError if it does not answer in time.
@@ -31,15 +29,12 @@ def running_server(home: Path, port: int | None = None, *, with_pages: bool = Fa
     port = port or free_port()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    command = [sys.executable, "-m", "prefect", "server", "start", *([] if with_pages else ["--no-ui"])]
+    command = [sys.executable, "-m", "prefect", "server", "start", "--no-ui"]
     url = f"http://{LOOPBACK}:{port}/api"
-    own = {"PREFECT_HOME": str(home), "PREFECT_SERVER_UI_API_URL": url}
-    # else it unpacks its pages into the installed package
-    own["PREFECT_SERVER_UI_STATIC_DIRECTORY"] = str(home / "pages")
     with (home / "server.log").open("ab") as log:
         server = subprocess.Popen(
             [*command, "--host", LOOPBACK, "--port", str(port)],
-            env=inherited | environment(home, inherited) | own,
+            env=inherited | environment(home, inherited) | {"PREFECT_HOME": str(home)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,
@@ -53,7 +48,6 @@ def running_server(home: Path, port: int | None = None, *, with_pages: bool = Fa
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])

@@ -58,7 +58,6 @@ class Cluster:
         return f"postgresql://owner@/postgres?host={self.folder}&options={quote(options)}"
 
     def run_sql(self, statement: str) -> None:
-        """Run one statement outside of any transaction, as the cluster's owner."""
         import psycopg
 
         address = f"host={self.folder} user=owner dbname=postgres"
@@ -66,7 +65,6 @@ class Cluster:
             connection.execute(statement)
 
     def start(self) -> None:
-        """Start the server and wait until it answers."""
         import psycopg
 
         settings = ("listen_addresses=", f"unix_socket_directories={self.folder}", f"fsync={self.fsync}")

@@ -62,14 +62,12 @@ class Server:
 
 
 def filesystem() -> Any:
-    """s3fs, as the environment says."""
     import fsspec
 
     return fsspec.filesystem("s3", use_listings_cache=False)
 
 
 def is_installed() -> bool:
-    """Whether what it takes is here."""
     return all(importlib.util.find_spec(name) for name in REQUIRED)
 
 

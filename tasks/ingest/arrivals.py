@@ -9,23 +9,25 @@ import itertools
 import math
 import os
 import re
-import sys
+import stat
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from optstream.errors import DumpError
 from optstream.storage.store import Location, StoreUrl, name_below, open_store
-from optstream.stream import Hour, partition_of, period_from_partition
+from optstream.stream import Hour
 from optstream.stream.tree import some_of
 from tasks.config import Input, Settings
 from tasks.config.fields import SETTLED
-from tasks.config.pattern import Fields, PathPattern, path_pattern
+from tasks.config.pattern import ENDINGS, Dated, Fields, PathPattern, path_pattern, usual_pattern
 from tasks.config.settings import DELIVERY
 from tasks.ingest.delta import LOG, present_files
 
@@ -35,26 +37,43 @@ UNREADABLE_IN_A_STORE = frozenset("?#%*[]\\")
 """Marks that readers of URLs take for something else."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Found:
-    """An entry of a folder. listed: bytes of an object, as the store lists them; a path is asked."""
+    """An entry of a folder. listed: bytes of an object, as the store lists them; a path is asked once."""
 
     location: Location
     listed: int | None = None
 
+    @cached_property
+    def leads_to(self) -> tuple[bool, os.stat_result | None]:
+        """Whether a path is a link, and facts of its file, if any. Raises PermissionError."""
+        if isinstance(self.location, StoreUrl):
+            return False, None
+        try:
+            found = self.location.lstat()
+            is_link = stat.S_ISLNK(found.st_mode)
+            return is_link, self.location.stat() if is_link else found
+        except PermissionError:
+            raise
+        except OSError:
+            return False, None
+
+    @property
+    def facts(self) -> os.stat_result | None:
+        return self.leads_to[1]
+
     @property
     def is_file(self) -> bool:
-        return self.listed is not None if isinstance(self.location, StoreUrl) else self.location.is_file()
+        return self.listed is not None if self.facts is None else stat.S_ISREG(self.facts.st_mode)
 
     @property
     def size(self) -> int:
-        """Bytes of a file. Raises OSError."""
-        return self.listed or 0 if isinstance(self.location, StoreUrl) else self.location.stat().st_size
+        return self.listed or 0 if self.facts is None else self.facts.st_size
 
     @property
     def changed(self) -> float:
-        """When a file was changed, in seconds since 1970; an object's time is not listed. Raises OSError."""
-        return math.inf if isinstance(self.location, StoreUrl) else self.location.stat().st_mtime
+        """When a file was changed, in seconds since 1970; an object's time is not listed."""
+        return math.inf if self.facts is None else self.facts.st_mtime
 
     def read(self, largest: int) -> bytes:
         """Its bytes, one more than `largest` at most. Raises OSError."""
@@ -63,41 +82,24 @@ class Found:
         with self.location.open("rb") as file:
             return file.read(largest + 1)
 
-    def leads_out_of(self, root: Location, *, within: bool) -> bool:
-        """Whether a link leads out of a resolved folder; within: a file that is no link does not."""
-        if isinstance(self.location, StoreUrl) or (within and not self.location.is_symlink()):
-            return False
-        return _leads_out(self.location, root)
+
+Sizes = dict[str, int | None]
+"""Names, of objects with their bytes."""
 
 
-def _leads_out(path: Path, root: Location) -> bool:
-    return not Path(os.path.realpath(path)).is_relative_to(str(root))
-
-
-def entries_of(folder: Location, most: int = sys.maxsize - 1) -> dict[str, Found]:
-    """The contents of a folder, at most `most` + 1. Raises OSError where it cannot be listed."""
-    if isinstance(folder, StoreUrl):
-        listed = itertools.islice(open_store(folder).list_folder().items(), most + 1)
-        return {name: Found(folder / name, size) for name, size in listed}
-    return {entry.name: Found(entry) for entry in itertools.islice(folder.iterdir(), most + 1)}
-
-
-def names_in(folder: Location) -> list[str]:
-    """The names in it, sorted. Raises OSError where it is missing or cannot be listed."""
-    names = sorted(entries_of(folder) if isinstance(folder, StoreUrl) else os.listdir(folder))  # noqa: PTH208
-    if isinstance(folder, StoreUrl) and not names:
+def sizes_in(folder: Location) -> Sizes:
+    """The names in a folder, of objects with their bytes. Raises OSError where it cannot be listed."""
+    if not isinstance(folder, StoreUrl):
+        with os.scandir(folder) as entries:
+            return {entry.name: None for entry in itertools.islice(entries, LARGEST_FOLDER + 1)}
+    sizes = open_store(folder).list_folder()
+    if not sizes:
         raise FileNotFoundError(str(folder))
-    return names
-
-
-def is_anything(place: Location) -> bool:
-    """Whether there is a folder or a file of this name. Raises OSError."""
-    return bool(entries_of(place)) if isinstance(place, StoreUrl) else os.path.lexists(place)
+    return sizes
 
 
 # Where a period's dump lies: in a folder for each leaf, or in one whose files have a column of regions.
 
-PREFIX = "region="
 EVERY = ""
 """In the place of a leaf: the one folder that holds the rows of every leaf."""
 
@@ -107,38 +109,26 @@ def parts_of(settings: Settings, day: date) -> tuple[str, ...]:
     return settings.tree_of(day).leaves if settings.input.region is None else (EVERY,)
 
 
-def top_of(part: str) -> str:
-    """Return the folder of a part's days, below the input folder; empty where it is that itself."""
-    return f"{PREFIX}{part}" if part else ""
+def pattern_of(settings: Settings) -> PathPattern:
+    """Return the pattern of the files' paths."""
+    if settings.input.path is not None:
+        return path_pattern(settings.input.path)
+    return usual_pattern(settings.input.region is None, settings.stream.period == "hour")
 
 
 def place_of(part: str, day: date) -> str:
-    """Return the folder of a part's dump of a day, below the input folder."""
-    dated = partition_of(day)
-    return f"{top_of(part)}/{dated}" if part else dated
-
-
-def pattern_of(settings: Settings) -> PathPattern | None:
-    """Return the pattern of the files' paths; None where they have the usual layout."""
-    return None if settings.input.path is None else path_pattern(settings.input.path)
+    """Return the folder of a part's dump of a day in the usual layout, below the input folder."""
+    return usual_pattern(bool(part), isinstance(day, Hour)).shown(part, day)
 
 
 def shown_place(settings: Settings, part: str, day: date) -> str:
     """Return where the dump of a part and a day lies, as messages name it."""
-    pattern = pattern_of(settings)
-    return place_of(part, day) if pattern is None else pattern.shown(part, day)
+    return pattern_of(settings).shown(part, day)
 
 
-def name_of(settings: Settings, part: str, day: date, file: Location) -> str:
-    """Return what messages call a file of a part and a day."""
-    if settings.input.path is None:
-        return f"{place_of(part, day)}/{file.name}"
-    return name_below(file, settings.input_folder)
-
-
-def quoted_name_of(settings: Settings, part: str, day: date, file: Location) -> str:
-    """Return the same with the file's own name in quotes, and short."""
-    folder, slash, _ = name_of(settings, part, day, file).rpartition("/")
+def quoted_name_of(settings: Settings, file: Location) -> str:
+    """Return what messages call a file, its own name in quotes and short."""
+    folder, slash, _ = name_below(file, settings.input_folder).rpartition("/")
     return f"{folder}{slash}{file.name!r:.80}"
 
 
@@ -157,11 +147,9 @@ TABLE_LOG = re.compile(
 LISTED = re.compile(r"(?:([0-9a-fA-F]{64}) [ *])?(.+)")
 """A line of a file list: a name, perhaps after its SHA-256, as `sha256sum` writes them."""
 MOST_FILES = 10_000
-"""Entries of one folder of a day."""
+"""Files of one region and day."""
 LARGEST_FOLDER = 10**6
-"""Entries of one folder of many days."""
-ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".zip", ".xls")
-"""Of the files of the usual layout; `.xls` of texts, which suppliers name so, and no workbooks."""
+"""Entries of one folder."""
 MOST_SAID = 12
 """Messages about one day's dumps: of 10,000 leaves nobody reads more."""
 
@@ -198,47 +186,22 @@ class Arrival:
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
     """Return the days for which some region has a folder, whole or not; an unlistable one is empty."""
-    if pattern := pattern_of(settings):
-        found = {tuple(one.dated.items()) for one in _walk(settings, pattern)}
-        return frozenset(period for one in found for period in _periods_in(settings, pattern, dict(one)))
-    return frozenset(_periods_of({name for _, names in _dated_names(settings) for name in names}))
+    found = {one.dated for one in _of_leaves(settings, _Search(settings))}
+    return frozenset(period for dated in found for period in _periods_in(settings, dated))
 
 
 def deliveries(settings: Settings) -> Iterator[tuple[date, Callable[[], Collection[str]]]]:
     """Yield the periods that a region has files of, and a function that lists them and their markers."""
-    if pattern := pattern_of(settings):
-        for one in _walk(settings, pattern):
-            for period in _periods_in(settings, pattern, one.dated)[:1]:
-                yield period, partial(set, {*one.marks, one.found.location.name})
-    else:
-        for top, names in _dated_names(settings):
-            for period, name in _periods_of(names).items():
-                yield period, partial(entries_of, top / name, MOST_FILES)
+    search = _Search(settings)
+    for one in _of_leaves(settings, search):
+        for period in _periods_in(settings, one.dated)[:1]:
+            yield period, partial(search.names_of, one)
 
 
-def _dated_names(settings: Settings) -> Iterator[tuple[Location, list[str]]]:
-    """Yield each region's folder with the names in it, rising."""
-    for part in settings.dated_hierarchy.leaves() if settings.input.region is None else (EVERY,):
-        top = settings.input_folder / top_of(part) if part else settings.input_folder
-        names = _names_if_any(top)
-        if settings.stream.period == "hour":
-            names = [f"{name}/{hour}" for name in names for hour in _names_if_any(top / name)]
-        yield top, names
-
-
-def _periods_of(names: Iterable[str]) -> dict[date, str]:
-    """Return the periods that some of these are folders of, each with its folder's name."""
-    found = {}
-    for name in names:
-        with suppress(ValueError):
-            found[period_from_partition(name)] = name
-    return found
-
-
-def _names_if_any(folder: Location) -> list[str]:
+def _of_leaves(settings: Settings, search: "_Search") -> Iterator["_Delivery"]:
+    leaves = {*settings.dated_hierarchy.leaves(), EVERY}
     with suppress(OSError):
-        return names_in(folder)
-    return []
+        yield from (one for one in search.deliveries() if one.region in leaves)
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
@@ -253,71 +216,18 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
     return {day: _dump_of(settings, day, arrival) for day, arrival in arrivals.items()}
 
 
-def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
-    """Return the arrivals of each day, None if a store cannot list them; raises OSError."""
-    top = settings.input_folder
-    root = Path(os.path.realpath(top)) if isinstance(top, Path) else top
-    found = [name for name in names_in(top) if name not in _later(settings)]
-    if pattern := pattern_of(settings):
-        return _patterned(settings, pattern, days, root)
-    regions = [name for name in found if name.startswith(PREFIX)]
-    stray = next(_strays(settings, found, regions, days), None)
-    return {day: _usual_arrival(settings, day, regions, stray, root) for day in days}
+def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival]:
+    """Return the arrivals of each day; raises OSError where the input folder cannot be listed."""
+    search = _Search(settings, days)
+    search.odd += [(_table(log), Dated()) for log in _tables_around(settings)]
+    for one in search.deliveries():
+        search.found[one.dated][one.region].append(one)
+    return {day: search.arrival(day) for day in days}
 
 
 def _later(settings: Settings) -> set[str]:
     """Return the folders of planned revisions, which are no part of the first delivery."""
     return {f"{DELIVERY}{number}" for number in range(1, 1 + (settings.budget.revisions or 0))}
-
-
-def _strays(
-    settings: Settings, names: Sequence[str], regions: Sequence[str], days: Sequence[date]
-) -> Iterator[str]:
-    """Yield names above the folders of these days that are neither hidden nor a folder of the layout."""
-    top = settings.input_folder
-    yield from map(_table, _tables_around(settings))
-    yield from _odd_names("", names, "region" if settings.input.region is None else "date")
-    folders = [(place, "date") for place in regions]
-    if settings.stream.period == "hour":
-        places = (place_of(part, day).rpartition("/")[0] for day in days for part in parts_of(settings, day))
-        folders += [(place, "hour") for place in dict.fromkeys(places)]
-    alike: dict[str, set[str]] = {"date": set(), "hour": set()}
-    for place, key in folders:
-        try:
-            new = {*names_in(top / place)} - alike[key]
-        except NotADirectoryError:
-            yield f"{place!r:.80} must be a folder; {_MOVE}"
-        except OSError:
-            continue  # its days are missing, or cannot be looked into: they say so
-        else:
-            yield from _odd_names(f"{place}/", sorted(new), key)
-            alike[key] |= new  # else they had stopped all days
-
-
-def _odd_names(place: str, names: Iterable[str], key: str) -> Iterator[str]:
-    """Yield a message for each name of a folder that holds only folders `key=…`."""
-    for name in names:
-        if TABLE_LOG.fullmatch(name):
-            yield _table(f"{place}{name!r:.80}")
-        elif not is_hidden(name) and not _is_folder_of(key, place, name):
-            yield (f"{place}{name!r:.80} is no folder {_FOLDERS[key]}; {_MOVE}")
-
-
-_MOVE = (
-    'move its readings into the folder of their day, move it away, or begin its name with "_", which hides it'
-)
-_FOLDERS = {"region": "region=CODE", "date": "date=YYYY-MM-DD", "hour": "hour=HH"}
-
-
-def _is_folder_of(key: str, place: str, name: str) -> bool:
-    if name.startswith(PREFIX):
-        return not place  # in place of a day's folder it stops that day alone
-    if key == "region":
-        return False
-    with suppress(ValueError):
-        period_from_partition(f"{place.strip('/').rpartition('/')[2]}/{name}" if key == "hour" else name)
-        return True
-    return False
 
 
 def is_hidden(name: str) -> bool:
@@ -334,13 +244,19 @@ def _tables_around(settings: Settings) -> Iterator[str]:
         folder = Path(os.path.realpath(folder))
     while "=" in folder.name or folder.name == "data":
         holds_data, folder = folder.name == "data", folder.parent
-        for name in filter(TABLE_LOG.fullmatch, _names_if_any(folder)):
+        for name in filter(TABLE_LOG.fullmatch, _names_in(folder)):
             # of another folder's metadata nothing follows: Iceberg's has files of this ending
             is_log = name != "metadata" or any(
-                one.endswith(".metadata.json") for one in _names_if_any(folder / name)
+                one.endswith(".metadata.json") for one in _names_in(folder / name)
             )
             if is_log or not holds_data:
                 yield f"{str(folder)!r:.80}/{name}"
+
+
+def _names_in(folder: Location) -> Collection[str]:
+    with suppress(OSError):
+        return sizes_in(folder)
+    return ()
 
 
 def _table(log: str) -> str:
@@ -350,93 +266,24 @@ def _table(log: str) -> str:
     )
 
 
-def _usual_arrival(
-    settings: Settings, day: date, regions: Sequence[str], stray: str | None, root: Location
-) -> Arrival | None:
-    within, known = partition_of(day), {top_of(part) for part in parts_of(settings, day)}
-    unknown = [name for name in regions if name not in known]
-    try:
-        delivered = [name for name in unknown if is_anything(settings.input_folder / name / within)]
-    except OSError:
-        return None
-    layout = settings.input_of(day)
-
-    def files_of(part: str) -> dict[Found, str]:
-        place = place_of(part, day)
-        return _part_files(layout, settings.input_folder / place, place, root)
-
-    return _arrival(settings, day, delivered, stray, files_of)
-
-
-def _arrival(
-    settings: Settings,
-    day: date,
-    delivered: Sequence[str],
-    stray: str | None,
-    files_of: Callable[[str], Mapping[Found, str]],
-) -> Arrival:
-    """The files of a day. delivered: what there is of unknown regions. files_of: those of a part, with the
-    hashes that lists give. Raises what is wrong with them.
-    """
-    parts = parts_of(settings, day)
-    files, broken, waiting = {}, {}, {}
-    absent, hashes, sizes = list[str](), dict[Location, str](), dict[tuple[str, Location], int]()
-    for part in parts:
-        try:
-            found = files_of(part)
-            sizes |= {(part, file.location): file.size for file in found}
-            files[part] = tuple(file.location for file in found)
-            hashes |= {file.location: tag for file, tag in found.items() if tag}
-        except LateDumpError as error:
-            waiting[part] = str(error)
-            absent += [part] if isinstance(error, _AbsentDumpError) else []
-        except DumpError as error:
-            broken[part] = str(error)
-        except OSError:
-            place = shown_place(settings, part, day)
-            broken[part] = f"the folder {place} cannot be looked into; fix its permissions"
-    broken |= _shared(settings, files, day)
-    files = {part: own for part, own in files.items() if part not in broken}
-    if sum(sizes.values()) > LARGEST_DAY:
-        (part, path), size = max(sizes.items(), key=lambda one: one[1])
-        broken[part] = (
-            f"{quoted_name_of(settings, part, day, path)} has {size / 2**30:,.1f} of the day's "
-            f"{sum(sizes.values()) / 2**30:,.1f} GiB, which may have {LARGEST_DAY // 2**30} in all; look at "
-            "where it came from, and deliver it again in fewer bytes"
-        )
-        files.pop(part, None)
-    if stray is not None:
-        broken = {parts[0]: stray}
-        files.pop(parts[0], None)
-        waiting.pop(parts[0], None)
-    names = tuple(name.removeprefix(PREFIX) for name in delivered)
-    return Arrival(day, names, files, waiting, broken, tuple(absent), hashes)
-
-
-def _shared(settings: Settings, files: Mapping[str, tuple[Location, ...]], day: date) -> dict[str, str]:
+def _shared(settings: Settings, files: Mapping[str, Iterable[Found]]) -> dict[str, str]:
     """Return the leaves with a file that an earlier leaf has: its customers would count twice."""
-    owners: dict[tuple[int, int], str] = {}
-    shared = {}
+    owners, shared = dict[tuple[int, int], str](), dict[str, str]()
     for leaf, own in files.items():
-        for path in own:
-            if isinstance(path, StoreUrl):
-                continue
-            try:
-                found = path.stat()
-            except OSError:  # gone since it was listed: its reader says so
-                continue
-            owner = owners.setdefault((found.st_dev, found.st_ino), leaf)
-            if owner != leaf:
-                name = quoted_name_of(settings, leaf, day, path)
-                shared[leaf] = f"{name} is also a file of leaf {owner!r}; deliver each leaf's own readings"
+        for file in own:
+            if file.facts is not None:
+                owner = owners.setdefault((file.facts.st_dev, file.facts.st_ino), leaf)
+                if owner != leaf:
+                    name = quoted_name_of(settings, file.location)
+                    shared[leaf] = (
+                        f"{name} is also a file of leaf {owner!r}; deliver each leaf's own readings"
+                    )
     return shared
 
 
-def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | DumpError:
-    if arrival is None:
-        return LateDumpError(f"{day}: the input folder {settings.input.folder!r} cannot be listed; run again")
+def _dump_of(settings: Settings, day: date, arrival: Arrival) -> Dump | DumpError:
     if arrival.unknown_regions:
-        listed = some_of([PREFIX + name for name in arrival.unknown_regions])
+        listed = some_of([f"region={name}" for name in arrival.unknown_regions])
         if settings.input.region is not None:
             return DumpError(
                 f"{day}: {listed} lies next to the folder of all regions; remove it, or take input.region out"
@@ -452,105 +299,339 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
     return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)), arrival.hashes)
 
 
-def _part_files(layout: Input, folder: Location, place: str, root: Location) -> dict[Found, str]:
-    """Return the Parquet files of a complete dump, each with its SHA-256 if a list gives it, else "". root:
-    the input folder, resolved.
+# Folders are walked as far as their names fit wanted dates.
+
+
+class _Delivery(NamedTuple):
+    """Files of one region and date in a folder; or without files such a folder, listed when it is needed.
+
+    marks: markers and file lists in the folder or above it. names: of all files in the folder; None where the
+    log of a table lists them.
     """
-    if isinstance(folder, Path) and not folder.is_dir():
-        raise _AbsentDumpError(f"the dump {place} is missing")
-    try:
-        present = entries_of(folder, MOST_FILES)
-    except OSError:
-        raise DumpError(f"the folder {place} cannot be listed") from None
-    if isinstance(folder, StoreUrl) and not present:
-        raise _AbsentDumpError(f"the dump {place} is missing")
-    if len(present) > MOST_FILES:
-        raise DumpError(f"{place} must hold at most {MOST_FILES:,} files; merge them")
-    announcement, kind = layout.announcement, "marker" if layout.file_list is None else "file list"
-    if logs := sorted(filter(TABLE_LOG.fullmatch, present)):
-        raise DumpError(_table(f"{place}/{logs[0]!r:.80}"))
-    if announcement and announcement not in present:
-        raise LateDumpError(f"the {kind} {announcement} of {place} is absent")
-    if announcement and not present[announcement].is_file:
-        raise DumpError(f"the {kind} {place}/{announcement} must be a file; replace it")
-    names = sorted(name for name in present if name != announcement and not is_hidden(name))
-    if other := [name for name in names if not name.endswith(ENDINGS)]:
-        raise DumpError(
-            f"{place}/{other[0]!r:.80} must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}; rename "
-            "it if it is a whole file of that kind, else move it away, or begin its name with "
-            '"_", which hides it'
-        )
-    hashes = dict.fromkeys(names, "")
-    if layout.file_list is not None:
-        hashes |= _listed(layout.file_list, present[announcement], place, names)
-    if not names and not announcement:
-        raise LateDumpError(f"{place} holds no Parquet or CSV file")
-    if not names:
-        raise DumpError(f"{place} is marked complete but holds no Parquet or CSV file")
-    within = isinstance(folder, Path) and not _leads_out(folder, root)
-    looked_at = [*names, *filter(None, [announcement])]
-    _check({f"{place}/{name!r:.80}": present[name] for name in looked_at}, root, within=within)
-    if not announcement:
-        _check_settled({f"{place}/{name!r:.80}": present[name] for name in names})
-    return {present[name]: hashes[name] for name in names}
+
+    pattern: PathPattern
+    place: str = ""
+    region: str = EVERY
+    dated: Dated = frozenset()
+    marks: Mapping[str, Found] = MappingProxyType({})
+    files: Sequence[Found] | None = None
+    names: Sequence[str] | None = None
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.place}/" if self.place else ""
+
+    @property
+    def depth(self) -> int:
+        return self.prefix.count("/")
 
 
-def _check_settled(files: Mapping[str, Found]) -> None:
-    """Raise LateDumpError for the first of some files, by what messages call them, that changed just now."""
-    for name, found in files.items():
-        age = time.time() - found.changed
-        if (left := SETTLED.total_seconds() - age) > 0:
-            raise LateDumpError(
-                f"{name} changed just now, may still be written, and has no marker (input.marker): run again "
-                f"in {math.ceil(left / 60)} min{', or correct its time, which is to come' * (age < 0)}"
+class _Search:
+    """A search for the deliveries of some days, or of all. odd: problems outside of them, with the dates of
+    their folders. found: deliveries by date and region.
+    """
+
+    def __init__(self, settings: Settings, days: Sequence[date] | None = None) -> None:
+        self.settings, self.pattern, self.top = settings, pattern_of(settings), settings.input_folder
+        self.root = Path(os.path.realpath(self.top)) if isinstance(self.top, Path) else self.top
+        self.markers = {layout.announcement for _, layout in settings.input.layouts} - {""}
+        self.wanted = None if days is None else [one for day in days for one in self._wanted_of(day)]
+        self.odd: list[tuple[str, Dated]] = []
+        self.found = defaultdict[Dated, defaultdict[str, list[_Delivery]]](lambda: defaultdict(list))
+        self._wanted_by: dict[frozenset[str], set[Dated]] = {}
+        self._judged = defaultdict[tuple[int, Dated], tuple[dict[str, Dated], set[str]]](lambda: ({}, set()))
+        self._hashes: dict[tuple[str, str], Mapping[str, str]] = {}
+
+    def _wanted_of(self, day: date) -> list[Dated]:
+        return self.pattern.wanted(day, self.settings.calendar, self.settings.input_of(day).stamps == "end")
+
+    def deliveries(self) -> Iterator[_Delivery]:
+        """Raises OSError where the input folder cannot be listed."""
+        top = sizes_in(self.top)
+        is_table = LOG in top and not self.pattern.is_usual
+        yield from self._in_table() if is_table else self._below(_Delivery(self.pattern), top)
+
+    def names_of(self, one: _Delivery) -> set[str]:
+        """Return the names of a delivery's files and markers. Raises OSError."""
+        names = sizes_in(self._at(one)) if one.files is None else [file.location.name for file in one.files]
+        return {*one.marks, *names}
+
+    def arrival(self, day: date) -> Arrival:
+        """Return the files of a day, and what is missing of them or wrong with them."""
+        settings, parts, wanted = self.settings, parts_of(self.settings, day), self._wanted_of(day)
+        layout = settings.input_of(day)
+        unknown = {region for dated in wanted for region in self.found[dated]} - {*parts}
+        if not self.pattern.is_of_one_day:  # a file of a month may be of a leaf that begins or ends in it
+            unknown -= {leaf for dated in wanted for leaf in self._leaves_within(dated)}
+        whole, broken, waiting = dict[str, dict[Found, str]](), dict[str, str](), dict[str, str]()
+        absent = []
+        for part in parts:
+            try:
+                own = [self.found[dated].get(part, ()) for dated in wanted]
+                whole[part] = self._complete(part, day, layout, own)
+            except LateDumpError as error:
+                waiting[part] = str(error)
+                absent += [part] if isinstance(error, _AbsentDumpError) else []
+            except DumpError as error:
+                broken[part] = str(error)
+            except OSError:
+                place = shown_place(settings, part, day)
+                broken[part] = f"the folder {place} cannot be looked into; fix its permissions"
+        broken |= _shared(settings, whole)
+        owners = {file: part for part, own in whole.items() for file in own}
+        if (size := sum(file.size for file in owners)) > LARGEST_DAY:
+            file = max(owners, key=lambda one: one.size)
+            broken[owners[file]] = (
+                f"{quoted_name_of(settings, file.location)} has {file.size / 2**30:,.1f} of the day's "
+                f"{size / 2**30:,.1f} GiB, which may have {LARGEST_DAY // 2**30} in all; look at where it "
+                "came from, and deliver it again in fewer bytes"
             )
+        if stray := next((rule for rule, of in self.odd if any(of <= dated for dated in wanted)), None):
+            broken = {parts[0]: stray}
+            waiting.pop(parts[0], None)
+        files = {
+            part: tuple(one.location for one in own) for part, own in whole.items() if part not in broken
+        }
+        hashes = {one.location: tag for own in whole.values() for one, tag in own.items() if tag}
+        return Arrival(day, tuple(sorted(unknown)), files, waiting, broken, tuple(absent), hashes)
 
+    def _complete(
+        self, part: str, day: date, layout: Input, own: Sequence[Sequence[_Delivery]]
+    ) -> dict[Found, str]:
+        """Return the files of a part's complete dump, each with the SHA-256 that a list gives it, or ""."""
+        shown = partial(shown_place, self.settings, part, day)
+        if not any(own):
+            raise _AbsentDumpError(f"the dump {shown()} is missing")
+        if not all(own):
+            raise LateDumpError(f"of the dump {shown()} the files of one date are missing")
+        files = {file: tag for one in itertools.chain(*own) for file, tag in self._checked(one, layout)}
+        if not files and layout.announcement:
+            raise DumpError(f"{shown()} is marked complete but holds no Parquet or CSV file")
+        if not files:
+            raise LateDumpError(f"{shown()} holds no Parquet or CSV file")
+        if len(files) > MOST_FILES:
+            raise DumpError(f"{shown()} must be at most {MOST_FILES:,} files; merge them")
+        may_lack = self.settings.metered or layout.missing_rows == "zero"
+        if may_lack and not self.pattern.is_of_one_day:
+            ends = self.settings.calendar.ends_at(day).timestamp()
+            if max(one.changed for one in files) < ends:
+                raise LateDumpError(
+                    f"{shown()} was last changed before {day} was over, and absent rows count as 0: wait for "
+                    "its supplier, or touch it if it has all of the day"
+                )
+        return files
 
-def _check(files: Mapping[str, Found], root: Location, *, within: bool) -> None:
-    """Raise DumpError for the first of some files, by what messages call them, that cannot be read."""
-    for name, found in files.items():
-        own = found.location.name
-        if not found.is_file:
-            rule = "must be a file"
-        elif not own.isprintable():
-            rule = "must have a name of printable characters; rename it"
-        elif isinstance(root, StoreUrl) and not UNREADABLE_IN_A_STORE.isdisjoint(own):
-            rule = "must have a name without ?#%*[]\\; rename it"
-        elif found.leads_out_of(root, within=within):
-            rule = "leads outside the input folder; deliver the file itself, or make input.folder the link"
+    def _leaves_within(self, dated: Dated) -> Iterator[str]:
+        """Yield the leaves of some day that a file may hold."""
+        if days := self.pattern.days(dict(dated)):
+            changes = self.settings.dated_hierarchy.changes_between(*days)
+            for day in (days[0], *(one.valid_from for one in changes)):
+                yield from self.settings.tree_of(day).leaves
+
+    def _checked(self, one: _Delivery, layout: Input) -> Iterator[tuple[Found, str]]:
+        """Yield the files of a delivery that is complete, each with the SHA-256 that a list gives, or ""."""
+        place, folder, files, odd = one.place, self._at(one), one.files, list[str]()
+        if files is None:
+            marks, sizes = self._listed(one, folder)
+            odd = [name for name in sizes if self._misfits(name)]
+            files = [Found(folder / name, size) for name, size in sizes.items()]
+            one = one._replace(marks=marks, names=[*sizes])
         else:
-            continue
-        raise DumpError(f"{name} {rule}")
+            place = f"{one.prefix}{files[0].location.name}"
+        announcement, kind = layout.announcement, "marker" if layout.file_list is None else "file list"
+        if announcement and announcement not in one.marks:
+            raise LateDumpError(f"the {kind} {announcement} of {place} is absent")
+        within = not self._leads_out(folder)
+        if announcement and one.names is not None:
+            self._check([one.marks[announcement]], within, is_settled=True)
+        if odd:
+            raise DumpError(self._stray(one, odd[0]))
+        hashes: Mapping[str, str] = {}
+        if layout.file_list is not None and one.names is not None:
+            key = one.place, layout.file_list
+            hashes = self._hashes.get(key) or self._hashes.setdefault(key, self._hashes_in(*key, one))
+        self._check(files, within, is_settled=bool(announcement))
+        for file in files:
+            yield file, hashes.get(file.location.name, "")
+
+    def _check(self, files: Sequence[Found], within: bool, is_settled: bool) -> None:
+        """Raise DumpError for the first unfit file. within: whether their folder is in the input folder."""
+        for found in files:
+            location = found.location
+            if not found.is_file:
+                rule = "must be a file"
+            elif not location.name.isprintable():
+                rule = "must have a name of printable characters; rename it"
+            elif isinstance(location, StoreUrl) and not UNREADABLE_IN_A_STORE.isdisjoint(location.name):
+                rule = "must have a name without ?#%*[]\\; rename it"
+            elif (found.leads_to[0] or not within) and self._leads_out(location):
+                rule = (
+                    "leads outside the input folder; deliver the file itself, or make input.folder the link"
+                )
+            else:
+                continue
+            raise DumpError(f"{quoted_name_of(self.settings, location)} {rule}")
+        for found in () if is_settled else files:
+            age = time.time() - found.changed
+            if (left := SETTLED.total_seconds() - age) > 0:
+                name = quoted_name_of(self.settings, found.location)
+                raise LateDumpError(
+                    f"{name} changed just now, may still be written, and has no marker (input.marker): run "
+                    f"again in {math.ceil(left / 60)} min"
+                    f"{', or correct its time, which is to come' * (age < 0)}"
+                )
+
+    def _hashes_in(self, place: str, file_list: str, one: _Delivery) -> dict[str, str]:
+        """Return the SHA-256 that a list gives of each file of its folder, or ""."""
+        try:
+            content = one.marks[file_list].read(LARGEST_LIST)
+            lines = content.decode("utf-8").splitlines()
+        except FileNotFoundError:
+            raise LateDumpError(f"the file list {file_list} of {place} is absent") from None
+        except (OSError, UnicodeDecodeError):
+            raise DumpError(f"the file list {place}/{file_list} must be readable UTF-8 text") from None
+        if len(content) > LARGEST_LIST:
+            raise DumpError(f"the file list {place}/{file_list} must be at most 16 MiB")
+        entries = [entry for line in lines if (entry := LISTED.fullmatch(line.strip()))]
+        hashes = {entry[2]: (entry[1] or "").lower() for entry in entries}
+        names, listed = one.names or (), [entry[2] for entry in entries]
+        if any(hashes.values()) and not all(hashes.values()):
+            raise DumpError(
+                f"the file list {place}/{file_list} must have the SHA-256 of every file, or of none"
+            )
+        for name in listed:
+            if set(name) & {*"/\\\0"} or name[0] in "._" or self._misfits(name):
+                raise DumpError(f"the file list {place}/{file_list} must hold plain names of data files only")
+        if len(set(listed)) < len(listed):
+            raise DumpError(f"the file list {place}/{file_list} must name each file once")
+        if absent := sorted(set(listed) - set(names)):
+            raise LateDumpError(f"{place}/{absent[0]!r:.80} is listed but absent")
+        if extra := sorted(set(names) - set(listed)):
+            raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")
+        return hashes
+
+    def _below(self, one: _Delivery, top: Sizes | None = None) -> Iterator[_Delivery]:
+        depth, prefix = one.depth, one.prefix
+        is_judged = depth < one.pattern.last and "region" not in one.pattern.groups[depth]
+        fitting, unwanted = self._judged[depth, one.dated] if is_judged else ({}, set())
+        try:
+            marks, sizes = self._listed(one, self._at(one), unwanted, top)
+        except DumpError as error:
+            self.odd += [(str(error), one.dated)] if not isinstance(error, _AbsentDumpError) else []
+            return
+        own: defaultdict[tuple[str, Dated], list[Found]] = defaultdict(list)
+        for name, size in sizes.items():
+            pattern, region, dated = one.pattern, one.region, fitting.get(name)
+            if dated is None:
+                known = {key: text for key, text in (*one.dated, ("region", one.region)) if text}
+                fields = pattern.match(depth, name, known)
+                if fields is None and pattern.is_usual and not one.place:
+                    # next to the folders of all leaves one of a leaf stops its own days
+                    pattern = usual_pattern(True, pattern.has_hour)
+                    fields = pattern.match(depth, name, known)
+                if fields is None:
+                    if depth == pattern.last or not pattern.is_literal(depth):
+                        self.odd.append((self._stray(one, name), one.dated))
+                    continue
+                region, dated = fields.get("region", EVERY), _dated(fields)
+                if not self._is_wanted(dated):
+                    unwanted.add(name)
+                    continue
+                fitting[name] = dated
+            if depth == pattern.last:
+                own[region, dated].append(Found(self._at(one) / name, size))
+                continue
+            below = _Delivery(pattern, f"{prefix}{name}", region, dated, marks)
+            if pattern.is_whole(depth + 1):
+                yield below
+            else:
+                yield from self._below(below)
+        for (region, dated), files in own.items():
+            yield _Delivery(one.pattern, one.place, region, dated, marks, files, [*sizes])
+
+    def _in_table(self) -> Iterator[_Delivery]:
+        """Yield the files of a Delta table, whose log is the marker of all."""
+        log, none = self.top / LOG, Dated()
+        try:
+            names = present_files({name: Found(log / name).read for name in sizes_in(log)})
+        except (DumpError, OSError) as error:
+            unlisted = "the log of the table in the input folder cannot be listed"
+            self.odd.append((unlisted if isinstance(error, OSError) else str(error), none))
+            return
+        marks = dict.fromkeys(self.markers, Found(log))
+        for place in sorted(names):
+            fields = self.pattern.match_path(place)
+            if fields is None:
+                rule = f"does not fit input.path, {self.pattern.text!r}"
+                self.odd.append((f"{place!r:.200} of the table {rule}", none))
+            elif self._is_wanted(_dated(fields)):
+                parts = fields.get("region", EVERY), _dated(fields), marks, [Found(self.top / place)]
+                yield _Delivery(self.pattern, place.rpartition("/")[0], *parts)
+
+    def _at(self, one: _Delivery) -> Location:
+        return self.top / one.place if one.place else self.top
+
+    def _leads_out(self, place: Location) -> bool:
+        root = f"{str(self.root).rstrip('/')}/"
+        return isinstance(place, Path) and not f"{os.path.realpath(place)}/".startswith(root)
+
+    def _listed(
+        self, one: _Delivery, folder: Location, judged: Collection[str] = (), sizes: Sizes | None = None
+    ) -> tuple[Mapping[str, Found], Sizes]:
+        """Return the markers of a folder and above, and its other entries that are not hidden, rising."""
+        try:
+            sizes = sizes_in(folder) if sizes is None else sizes
+        except FileNotFoundError:  # gone since the folder above was listed
+            raise _AbsentDumpError(f"the dump {one.place} is missing") from None
+        except OSError:
+            raise DumpError(
+                f"{one.place!r:.80} must be a folder that can be listed; permit it, move it away, or {_HIDE}"
+            ) from None
+        if len(sizes) > LARGEST_FOLDER:
+            raise DumpError(f"{one.place!r:.80} must hold at most {LARGEST_FOLDER:,} files")
+        new = sizes.keys() - judged
+        for log in sorted(filter(TABLE_LOG.fullmatch, new)):
+            rule = _table(f"{one.prefix}{log!r:.80}")
+            if one.pattern.is_whole(one.depth):
+                raise DumpError(rule)
+            self.odd.append((rule, one.dated))
+        markers = set() if one.pattern.is_usual and one.depth < one.pattern.last else self.markers
+        skipped = markers if one.place else markers | _later(self.settings)
+        names = sorted(name for name in new if name not in skipped and not is_hidden(name))
+        marks = {name: Found(folder / name, sizes[name]) for name in markers & new}
+        return {**one.marks, **marks}, {name: sizes[name] for name in names}
+
+    def _is_wanted(self, dated: Dated) -> bool:
+        if self.wanted is None:
+            return True
+        keys = frozenset(key for key, _ in dated)
+        if keys not in self._wanted_by:
+            self._wanted_by[keys] = {
+                frozenset(part for part in one if part[0] in keys) for one in self.wanted
+            }
+        return dated in self._wanted_by[keys]
+
+    def _misfits(self, name: str) -> bool:
+        """Whether a file's name does not fit, whatever its folders say."""
+        return self.pattern.match(self.pattern.last, name, {}) is None
+
+    def _stray(self, one: _Delivery, name: str) -> str:
+        rule = f"does not fit input.path, {self.pattern.text!r}"
+        if self.pattern.is_usual:
+            rule += f" with files that end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+        return f"{one.prefix}{name!r:.80} {rule}; correct one of them, move it away, or {_HIDE}"
 
 
-# Files whose paths a pattern describes: folders are walked as far as the names fit wanted days.
+_HIDE = 'begin its name with "_", which hides it'
 
 
-@dataclass(frozen=True)
-class _Match:
-    """A file that fits the pattern. marks: markers and lists in its folder or above. names: of its folder."""
-
-    found: Found
-    place: str
-    fields: Fields
-    marks: Mapping[str, Found]
-    names: Sequence[str]
-
-    @property
-    def region(self) -> str:
-        return self.fields.get("region", EVERY)
-
-    @property
-    def dated(self) -> Fields:
-        return _dated(self.fields)
+def _dated(fields: Fields) -> Dated:
+    return frozenset((key, value) for key, value in fields.items() if key != "region")
 
 
-def _dated(fields: Fields) -> Fields:
-    return {key: value for key, value in sorted(fields.items()) if key != "region"}
-
-
-def _periods_in(settings: Settings, pattern: PathPattern, fields: Fields) -> Sequence[date]:
+def _periods_in(settings: Settings, dated: Dated) -> Sequence[date]:
     """Return the periods of a file; of one with many days those before today."""
+    pattern, fields = pattern_of(settings), dict(dated)
     days = pattern.days(fields)
     if days is None:
         return ()
@@ -560,180 +641,6 @@ def _periods_in(settings: Settings, pattern: PathPattern, fields: Fields) -> Seq
         return settings.calendar.periods(*days)
     over = settings.local_day(datetime.now(UTC)) - timedelta(days=1)
     return settings.calendar.periods(max(days[0], settings.watching.first_day or days[0]), min(days[1], over))
-
-
-def _walk(
-    settings: Settings,
-    pattern: PathPattern,
-    wanted: Collection[Fields] | None = None,
-    odd: list[tuple[str, Fields]] | None = None,
-) -> Iterator[_Match]:
-    """Yield the files of wanted dates, or all. odd: gets names that do not fit, with what folders say."""
-    markers = {layout.announcement for _, layout in settings.input.layouts} - {""}
-    later = _later(settings)
-    strays, last = [] if odd is None else odd, len(pattern.segments) - 1
-    known: dict[frozenset[str], set[frozenset[tuple[str, str]]]] = {}
-
-    def is_wanted(fields: Fields) -> bool:
-        dated = _dated(fields)
-        keys = frozenset(dated)
-        if wanted is not None and keys not in known:
-            known[keys] = {frozenset((key, one[key]) for key in keys if key in one) for one in wanted}
-        return wanted is None or frozenset(dated.items()) in known[keys]
-
-    def below(folder: Location, place: str, fields: Fields, marks: Mapping[str, Found]) -> Iterator[_Match]:
-        depth = place.count("/")
-        try:
-            entries = entries_of(folder, LARGEST_FOLDER)
-        except OSError:
-            hides = ', move it away, or begin its name with "_", which hides it' if place else ""
-            rule = (
-                f"{place or 'the input folder'!r:.80} must be a folder that can be listed; permit it{hides}"
-            )
-            strays.append((rule, fields))
-            return
-        if len(entries) > LARGEST_FOLDER:
-            strays.append((f"{place!r:.80} must hold at most {LARGEST_FOLDER:,} files", fields))
-            return
-        marks = {**marks, **{name: entries[name] for name in markers & entries.keys()}}
-        names = sorted(name for name in entries if name not in markers and not is_hidden(name))
-        names = names if place else [name for name in names if name not in later]
-        for log in sorted(filter(TABLE_LOG.fullmatch, entries)):
-            strays.append((_table(f"{place}{log!r:.80}"), fields))
-        for name in names:
-            found = pattern.match(depth, name, fields)
-            is_dated = found is not None and pattern.directives <= found.keys()
-            if found is None or (is_dated and pattern.days(found) is None):
-                if depth == last or not pattern.is_literal(depth):
-                    strays.append(
-                        (f"{place}{name!r:.80} does not fit input.path, {pattern.text!r}; {_HIDE}", fields)
-                    )
-            elif is_wanted(found) and depth == last:
-                yield _Match(entries[name], f"{place}{name}", found, marks, names)
-            elif is_wanted(found):
-                yield from below(entries[name].location, f"{place}{name}/", found, marks)
-
-    def in_table(log: Found) -> Iterator[_Match]:
-        """The files of a Delta table, whose log is the marker of all."""
-        commits = entries_of(log.location, LARGEST_FOLDER).items()
-        names = present_files({name: found.read for name, found in commits})
-        for place in sorted(names):
-            fields: Fields | None = {} if place.count("/") == last else None
-            location = settings.input_folder
-            for depth, name in enumerate(place.split("/")):
-                fields = None if fields is None else pattern.match(depth, name, fields)
-                location /= name
-            if fields is None or pattern.days(fields) is None:
-                strays.append((f"{place!r:.200} of the table does not fit input.path, {pattern.text!r}", {}))
-            elif is_wanted(fields):
-                yield _Match(Found(location), place, fields, dict.fromkeys(markers, log), ())
-
-    try:
-        log = entries_of(settings.input_folder, LARGEST_FOLDER).get(LOG)
-        yield from below(settings.input_folder, "", {}, {}) if log is None else in_table(log)
-    except DumpError as error:
-        strays.append((str(error), {}))
-    except OSError:
-        strays.append(("the input folder or the log of its table cannot be listed", {}))
-
-
-_HIDE = 'correct one of them, move the file away, or begin its name with "_", which hides it'
-
-
-def _patterned(
-    settings: Settings, pattern: PathPattern, days: Sequence[date], root: Location
-) -> dict[date, Arrival | None]:
-    """Return the arrivals of each day by the pattern of the files' paths."""
-    wanted = {
-        day: pattern.wanted(day, settings.calendar, settings.input_of(day).stamps == "end") for day in days
-    }
-    odd: list[tuple[str, Fields]] = [(_table(log), {}) for log in _tables_around(settings)]
-    matches: defaultdict[tuple[tuple[str, str], ...], defaultdict[str, list[_Match]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    for one in _walk(settings, pattern, [fields for own in wanted.values() for fields in own], odd):
-        matches[tuple(one.dated.items())][one.region].append(one)
-    hashes: dict[str, Mapping[str, str]] = {}
-
-    def files_of(part: str, day: date) -> dict[Found, str]:
-        layout, shown = settings.input_of(day), pattern.shown(part, day)
-        found = [matches[tuple(sorted(one.items()))][part] for one in wanted[day]]
-        if not any(found):
-            raise _AbsentDumpError(f"the dump {shown} is missing")
-        if not all(found):
-            raise LateDumpError(f"of the dump {shown} the files of one date are missing")
-        files = {}
-        for one in (match for own in found for match in own):
-            folder = one.place.rpartition("/")[0]
-            if layout.announcement and layout.announcement not in one.marks:
-                kind = "marker" if layout.file_list is None else "file list"
-                raise LateDumpError(f"the {kind} {layout.announcement} of {one.place} is absent")
-            _check({f"{one.place!r:.200}": one.found}, root, within=False)
-            if not layout.announcement:
-                _check_settled({f"{one.place!r:.200}": one.found})
-            if layout.file_list is not None and one.names and folder not in hashes:
-                listed = one.marks[layout.file_list]
-                hashes[folder] = _listed(layout.file_list, listed, folder, one.names, ("",))
-            files[one.found] = hashes.get(folder, {}).get(one.found.location.name, "")
-        if len(files) > MOST_FILES:
-            raise DumpError(f"{shown} must be at most {MOST_FILES:,} files; merge them")
-        may_lack = settings.metered or layout.missing_rows == "zero"
-        ends = settings.calendar.ends_at(day)
-        if may_lack and not pattern.is_of_one_day and max(one.changed for one in files) < ends.timestamp():
-            raise LateDumpError(
-                f"{shown} was last changed before {day} was over, and absent rows count as 0: wait for its "
-                "supplier, or touch it if it has all of the day"
-            )
-        return files
-
-    arrivals: dict[date, Arrival | None] = {}
-    for day in days:
-        parts = set(parts_of(settings, day))
-        regions = {region for one in wanted[day] for region in matches[tuple(sorted(one.items()))]}
-        strays = (words for words, of in odd if any(_dated(of).items() <= one.items() for one in wanted[day]))
-        if not pattern.is_of_one_day:  # a file of a month may be of a leaf that begins or ends in it
-            known = {leaf for one in wanted[day] for leaf in _leaves_within(settings, pattern.days(one))}
-            regions -= known
-        unknown = sorted(f"{PREFIX}{region}" for region in regions - parts)
-        arrivals[day] = _arrival(settings, day, unknown, next(strays, None), partial(files_of, day=day))
-    return arrivals
-
-
-def _leaves_within(settings: Settings, days: tuple[date, date] | None) -> Iterator[str]:
-    """Yield the leaves of some day of a span."""
-    if days is not None:
-        changes = settings.dated_hierarchy.changes_between(*days)
-        for day in (days[0], *(one.valid_from for one in changes)):
-            yield from settings.tree_of(day).leaves
-
-
-def _listed(
-    file_list: str, found: Found, place: str, names: Sequence[str], endings: tuple[str, ...] = ENDINGS
-) -> dict[str, str]:
-    """Return the SHA-256 that a list gives of each file of its folder, or ""."""
-    try:
-        content = found.read(LARGEST_LIST)
-        lines = content.decode("utf-8").splitlines()
-    except FileNotFoundError:
-        raise LateDumpError(f"the file list {file_list} of {place} is absent") from None
-    except (OSError, UnicodeDecodeError):
-        raise DumpError(f"the file list {place}/{file_list} must be readable UTF-8 text") from None
-    if len(content) > LARGEST_LIST:
-        raise DumpError(f"the file list {place}/{file_list} must be at most 16 MiB")
-    entries = [entry for line in lines if (entry := LISTED.fullmatch(line.strip()))]
-    hashes, listed = {one[2]: (one[1] or "").lower() for one in entries}, [one[2] for one in entries]
-    if any(hashes.values()) and not all(hashes.values()):
-        raise DumpError(f"the file list {place}/{file_list} must have the SHA-256 of every file, or of none")
-    for name in listed:
-        if set(name) & {*"/\\\0"} or name[0] in "._" or not name.endswith(endings):
-            raise DumpError(f"the file list {place}/{file_list} must hold plain names of data files only")
-    if len(set(listed)) < len(listed):
-        raise DumpError(f"the file list {place}/{file_list} must name each file once")
-    if absent := sorted(set(listed) - set(names)):
-        raise LateDumpError(f"{place}/{absent[0]!r:.80} is listed but absent")
-    if extra := sorted(set(names) - set(listed)):
-        raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")
-    return hashes
 
 
 def _once_each(settings: Settings, found: Mapping[str, str], day: date) -> str:

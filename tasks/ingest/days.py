@@ -9,9 +9,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from data_contracts.metrics import LARGEST_SUM
+from optstream.storage.store import name_below
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
-from tasks.ingest.arrivals import Dump, name_of, parts_of, pattern_of
+from tasks.ingest.arrivals import Dump, pattern_of
 from tasks.ingest.clock import shifted_slots
 from tasks.ingest.customers import DROPPED, customers_of_leaves, dropped_of, nobody_of, seen_of
 from tasks.ingest.formats import UNREADABLE
@@ -164,14 +165,13 @@ def _read_days(settings: Settings, dumps: Sequence[Dump], *, footers: bool) -> l
 
 def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
     largest = max(map(abs, settings.privacy.bounds)) / settings.privacy.resolution + 1
-    pattern, files = pattern_of(settings), list[SourceFile]()
-    is_partial = pattern is not None and not pattern.is_of_one_day
+    is_partial, files = not pattern_of(settings).is_of_one_day, list[SourceFile]()
     for number, dump in enumerate(dumps):
         n_steps, layout = settings.calendar.n_steps(dump.day), settings.input_of(dump.day)
-        parts, leaves = parts_of(settings, dump.day), settings.tree_of(dump.day).leaves
-        for leaf, (part, paths) in enumerate(zip(parts, dump.files, strict=True)):
+        leaves = settings.tree_of(dump.day).leaves
+        for leaf, paths in enumerate(dump.files):
             for path in paths:
-                name = name_of(settings, part, dump.day, path)
+                name = name_below(path, settings.input_folder)
                 file = SourceFile(len(files), number, leaf, path, name, n_steps, layout, leaves, is_partial)
                 files.append(inspect(file, dump.day, settings, dump.hashes.get(path, "")))
         if sum(file.rows for file in files if file.day == number) * largest > LARGEST_SUM:

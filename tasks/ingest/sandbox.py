@@ -229,7 +229,7 @@ def reading_apart() -> Iterator[Reader]:
         files = [(number, path) for number, own in enumerate(dumps[0].files) for path in own]
         for number, path in files if len(dumps) == 1 else ():
             only = tuple((path,) if one == number else () for one in range(len(parts)))
-            file = quoted_name_of(settings, parts[number], dumps[0].day, path)
+            file = quoted_name_of(settings, path)
             try:
                 ask(settings, [replace(dumps[0], files=only)], max(until - time.monotonic(), 0.0))
             except _DiedError:

@@ -440,8 +440,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     unreleased = {day for day in expected if day not in releases}
     arrivals, recent = dict[date, Arrival](), set[date]()
     with suppress(OSError):
-        found = arrivals_of(settings, sorted(unreleased))
-        arrivals = {day: arrival for day, arrival in found.items() if arrival is not None}
+        arrivals = arrivals_of(settings, sorted(unreleased))
     if last is not None:
         recent = {*settings.calendar.periods(day_of(last) - timedelta(days=SUSPECT_DAYS - 1), last)}
     published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)

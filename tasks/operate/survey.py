@@ -21,10 +21,10 @@ from optstream.errors import DumpError
 from optstream.storage.parquet import claims_of
 from optstream.stream import Calendar
 from tasks.config.fields import SINCE_EPOCH
-from tasks.config.pattern import PathPattern, path_pattern
+from tasks.config.pattern import ENDINGS, PathPattern, path_pattern
 from tasks.config.schema import DEFAULT_MARKER
 from tasks.config.settings import UNITS
-from tasks.ingest.arrivals import ENDINGS, TABLE_LOG, Found, is_hidden
+from tasks.ingest.arrivals import TABLE_LOG, Found, is_hidden
 from tasks.ingest.clock import EPOCH, shifted_slots
 from tasks.ingest.delta import LOG, present_files
 from tasks.ingest.formats import UNREADABLE, scan_file
@@ -318,7 +318,7 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
     if not dated or _are_of_weeks(path, files):
         path = re.sub(r"(\*|\{date:[^}]*\})+", "*", path)
     pattern = path_pattern(path)
-    found = {one: _match(pattern, one) or {} for one in files}
+    found = {one: pattern.match_path(one) or {} for one in files}
     days = {name: pattern.days(fields) for name, fields in found.items()}
     if not pattern.directives:
         days = dict.fromkeys(days, _days_in([_File.opened(folder / name) for name in days], given, pattern))
@@ -460,8 +460,7 @@ def _fits(path: str, files: Sequence[str]) -> bool:
         pattern = path_pattern(path)
     except ValueError:
         return False
-    found = (_match(pattern, one) for one in files)
-    return all(fields is not None and pattern.days(fields) is not None for fields in found)
+    return all(pattern.match_path(one) is not None for one in files)
 
 
 def _in_order(folder: Path, path: str, files: Sequence[str]) -> str:
@@ -482,14 +481,14 @@ def _in_order(folder: Path, path: str, files: Sequence[str]) -> str:
 def _reach(path: str, files: Sequence[str]) -> tuple[date, date]:
     """Return the first and the last day of files that fit."""
     pattern = path_pattern(path)
-    spans = [pattern.days(_match(pattern, one) or {}) or (date.max, date.min) for one in files]
+    spans = [pattern.days(pattern.match_path(one) or {}) or (date.max, date.min) for one in files]
     return min(first for first, _ in spans), max(last for _, last in spans)
 
 
 def _are_of_weeks(path: str, files: Sequence[str]) -> bool:
     """Whether names say weeks, and no days. A region may be called W01."""
     pattern = path_pattern(path)
-    regions = [(_match(pattern, one) or {}).get("region", "") for one in files]
+    regions = [(pattern.match_path(one) or {}).get("region", "") for one in files]
     rest = (one.replace(region, "") for one, region in zip(files, regions, strict=True))
     return not pattern.is_of_one_day and all(map(WEEK.search, rest))
 
@@ -502,18 +501,6 @@ def _all_dates(path: str, files: Sequence[str]) -> str:
         wider = "".join(one if one.startswith("{") else re.sub(written, directives, one) for one in parts)
         path = wider if _fits(wider, files) else path
     return path
-
-
-def _match(pattern: PathPattern, path: str) -> Mapping[str, str] | None:
-    names, fields = path.split("/"), dict[str, str]()
-    if len(names) != len(pattern.segments):
-        return None
-    for depth, name in enumerate(names):
-        found = pattern.match(depth, name, fields)
-        if found is None:
-            return None
-        fields = dict(found)
-    return fields
 
 
 def _patterns(

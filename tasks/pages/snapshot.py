@@ -222,7 +222,7 @@ def _arrived(settings: Settings, days: Iterable[date]) -> Mapping[str, list[tupl
         return found
     with suppress(OSError):
         for day, arrival in sorted(arrivals_of(settings, list(days)).items()):
-            for part, files in () if arrival is None else arrival.files.items():
+            for part, files in arrival.files.items():
                 written = [at for file in files if (at := facts_of(file).written) is not None]
                 if written:
                     after = max(written) - settings.calendar.ends_at(day)

@@ -33,7 +33,6 @@ def test_what_is_named_is_there():
 
 
 def rows_of(name: str) -> list[list[str]]:
-    """The rows of a table of docs/research, without its head."""
     with (DOCS / f"research/tables/{name}.csv").open(encoding="utf-8", newline="") as lines:
         return list(csv.reader(lines))[1:]
 

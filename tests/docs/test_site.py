@@ -41,12 +41,10 @@ class Page(HTMLParser):
 
 
 def is_elsewhere(address: str) -> bool:
-    """Whether it names a host, so that reading it leaves the site."""
     return bool(urlsplit(address).netloc)
 
 
 def fetched_elsewhere(site: Path) -> list[str]:
-    """What any page or style sheet of the site has the browser fetch from elsewhere."""
     found = []
     for file in site.rglob("*.html"):
         found += [one for one in Page(file.read_text(encoding="utf-8")).fetched if is_elsewhere(one)]

@@ -19,14 +19,11 @@ A_PROCESS = 10
 
 @dataclass
 class Bench:
-    """Makes worlds and runs nights in them."""
-
     folder: Path
     new_url: Callable[[], str] | None = None
     numbers: Iterator[int] = field(default_factory=count)
 
     def world(self, mechanism: str = "OptStream") -> World:
-        """A fresh one."""
         url = self.new_url() if self.new_url else None
         return make_world(self.folder / f"world-{next(self.numbers)}", self.folder / "dumps", url, mechanism)
 
@@ -64,7 +61,6 @@ class Bench:
 
 
 def make_bench(folder: Path, new_url: Callable[[], str] | None = None) -> Bench:
-    """Return a bench in an empty folder."""
     warm_up()
     world = make_world(folder / "template", folder / "dumps")
     deliver(world.settings, DAYS)

@@ -20,8 +20,6 @@ from tests.faults.world import STREAM, World
 
 @dataclass(frozen=True)
 class Event:
-    """One event of the stream."""
-
     kind: str
     period: str | None
     revision: int | None
@@ -40,7 +38,6 @@ class Books:
     worst: Fraction
 
     def of(self, period: str, revision: int, *kinds: str) -> list[Event]:
-        """The events of one release."""
         return [
             event
             for event in self.events

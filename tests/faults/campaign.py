@@ -26,7 +26,6 @@ from tests.temporary_postgresql import find_binaries, temporary_cluster
 
 
 def at_the_points(bench: Bench) -> Iterator[tuple[str, Tally]]:
-    """Kills and refusals, a row for each history; each refusal at each point of a first day."""
     for history in AT_POINTS:
         found = record(bench, history)
         refuse = partial(refuse_at_each, bench, refusable(found.points), history=history)

@@ -15,11 +15,9 @@ def bench(request: pytest.FixtureRequest) -> Bench:
 
 @pytest.fixture(scope="session")
 def sqlite_bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """Where the database makes no difference."""
     return make_bench(tmp_path_factory.mktemp("sqlite"))
 
 
 @pytest.fixture(scope="session")
 def postgresql_bench(postgresql_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """Where the fault is the server's."""
     return make_bench(tmp_path_factory.mktemp("postgresql"), postgresql_cluster.new_url)

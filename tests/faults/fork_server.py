@@ -59,15 +59,12 @@ class Started:
                 self._process.join(seconds)
 
     def kill(self) -> None:
-        """SIGKILL; nothing happens if it is gone."""
         self._process.kill()
 
     def go_on(self) -> None:
-        """After it stopped."""
         os.kill(self._process.pid or 0, signal.SIGCONT)
 
     def terminate(self) -> None:
-        """SIGTERM, the polite stop."""
         self._process.terminate()
 
     def all_last_words(self) -> list[LastWords]:
@@ -75,7 +72,6 @@ class Started:
         return self._words
 
     def last_words(self) -> LastWords | None:
-        """Of its last night."""
         return (self._words or [None])[-1]
 
 

@@ -32,7 +32,6 @@ class Hook:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Wrap everything, and take the wrapping off again."""
         wrapped: dict[tuple[Any, str], Any] = {}
         for name in ON_PATHS:
             wrapped[os, name] = self._around(name, getattr(os, name), self._path)

@@ -63,7 +63,6 @@ class Judge:
         return [*self._window(books), *self._draws(books), *self._kept(books), *self._catalogue(books)]
 
     def voids(self) -> int:
-        """How many releases were given up."""
         return sum(record.state is ReleaseState.VOID for record in read_books(self.world).records)
 
     def _window(self, books: Books) -> list[str]:
@@ -132,7 +131,6 @@ class Judge:
 
     @property
     def _public_key(self) -> Path | None:
-        """The publisher's, once there is one."""
         path = self.world.folder / PUBLIC_KEY
         return path if path.exists() else None
 
@@ -212,7 +210,6 @@ class Judge:
         return broken
 
     def _descriptions(self) -> list[str]:
-        """A published folder has all its descriptions."""
         folder = self.world.settings.published_folder
         catalogue = find_catalogue(folder)
         missing = [name for name in DESCRIPTIONS if not (folder / name).exists()] if catalogue else []
@@ -251,7 +248,6 @@ def _end(story: list[str], kind: str) -> int:
 
 
 def _newest(books: Books, record: ReleaseRecord) -> str | None:
-    """The bytes that readers should have of a release."""
     known = books.vintages.get((record.period, record.revision), ())
     return known[-1].staged_hash if known else record.staged_hash
 
@@ -261,7 +257,6 @@ def _words(last: LastWords | None, day: date) -> str:
 
 
 def _unfounded(books: Books, catalogue: Catalogue) -> list[str]:
-    """Entries that the ledger does not stand behind."""
     heads = {event.digest for event in books.events}
     live = {(record.period, record.revision): record for record in books.records if record.state in LIVE}
     broken = []

@@ -141,7 +141,6 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
 
 
 def _ordered(night: Night, run: Run) -> list[Ended]:
-    """The days withdrawn, or released."""
     days = [Requested(date.fromisoformat(day)) for day in night.days]
     if night.withdraw:
         return each(days, Requested, partial(withdraw, run, reason="on purpose"))

@@ -16,7 +16,6 @@ from tests.faults.world import World
 
 @contextmanager
 def locked(world: World) -> Iterator[None]:
-    """Another writer holds the ledger."""
     url = world.settings.ledger_url
     is_file = url.get_backend_name() == "sqlite"
     engine = create_engine(url if is_file else url.set(drivername="postgresql+psycopg"), poolclass=NullPool)

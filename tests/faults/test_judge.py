@@ -34,7 +34,6 @@ def world(two_worlds, tmp_path):
 
 @pytest.fixture
 def judge(world):
-    """One that has seen the world."""
     judge = Judge(world)
     assert judge.look() == []
     assert judge.at_the_end([DAY], SAID) == []
@@ -129,7 +128,6 @@ def notes(tmp_path):
 
 
 def read(world, notes):
-    """A look by a reader that remembers."""
     with notes.open("a") as file:
         look(str(world.settings.published_folder), lambda *seen: print(json.dumps(seen), file=file))
 

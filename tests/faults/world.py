@@ -39,7 +39,6 @@ def configured(
 
 
 def deliver(settings: Settings, days: Sequence[date]) -> None:
-    """Lay out dumps of made-up load."""
     simulate(settings, days, seed=1)
 
 
@@ -76,7 +75,6 @@ class World:
         return copy
 
     def remove(self) -> None:
-        """Leave nothing."""
         shutil.rmtree(self.folder)
         self.noise_log.unlink(missing_ok=True)
 

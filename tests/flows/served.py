@@ -169,7 +169,6 @@ PROGRAM = ("-m", "flows.cli.main")
 def optstream(
     *words: str, cwd: Path = CHECKOUT, program: tuple[str, str] = PROGRAM, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """A command in a process of its own."""
     environment = without_prefect() | {"PYTHONPATH": str(CHECKOUT)} | variables
     command = [sys.executable, *program, *words]
     return subprocess.run(

@@ -71,7 +71,6 @@ PARAMETERS = (1, 2, 10, 48, 10**6, 0.5, "1/2", "50", "paper", "children", "fixed
 
 
 def tables() -> st.SearchStrategy[bytes]:
-    """Whole configuration files."""
     return damaged(st.one_of(_mutated(), _mutated(), _with_shapes()))
 
 

@@ -27,7 +27,6 @@ def names() -> st.SearchStrategy[str]:
 
 
 def plain_values(depth: int = 2) -> st.SearchStrategy[Any]:
-    """What JSON and TOML both can hold."""
     odd = st.sampled_from([None, True, False, 10**300, *NUMBERS, *TEXTS])
     leaf = st.one_of(odd, st.integers(), st.floats(), names())
     if not depth:

@@ -50,7 +50,6 @@ def places(content: Any, kind: int = STRUCT) -> Iterator[tuple[Any, Any, int]]:
 
 
 def put(container: Any, key: Any, kind: int, value: Any) -> None:
-    """Replace what `places` yielded."""
     container[key] = (kind, value) if isinstance(container, dict) else value
 
 

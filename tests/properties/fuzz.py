@@ -59,7 +59,6 @@ class Tally:
             self.write()
 
     def write(self) -> None:
-        """Write the counts down."""
         known = {**asdict(self), "path": str(self.path), "seconds": time.monotonic() - self.started}
         self.path.write_text(json.dumps(known))
 

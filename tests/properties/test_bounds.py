@@ -31,8 +31,6 @@ HUGE = 10**12
 
 @pytest.fixture
 def refusal(tmp_path):
-    """The words with which the example, changed, is refused."""
-
     def refuse(old: str, new: str) -> str:
         assert old in EXAMPLE
         (tmp_path / "optstream.toml").write_text(EXAMPLE.replace(old, new))

@@ -110,7 +110,6 @@ class World:
         self.deliver([[Delivered(folder, ((file, part),)) for folder, file in regions]])
 
     def found(self) -> Dump | OptStreamError:
-        """What discovery says of the first day."""
         return discover(self.settings["aggregated"], [FIRST_DAY])[FIRST_DAY]
 
     def take(self, schema: str, days: Sequence[date]) -> list[str]:

@@ -220,8 +220,6 @@ def place_of(installation: Installation, day: date) -> Path:
 
 
 def rewriting(change: Change) -> Fault:
-    """A fault of what a dump's rows are."""
-
     def rewrite(installation: Installation, day: date) -> None:
         path = place_of(installation, day) / "part-0.parquet"
         change(pl.read_parquet(path)).write_parquet(path)
@@ -230,8 +228,6 @@ def rewriting(change: Change) -> Fault:
 
 
 def with_value(column: str, value: object, row: int = 0) -> Change:
-    """One cell is another."""
-
     def change(rows: pl.DataFrame) -> pl.DataFrame:
         one = pl.int_range(pl.len()) == row
         changed = rows.with_columns(pl.when(one).then(pl.lit(value)).otherwise(column).alias(column))
@@ -241,8 +237,6 @@ def with_value(column: str, value: object, row: int = 0) -> Change:
 
 
 def cut(n_bytes: int | None) -> Fault:
-    """The file ends there."""
-
     def truncate(installation: Installation, day: date) -> None:
         path = place_of(installation, day) / "part-0.parquet"
         path.write_bytes(path.read_bytes()[:n_bytes])

@@ -44,7 +44,6 @@ PLACES = {
 
 
 def may_hold_readings(relative: str) -> bool:
-    """The dumps, and the raw state in the trusted zone."""
     return relative.startswith("dumps/") or (relative.startswith("trusted/") and relative.endswith(".raw"))
 
 

@@ -8,7 +8,6 @@ from studies.__main__ import app
 
 
 def invoke(*words: str) -> Any:
-    """What the command says and how it exits; an exception that it lets through goes on."""
     result = CliRunner().invoke(app, words, terminal_width=200)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -52,8 +52,6 @@ PLAIN = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the contracts said of a day."""
-
     day: date
     period: PrivatePeriod | None
     error: ContractError | None

@@ -36,7 +36,6 @@ def own_text(name: str, share: str = "1/2") -> str:
 
 
 def two_products(folder: Path, share: str = "1/2") -> dict[str, Installation]:
-    """By name: electricity with the budget's alpha, gas with alpha 3 and another resolution."""
     (folder / "ledger").mkdir(mode=0o700)
     (folder / "population.toml").write_text(POPULATION)
     for name in ("electricity", "gas"):

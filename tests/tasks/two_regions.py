@@ -75,7 +75,6 @@ FEW_BLOCKS = "scale = 100.0"
 
 
 def estimate_and_stage(run, days):
-    """Two steps of the flow, from the draw to the bytes that are published."""
     return chunk.stage_releases(run, chunk.estimate_releases(run, days))
 
 
@@ -166,7 +165,6 @@ class Installation:
         return run, works
 
     def withdraw(self, day):
-        """Take a day back; what became of it. Raises what refuses that."""
         return withdraw(self.run(), Requested(day), "a wrong meter", days=[day])
 
     def take_back(self, *days):
@@ -175,12 +173,10 @@ class Installation:
         return list(each(map(Requested, days), Requested, step))
 
     def publish_again(self, *days, **changes):
-        """Put the published files of these days back, as the command does: their outcomes."""
         step = partial(publish_again, self.run(**changes), days=days)
         return list(each(map(Requested, days), Requested, step))
 
     def compromise(self, day, reason="a stolen disk"):
-        """Declare that others know the noise of a day; the days whose noise they know with it."""
         return compromise(self.settings, self.ledger, day, reason, self.now)
 
     def once(self, build, *days):
@@ -261,11 +257,9 @@ class Installation:
         return Measured.from_bytes(read_verified(folder, self.record(day, revision).measurements_hash))
 
     def lineage(self):
-        """The events of the lineage, in their order."""
         return [json.loads(line) for line in (self.settings.lineage_folder / EVENTS).read_text().splitlines()]
 
     def rows(self):
-        """What readers have, checked."""
         return read_published(self.settings.published_folder, verify=True)
 
     def entry(self, day):
@@ -283,13 +277,11 @@ class Installation:
         return list(verify(self.settings, self.ledger).problems)
 
     def assert_sound(self):
-        """Nothing is wrong with the ledger, with what it says of the folders, and with the published one."""
         assert self.ledger.verify() == []
         assert self.problems() == []
         assert check_files(self.settings.published_folder) == []
 
     def files(self, *places):
-        """Every file below these folders, with its bytes."""
         return {
             path.relative_to(self.folder): path.read_bytes()
             for place in places
@@ -299,13 +291,11 @@ class Installation:
 
 
 def in_another_unit(installation, region, day, factor):
-    """Multiply the readings of a region's dump of a day."""
     for path in (installation.folder / f"dumps/region={region}/date={day}").glob("*.parquet"):
         pl.read_parquet(path).with_columns(pl.col("load_mw") * factor).write_parquet(path)
 
 
 def released_by(mechanism, text=CONFIGURATION, keys=""):
-    """A configuration's text with another mechanism than OptStream, and keys of its own."""
     text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
     text = text.replace('name = "OptStream"', f'name = "{mechanism}"\n{keys}')
     kind = mechanism_named(mechanism)

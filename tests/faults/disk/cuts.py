@@ -122,7 +122,6 @@ class Recorded:
         return [at for at in asked if self.operations[at].kind == "sync"]
 
     def seen_before(self, at: int) -> dict[Sight, str]:
-        """What readers had been shown by then."""
         seen: dict[Sight, str] = {}
         for when, sight in self.sights:
             if when < at:
@@ -130,7 +129,6 @@ class Recorded:
         return seen
 
     def steps_left(self, at: int) -> Sequence[Step]:
-        """The steps that had not come to their end."""
         return [step for step, end in zip(self.history.steps, self.ends, strict=True) if end >= at]
 
 

@@ -57,7 +57,6 @@ class Disk:
             self.apply(operation)
 
     def apply(self, operation: Operation) -> None:
-        """Change what the operation says."""
         kind, number, name, other, value = operation
         if kind == "make":
             self.nodes[number] = Node(*value)

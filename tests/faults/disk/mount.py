@@ -72,7 +72,6 @@ def mounted(folder: Path, log: Path) -> Iterator[None]:
 
 
 def read_log(log: Path) -> list[Operation]:
-    """Everything so far."""
     with log.open("rb") as file:
         return list(_operations(io.BytesIO(file.read())))
 

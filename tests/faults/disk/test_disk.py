@@ -38,7 +38,6 @@ def tree(folder):
 
 
 def left(operations, tmp_path, keep=lambda _operation: None, **rules):
-    """What a cut after everything leaves."""
     with tempfile.TemporaryDirectory(dir=tmp_path) as name:
         after_cut(operations, 0, len(operations), keep, Rules(**rules)).write_to(Path(name))
         return tree(Path(name))

@@ -22,7 +22,6 @@ class Tally:
     kinds: dict[str, int] = field(default_factory=dict)
 
     def add(self, judges: Iterable[Judge], broken: Iterable[str], tried: int) -> None:
-        """Count what was tried on these worlds, and forget them."""
         self.tried += tried
         self.broken += broken
         for judge in judges:
@@ -31,12 +30,10 @@ class Tally:
 
     @property
     def has_lost(self) -> bool:
-        """Whether noise was drawn twice, or a day is not there."""
         return any(word in line for line in self.broken for word in ("DOUBLE SPEND", "WINDOW", "LOST"))
 
 
 def record(bench: Bench, history: History) -> LastWords:
-    """The points that its last night passes."""
     (night,), (judge,) = _nights(bench, history, [""], ["record"])
     started = Started(night)
     assert started.wait() == "ended"
@@ -47,7 +44,6 @@ def record(bench: Bench, history: History) -> LastWords:
 
 
 def kill_at_each(bench: Bench, points: Sequence[str], history: History) -> Tally:
-    """Die at each point in a world of its own, then run again."""
     tally = Tally()
     for place in range(0, len(points), AT_ONCE):
         some = points[place : place + AT_ONCE]

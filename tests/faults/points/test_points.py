@@ -12,7 +12,6 @@ from tests.faults.points.attacks import kill_at_each, record, refusable, refuse_
 
 @pytest.fixture(scope="module")
 def first_day(sqlite_bench):
-    """The points of a first day ever."""
     return record(sqlite_bench, FIRST)
 
 
@@ -50,7 +49,6 @@ def test_nothing_gets_its_name_before_its_bytes_are_synced(first_day):
 
 
 def test_death_after_every_commit_of_a_first_day(sqlite_bench, first_day):
-    """And at a few moments else."""
     assert len(first_day.moments) > 60
     moments = {
         *first_day.moments[::120],

@@ -92,7 +92,6 @@ def test_a_polite_stop(sqlite_bench, point):
 @NO_MOUNTS
 @pytest.mark.parametrize("size_kb", few([150, 300], 1))
 def test_a_small_disk_that_is_full(sqlite_bench, size_kb):
-    """The rerun finds it larger."""
     world = sqlite_bench.world()
     judge = Judge(world)
     with on_a_disk_of(size_kb, world.folder):

@@ -22,8 +22,6 @@ SECONDS_TO_END = 30
 
 @dataclass
 class Command:
-    """One that was started. log: what it said."""
-
     arguments: tuple[str, ...]
     log: Path
     process: "subprocess.Popen[bytes]"
@@ -43,14 +41,12 @@ class Command:
             (os.killpg if group else os.kill)(self.process.pid, number)
 
     def wait(self, seconds: float) -> bool:
-        """Whether it ended."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         return not self.runs
 
     @property
     def how(self) -> str:
-        """What it was and how it ended."""
         return f"optstream {' '.join(self.arguments)}: exit code {self.process.poll()}"
 
 

@@ -122,8 +122,6 @@ def restart(life: "Life", fault: Fault, target: Command) -> str:
 
 
 def lock(life: "Life", fault: Fault, target: Command) -> str:
-    """Another writer holds the ledger."""
-
     def hold() -> None:
         with suppress(OperationalError), locked(life.stage.world):
             time.sleep(fault.seconds)
@@ -140,7 +138,6 @@ def slow(life: "Life", fault: Fault, target: Command) -> str:
 
 
 def worker(life: "Life", fault: Fault, target: Command) -> str:
-    """SIGKILL for one of the processes that the command started."""
     return kill_one(life.stage.world.folder, target, life.chance) or ""
 
 

@@ -63,7 +63,6 @@ class Life:
         self.judge = Judge(self.stage.world)
 
     def command(self, *arguments: str) -> Command:
-        """Start one."""
         self.number += 1
         stage = self.stage
         log = stage.logs / f"{self.number:03}.log"
@@ -198,7 +197,6 @@ class Life:
             self.broken.append("PUBLISH: the ledger was changed")
 
     def _finish(self, *arguments: str) -> Command:
-        """Run one to its end."""
         command = self.command(*arguments)
         self._wait([command])
         self.story.append(command.how)

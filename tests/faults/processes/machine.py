@@ -36,7 +36,6 @@ class Machine:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """What puts a process, and all that it starts, on this machine."""
         return {
             "LD_PRELOAD": str(self._folder / "machine.so"),
             "OPTSTREAM_MACHINE": str(self._folder / "control"),

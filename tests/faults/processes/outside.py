@@ -81,7 +81,6 @@ def judge_remains(world: World, temporary: Path) -> list[str]:
 
 
 def judge_outside(world: World, notes: Path, temporary: Path, given_up: set[str]) -> list[str]:
-    """All of it."""
     books = read_books(world)
     return [
         *judge_sightings(sightings(notes), books),

@@ -57,7 +57,6 @@ def look(folder: str, note: Note, public_key: str | None = None) -> None:
 
 
 def glance(folder: str) -> Hashable:
-    """The files by name, size and time."""
     found = set()
     for place, _, names in os.walk(folder):
         for name in names:

@@ -140,7 +140,8 @@ RUN = "a table a day of wall clock"
 @pytest.fixture
 def one_plan(monkeypatch):
     """No other plan is compared with the first, where the choice is not looked at: that takes seconds."""
-    monkeypatch.setattr(advise, "mechanism_choices", lambda settings: ())
+    for choices in ("mechanism_choices", "share_choices"):
+        monkeypatch.setattr(advise, choices, lambda _: ())
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -261,7 +262,7 @@ def test_at_a_terminal_six_questions_are_asked_and_an_answer_counts(empty):
         )
     ours, theirs = os.openpty()
     code = "from flows.cli.main import main; from tasks.plan import advise; "
-    code += "advise.mechanism_choices = lambda settings: (); main()"
+    code += "advise.mechanism_choices = advise.share_choices = lambda _: (); main()"
     program = [sys.executable, "-c", code, "init", "files"]
     at = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     with subprocess.Popen(

@@ -15,15 +15,10 @@ from optstream.errors import ConfigurationError, PublicationError
 from tests.flows.command import invoke
 
 
-@pytest.fixture
-def unset(here, monkeypatch):
+def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(here, monkeypatch):
     for name in ("PREFECT_API_URL", "DO_NOT_TRACK", "GX_ANALYTICS_ENABLED"):
         monkeypatch.delenv(name, raising=False)
-    return here
-
-
-def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(unset):
-    trusted, file = unset / "trusted", unset / "optstream.toml"
+    trusted, file = here / "trusted", here / "optstream.toml"
     trusted.mkdir(mode=0o755)
     shown, for_people = invoke("doctor", "--json"), invoke("doctor")
     assert (shown.exit_code, for_people.exit_code) == (1, 1)

@@ -45,7 +45,6 @@ def nights(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def api(nights):
-    """The address of its server."""
     return nights.says("dashboard: ")
 
 

@@ -114,7 +114,7 @@ def look(event, arguments):
 
 sys.addaudithook(look)
 from tasks.plan import advise
-advise.mechanism_choices = lambda settings: ()  # seconds of other mechanisms
+advise.mechanism_choices = advise.share_choices = lambda _: ()  # seconds of other plans
 from flows.cli.main import app
 app(["advise", "--config", str(Path.cwd() / "optstream.toml"), "--scale", "5000"], standalone_mode=False)
 try:

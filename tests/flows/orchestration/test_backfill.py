@@ -23,6 +23,7 @@ from tests.flows.command import invoke
 from tests.tasks.two_regions import STEPS
 
 FIRST, LAST = date(2016, 5, 30), date(2016, 6, 1)
+DAYS = [FIRST, FIRST + timedelta(days=1), LAST]
 ABSENT = LAST + timedelta(days=1)
 SPAN = ("--from", str(FIRST), "--to", str(ABSENT))
 
@@ -33,8 +34,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "optstream.toml").write_text(configured())
     settings = load_settings(tmp_path / "optstream.toml")
-    days = [FIRST + timedelta(days=number) for number in range(3)]
-    deliver(settings, days)
+    deliver(settings, DAYS)
     broken = tmp_path / f"dumps/region=84/date={FIRST}/part-0.parquet"
     pl.read_parquet(broken).with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
     return tmp_path
@@ -134,32 +134,24 @@ def test_a_worker_of_another_trusted_folder_and_a_span_that_ends_first_release_n
     assert not (here / "trusted").exists()
 
 
-DAYS = [FIRST + timedelta(days=number) for number in range(5)]
-
-
-@pytest.fixture
-def informed(tmp_path, monkeypatch):
-    """Five days of two months, of HistoryInformed; the last two are given new estimates."""
-    monkeypatch.chdir(tmp_path)
-    text = configured(mechanism="HistoryInformed")
-    (tmp_path / "optstream.toml").write_text(text + "[release]\nrevise_days = 2\n")
-    deliver(load_settings(tmp_path / "optstream.toml"), DAYS)
-    return tmp_path
-
-
 def vintages(here):
     return [entry.vintage for entry in read_catalogue(here / "published").entries]
 
 
-def test_a_backfill_that_died_before_its_new_estimates_makes_them_the_next_time(informed, monkeypatch):
-    span = ("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[2]))
+def test_a_backfill_that_died_before_its_new_estimates_makes_them_the_next_time(tmp_path, monkeypatch):
+    """Three days of two months, of which the last two are given new estimates."""
+    monkeypatch.chdir(tmp_path)
+    text = configured(mechanism="HistoryInformed")
+    (tmp_path / "optstream.toml").write_text(text + "[release]\nrevise_days = 2\n")
+    deliver(load_settings(tmp_path / "optstream.toml"), DAYS)
+    span = ("backfill", "--from", str(FIRST), "--to", str(LAST))
     with temporary_settings({PREFECT_API_URL: None}):
         with monkeypatch.context() as dying:
             dying.setattr(release, "revised", lambda run, asked: [])
             assert invoke(*span).exit_code == 0
-        assert vintages(informed) == [0, 0, 0]
+        assert vintages(tmp_path) == [0, 0, 0]
         again = invoke(*span)
         assert again.exit_code == 0, again.output
         assert "nothing to do" not in again.output
-        assert vintages(informed) == [1, 1, 0]
+        assert vintages(tmp_path) == [1, 1, 0]
         assert "nothing to do" in invoke(*span).output

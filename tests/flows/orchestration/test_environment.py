@@ -28,6 +28,7 @@ from tests.by_night import few
 from tests.faults.world import configured, deliver
 from tests.flows.served import CHECKOUT, without_prefect
 from tests.prefect_server import free_port
+from tests.tasks.two_regions import Installation
 
 UNASKED = """
 import sys
@@ -137,9 +138,12 @@ def call(settings, *commands):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_commands", few([1, 2], 1))
-def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, settings, monkeypatch, n_commands):
+def test_run_and_backfill_find_the_server_while_it_is_served(
+    prefect_api, settings, tmp_path, monkeypatch, n_commands
+):
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
     commands = [("run", "--date", str(DAYS[0])), ("backfill", "--from", str(DAYS[1]), "--to", str(DAYS[1]))]
+    Installation(tmp_path).release(DAYS[0])  # so that by day the process that runs has no dump to judge
     with found_by_runs([settings.trusted_folder], prefect_api, None):
         call(settings, *commands[:n_commands])
         assert served(settings.trusted_folder)["PREFECT_API_URL"] == prefect_api

@@ -91,8 +91,6 @@ def assert_readable(seen, name, *, wide=False):
 
 
 class Shown(Looks):
-    """Snapshots that are there already."""
-
     def __init__(self, *snapshots, seconds=30):
         super().__init__([], seconds, lambda: AT, runs=lambda *_: (RUN,))
         self._found = dict(enumerate(snapshots))
@@ -118,7 +116,6 @@ USUAL, FAR = Comparison(NEWEST, "84", 6543.2, 6789.1, 3.0), Comparison(NEWEST, "
 
 @pytest.fixture
 def streams(snapshot):
-    """One of each need."""
     late = alarm(day=FIRST + timedelta(days=55), node="84")
     budget = [alarm(Kind.BUDGET, FIRST + timedelta(days=number)) for number in range(50, 60)]
     return (

@@ -98,8 +98,6 @@ def put_all() -> Callable[..., Any]:
 
 @pytest.fixture
 def put() -> Callable[..., Any]:
-    """Stage and publish one small day; returns the Publication."""
-
     def put(folder: Any, period: date, revision: int = 1, vintage: int = 1, **more: Any) -> Any:
         (publication,) = put_days(folder, period, revision=revision, vintage=vintage, **more)
         return publication
@@ -115,5 +113,4 @@ def published(request: pytest.FixtureRequest) -> Folder:
 
 @pytest.fixture(params=["memory", S3_BY_NIGHT])
 def in_store(request: pytest.FixtureRequest) -> Folder:
-    """An empty published folder in an object store."""
     return make_folder(request.param, request)

@@ -41,7 +41,6 @@ class Folder:
         return str(self.name).startswith(("memory://", "s3://"))
 
     def below(self, name: str) -> str | Path:
-        """A folder in it."""
         return self.name / name if isinstance(self.name, Path) else f"{self.name}/{name}"
 
     def files(self) -> dict[str, bytes]:
@@ -66,7 +65,6 @@ class Folder:
 
 
 def make_folder(kind: str, request: pytest.FixtureRequest) -> Folder:
-    """An empty one."""
     if kind in ("path", "file"):
         path = request.getfixturevalue("tmp_path") / "published"
         return Folder(path if kind == "path" else path.as_uri(), fsspec.filesystem("file"), str(path))
@@ -102,16 +100,13 @@ def answer_head(head: str) -> Callable[..., str]:
 
 
 def take_back(name: Any, day: date = DAY, head: str = "h2", **more: Any) -> Publication:
-    """Withdraw a day from the folder of this name."""
     return withdraw(name, day, answer_head(head), stream=STREAM, value_column="load_mw", **more)
 
 
 def make_page(_place: Any, catalogue: Any) -> bytes:
-    """A page that names its days."""
     days = " ".join(str(entry.period) for entry in catalogue.entries if not entry.withdrawn)
     return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">{days}'.encode()
 
 
 def days_in(name: Any, **more: Any) -> list[date]:
-    """The days that are read from the folder of this name."""
     return read_published(name, verify=True, **more)["date"].unique().sort().to_list()

@@ -69,7 +69,6 @@ def folder(tmp_path):
 
 @pytest.fixture
 def dataset(tmp_path, put):
-    """One published day."""
     put(tmp_path / "published", DAY)
     return read_dataset(open_storage(tmp_path / "published"), DESCRIBED)
 

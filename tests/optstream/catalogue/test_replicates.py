@@ -170,7 +170,6 @@ def test_a_period_has_the_sum_of_its_days_and_its_spread(period, firsts):
 
 @pytest.fixture(scope="module")
 def version_02(tmp_path_factory):
-    """The folders that version 0.2 published."""
     folder = tmp_path_factory.mktemp("old")
     with tarfile.open(KEPT) as kept:
         kept.extractall(folder, filter="data")

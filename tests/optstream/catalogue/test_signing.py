@@ -29,7 +29,6 @@ OTHER, OTHER_PEM = Signer(OTHER_KEY, lambda _entries: None), public_pem(OTHER_KE
 
 @pytest.fixture
 def sign(put):
-    """Stage and publish a small day, signed."""
     return lambda folder, period=DAY, by=SIGNER, **more: put(folder.name, period, signer=by, **more)
 
 

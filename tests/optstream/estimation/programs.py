@@ -63,7 +63,6 @@ def wide_tree(n_leaves: int, width: int = 100) -> AggregationTree:
 
 
 def counts_problem(n_leaves: int) -> tuple[LeastSquares, AggregationTree]:
-    """Return the least squares of Poisson(0.5), every step and day parts measured with much noise."""
     rng, tree = np.random.default_rng(0), wide_tree(n_leaves)
     rows = np.concatenate([np.eye(N_STEPS), *(one.matrix for one in Feature.day_parts(N_STEPS))])
     truth = tree.add_up(rng.poisson(0.5, (n_leaves, N_STEPS)).astype(float)) @ rows.T
@@ -80,7 +79,6 @@ def standard_errors(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.
 
 
 def objective(problem: LeastSquares, series: NDArray[np.float64]) -> float:
-    """Return what the program minimises."""
     return 0.5 * float((problem.weights * (series @ problem.rows.T - problem.targets) ** 2).sum())
 
 

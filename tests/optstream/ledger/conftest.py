@@ -15,7 +15,6 @@ from optstream.privacy import PrivacyModel, StepSpend
 
 
 def step_plan(first_step, charge, n_steps=4):
-    """One spend that charges `charge` to each of its steps."""
     return (StepSpend(0, "samples", first_step, (Fraction(charge),) * n_steps, Fraction(1), 1),)
 
 
@@ -134,8 +133,6 @@ def drawn(ledger, reserve, kit):
 
 @pytest.fixture
 def publish(ledger, drawn, kit):
-    """Take a release all the way."""
-
     def call(period="day 0", plan=None, revision=0, **more):
         reservation = drawn(period, plan, revision, **more)
         key = reservation.key

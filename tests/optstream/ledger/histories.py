@@ -177,7 +177,6 @@ class Histories(RuleBasedStateMachine):
         )
 
     def tree_at(self, stream, first_step):
-        """The tree of a day: that of the stream's list which began last."""
         return [tree for step, tree in self.trees[stream] if step is None or step <= first_step][-1]
 
     def amend(self, random, stream):
@@ -347,7 +346,6 @@ class Histories(RuleBasedStateMachine):
         )
 
     def compromise(self, random):
-        """The noise of something that was drawn becomes known."""
         key = random.choice(sorted(self.charged))
         if self.ledger.find(key).state is ReleaseState.RESERVED:
             return
@@ -394,7 +392,6 @@ AT_ONCE = 100
 
 
 def main():
-    """Print the counts of each database."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--histories", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)

@@ -63,7 +63,6 @@ def remove_log(log):
 
 
 def reserve_in(ledger, kit, number):
-    """Reserve a day of its own."""
     plan = kit.plan(4 * number, "1/8")
     return ledger.reserve(Key("load", f"day {number}"), plan, "night", kit.now, kit.lease)
 

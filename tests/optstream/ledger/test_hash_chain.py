@@ -202,7 +202,6 @@ def test_a_value_of_another_kind_is_found_in_every_column(tamper, ledger, round_
 
 @pytest.fixture
 def refused(ledger, publish, round_the_library):
-    """Assert that the database refuses a statement and is as it was."""
     publish()
 
     def contents():

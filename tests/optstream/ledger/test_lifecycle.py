@@ -319,7 +319,6 @@ FIRST = Vintage(1, "basis", "a" * 64, "release-a.parquet", False)
 
 @pytest.fixture
 def released(publish, ledger, kit):
-    """A ledger with a published day."""
     publish("day 0", kit.plan(0, "1/8"))
     return ledger
 

@@ -26,7 +26,6 @@ POSITIONS = (1, 4)
 
 
 def spends(scale=8, levels=(0, 1, 2)):
-    """One spend for each level and stage."""
     queries = {
         "samples": [range(1, 2), range(4, 5)],
         "feature parts": FEATURES[0].parts,

@@ -14,7 +14,6 @@ def drawn(mechanism, values, lengths, state=None, first_step=0):
 
 
 def spends_of(measured):
-    """All spends of some periods."""
     return [spend for one in measured for spend in one.spends]
 
 

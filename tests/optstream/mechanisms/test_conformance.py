@@ -47,7 +47,6 @@ class Tape:
 
 
 def raw_entries(state):
-    """Every raw entry of a state, at any depth."""
     if isinstance(state, RawState):
         return [state]
     return [raw for value in state.values() for raw in raw_entries(value)] if isinstance(state, dict) else []

@@ -136,7 +136,6 @@ N = 500
 
 
 def periods(mechanism, values, noises, n_steps=6):
-    """Releases of consecutive periods, each with the state that the one before left."""
     found, state = [], None
     for number, noise in enumerate(noises):
         first = n_steps * number

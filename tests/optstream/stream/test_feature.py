@@ -52,7 +52,6 @@ LENGTHS = [1, 2, 3, 4, 5, 8, 46, 47, 48, 50, 337]
 
 
 def from_numpy(series):
-    """All coordinates by numpy's own transform."""
     transform = np.fft.rfft(series, norm="ortho")
     found = [transform[0].real]
     for coefficient in transform[1:]:

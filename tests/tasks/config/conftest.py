@@ -11,7 +11,6 @@ from tasks.config.templates import EXAMPLE
 
 
 def refused(load, *arguments, **keys):
-    """The words with which `load` refuses these."""
     with pytest.raises(ConfigurationError) as caught:
         load(*arguments, **keys)
     return str(caught.value)
@@ -31,11 +30,9 @@ def laid_over(text, piece):
 
 @pytest.fixture
 def load(load_text):
-    """Load the example after replacing texts of it."""
     return partial(load_text, EXAMPLE)
 
 
 @pytest.fixture
 def refusal(load):
-    """The lines of the error that a changed example gives."""
     return partial(refused, load)

@@ -287,8 +287,6 @@ def test_of_a_key_of_an_earlier_version_it_is_said_once_what_to_do_without_it(lo
 
 
 class Kind(NamedTuple):
-    """The arguments of `example_of`."""
-
     mechanism: str
     counts: bool = False
     metered: bool = False
@@ -303,15 +301,10 @@ KINDS = [
 ]
 
 
-@pytest.fixture
-def settings_of(load_text):
-    return lambda kind: load_text(example_of(*kind))
-
-
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_every_kind_is_usable_and_is_what_was_asked_for(settings_of, name):
+def test_every_kind_is_usable_and_is_what_was_asked_for(load_text, name):
     for kind in (kind for kind in KINDS if kind.mechanism == name):
-        settings = settings_of(kind)
+        settings = load_text(example_of(*kind))
         assert settings.mechanism.name == name
         assert (settings.privacy.counts, settings.metered) == (kind.counts, kind.metered)
         assert settings.tree_of(date.min).n_levels == 2 == len(settings.level_shares)

@@ -38,7 +38,6 @@ def released(installation):
 
 
 def is_refused(installation):
-    """Whether a run enrols the stream as it is configured."""
     try:
         installation.run()
     except LedgerError:

@@ -26,7 +26,6 @@ NOW = datetime(2016, 7, 1, 12, tzinfo=UTC)
 
 
 def around(installation, environment=None, ask=lambda url: None, now=NOW):
-    """Findings as (severity, place, rule and remedy)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(places, "ask_server", ask)
         found = examine(installation.settings, environment or {}, now)
@@ -310,12 +309,12 @@ def test_dumps_without_any_marker_are_reported(opened):
     ("place", "act", "said"),
     [
         ("_delta_log", Path.mkdir, f"refuses {NEXT} and 1 more: '_delta_log' is the log of a table"),
-        ("region=84/x.csv", Path.touch, "'x.csv' is no folder date="),
+        ("region=84/x.csv", Path.touch, "'x.csv' does not fit input.path, 'region={region}/date="),
         (f"region=84/date={DAY}/x.csv", Path.touch, None),
         (
             f"region=84/date={NEXT}/x.txt",
             Path.touch,
-            f"refuses {NEXT}: region=84/date={NEXT}/'x.txt' must end",
+            f"refuses {NEXT}: region=84/date={NEXT}/'x.txt' does not fit input.path",
         ),
         (f"region=84/date={NEXT}/_SUCCESS", lambda path: (path.unlink(), path.mkdir()), "must be a file"),
         (

@@ -52,7 +52,6 @@ def days_in(installation, key=None):
 
 
 def put(installation, name, data):
-    """Write a file of the published folder, as anybody who may."""
     folder = installation.settings.published_folder
     if isinstance(folder, Path):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -124,7 +124,6 @@ def drawn(document):
 
 @pytest.fixture
 def watched(installation):
-    """Two released days with their pages, and a third that is late."""
     installation.configure("[trusted]", "[watch]\nfirst_day = 2016-06-01\n[trusted]")
     installation.release(FIRST, SECOND)
     installation.write_pages()

@@ -38,7 +38,6 @@ TOTALS = "node,date,total\nFR,2016-06-01,24000\nFR,2016-06-02,26000\n11,2016-06-
 
 @pytest.fixture
 def facts(installation):
-    """The small stream of two days, with facts of which its dumps know nothing."""
     (installation.folder / "totals.csv").write_text(TOTALS)
     installation.configure("[published]\n", FACTS)
     return installation

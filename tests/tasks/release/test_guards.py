@@ -349,27 +349,21 @@ def all_published(installation, *days):
     return installation.statuses(*days) == {Status.PUBLISHED}
 
 
-@pytest.fixture
-def renumbered(installation, zone):
-    """A day is released by the older data; then come the newer."""
+def test_a_day_whose_neighbour_has_other_steps_now_is_refused_and_one_that_shares_no_window_released(
+    installation, zone
+):
     zone(SUMMER_TIME)
     assert all_published(installation, CHANGED)
     zone(NONE)
-    return installation
-
-
-def test_a_day_whose_neighbour_has_other_steps_now_is_refused_and_one_that_shares_no_window_released(
-    renumbered,
-):
-    renumbered.simulate(AFTER)
-    before = renumbered.files("published", "trusted/measurements")
-    message = refused(renumbered, AFTER)
+    installation.simulate(AFTER)
+    before = installation.files("published", "trusted/measurements")
+    message = refused(installation, AFTER)
     assert f"has {CHANGED} of stream 'two-regions' at steps" in message
     assert "time zone data of Test/" in message
-    assert renumbered.ledger.find(Key("two-regions", AFTER.isoformat())) is None
-    assert renumbered.files("published", "trusted/measurements") == before
-    assert all_published(renumbered, LATER, LATER + timedelta(days=1))
-    assert renumbered.problems() == []
+    assert installation.ledger.find(Key("two-regions", AFTER.isoformat())) is None
+    assert installation.files("published", "trusted/measurements") == before
+    assert all_published(installation, LATER, LATER + timedelta(days=1))
+    assert installation.problems() == []
 
 
 def test_verify_names_days_of_two_streams_that_share_a_window_of_one_budget(

@@ -27,7 +27,6 @@ REGIONS, SECTORS = ("84", "11"), ("industry", "homes")
 
 @pytest.fixture
 def cells(installation):
-    """The small stream by cells, with dumps of two columns."""
     shutil.rmtree(installation.folder / "dumps")
     for before, after in LAPLACE.items():
         installation.configure(before, after)

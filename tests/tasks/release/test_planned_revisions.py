@@ -18,7 +18,6 @@ DAY, NEXT, THIRD = DAYS = [date(2016, 6, day) for day in (1, 2, 3)]
 
 
 def deliver(installation, revision, *days):
-    """A later delivery: other made-up load, in the folder of its number."""
     settings = installation.settings
     placed = settings.input.model_copy(update={"folder": f"dumps/revision={revision}"})
     simulate(settings.model_copy(update={"input": placed}), days, seed=100 + revision)

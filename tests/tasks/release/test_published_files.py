@@ -160,7 +160,6 @@ def test_a_day_does_not_wait_for_errors_that_cannot_be_drawn(installation, monke
 
 
 def wanted(installation, name="OptStream"):
-    """The small stream by this mechanism, which publishes its measurements."""
     installation.configure(
         'value = "load_mw"\n[trusted]', 'value = "load_mw"\nmeasurements = true\n[trusted]'
     )
@@ -168,11 +167,6 @@ def wanted(installation, name="OptStream"):
         installation.change_mechanism(name)
     installation.simulate(*DAYS[:3])
     return installation
-
-
-@pytest.fixture
-def measuring(installation):
-    return wanted(installation)
 
 
 def measured_files(installation):
@@ -239,13 +233,13 @@ def test_a_day_that_remembers_others_shows_their_sums_in_their_own_files_alone(l
     assert check_files(folder) == []
 
 
-def test_lost_and_damaged_measurements_come_back_whatever_is_configured_by_then(measuring):
-    measuring.release(FIRST)
-    (file,) = measured_files(measuring)[str(FIRST)]
-    measuring.configure("measurements = true\n", "")
-    assert come_back(measuring, file)
-    assert measuring.statement(FIRST)["measurements"]["file"].endswith(file.name)
-    assert fits_its_schema(measuring, FIRST)
+def test_lost_and_damaged_measurements_come_back_whatever_is_configured_by_then(installation):
+    wanted(installation).release(FIRST)
+    (file,) = measured_files(installation)[str(FIRST)]
+    installation.configure("measurements = true\n", "")
+    assert come_back(installation, file)
+    assert installation.statement(FIRST)["measurements"]["file"].endswith(file.name)
+    assert fits_its_schema(installation, FIRST)
 
 
 # Sums over nodes and days, with their standard errors.

@@ -19,7 +19,6 @@ def night(installation, *days, **changes):
 
 
 def revised(installation):
-    """Give earlier days the estimates that are due: nothing is drawn for it."""
     run = installation.run(noise=no_noise())
     ended = steps.publish_revisions(run, steps.revise_estimates(run, due(run)))
     return {day.day: day for day in ended}

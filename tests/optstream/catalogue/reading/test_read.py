@@ -197,7 +197,6 @@ DAYS = [date(2016, 2, 1) + timedelta(days=number) for number in range(3)]
 
 @pytest.fixture
 def three_days(tmp_path, put_all):
-    """Three published days."""
     put_all(tmp_path / "published", *DAYS)
     return tmp_path / "published"
 

@@ -46,7 +46,6 @@ def on_tree(shares=SHARES, **given):
 
 
 def draw(mechanism, stream, state=None, first_step=0, lengths=None):
-    """Measure day by day, or periods of these lengths."""
     return drawn(mechanism, stream, lengths or [SLOTS] * (stream.shape[1] // SLOTS), state, first_step)
 
 
@@ -54,7 +53,6 @@ MECHANISM = on_tree()
 
 
 def run(mechanism, stream):
-    """Release day by day."""
     return [mechanism.estimate(one) for one in draw(mechanism, stream)]
 
 

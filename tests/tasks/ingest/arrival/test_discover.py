@@ -64,11 +64,22 @@ def test_whatever_is_not_hidden_counts_or_stops_the_day(stream, name, above):
 
 
 @pytest.mark.parametrize(
-    "name", ["date=2025-1-16", "Date=2025-01-16", "date=2025-01-16.tmp", "part-0.parquet"]
+    "name",
+    ["date=2025-1-16", "date=20250116", "Date=2025-01-16", "date=2025-01-16.tmp", "part-0.parquet"],
 )
 def test_a_folder_of_no_day_stops_the_days(stream, name):
     (stream.folder("84").parent / name).mkdir()
-    assert f"region=84/{name!r} is no folder date=YYYY-MM-DD" in str(found(stream))
+    rule = "does not fit input.path, 'region={region}/date={date:%Y-%m-%d}/*'"
+    assert f"region=84/{name!r} {rule}" in str(found(stream))
+
+
+@pytest.mark.parametrize("region", [None, "zone"])
+def test_a_file_in_place_of_a_folder_is_refused(small, region):
+    stream = small(marker="" if region is None else f"region = '{region}'")
+    place = "date=2025-01-15" if region else "region=11/date=2025-01-15"
+    (stream.settings.input_folder / place).parent.mkdir(parents=True)
+    (stream.settings.input_folder / place).touch()
+    assert_stopped(stream, f"'{place}' must be a folder that can be listed")
 
 
 @pytest.mark.parametrize("name", ["region=84.parquet", "region=99/part-0.parquet", "region=99/2025-01-15"])
@@ -195,9 +206,10 @@ def test_a_list_may_give_the_hash_of_each_file(small):
 
 FIRST, OTHER = "region=84/date=2025-01-15", "region=11/date=2025-01-15"
 XLS = (
-    "2025-01-15: region=84/date=2025-01-15/'part-0.txt' must end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, "
-    ".zip or .xls; rename it if it is a whole file of that kind, else move it away, or begin its name with "
-    "\"_\", which hides it (and so for '11')"
+    "2025-01-15: region=84/date=2025-01-15/'part-0.txt' does not fit input.path, "
+    "'region={region}/date={date:%Y-%m-%d}/*' with files that end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, "
+    '.zip or .xls; correct one of them, move it away, or begin its name with "_", which hides it '
+    "(and so for '11')"
 )
 
 

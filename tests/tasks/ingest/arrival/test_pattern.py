@@ -167,6 +167,32 @@ def test_a_file_list_counts_in_its_own_folder(small):
     assert stream.judge()[0].error is None
 
 
+def test_a_file_list_may_be_of_several_days(small):
+    stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'\nfile_list = '_FILES'")
+    for region in ("84", "11"):
+        for day in (DAY, NEXT):
+            put(stream, f"{region}/{day}.csv", text_of(stream, day), marker=f"{region}/_FILES")
+        (stream.settings.input_folder / region / "_FILES").write_text(f"{DAY}.csv\n{NEXT}.csv\n")
+    assert stream.judge()[0].error is None
+    (stream.settings.input_folder / "84" / "_FILES").write_text(f"{DAY}.csv\n{NEXT}.csv\nnotes.txt\n")
+    found = discover(stream.settings, [DAY])[DAY]
+    assert type(found) is DumpError
+    assert "84/_FILES must hold plain names of data files only" in str(found)
+
+
+def test_a_folder_of_one_region_and_day_waits_for_its_marker_whatever_it_holds(small):
+    stream = small(marker=f"path = '{PARTITIONED}'")
+    put(stream, "date=2025-01-15/region={r}/a.tmp", "", marker="")
+    assert isinstance(discover(stream.settings, [DAY])[DAY], LateDumpError)
+    put(stream, "date=2025-01-15/region={r}/b.parquet", "", marker="_SUCCESS")
+    found = discover(stream.settings, [DAY])[DAY]
+    assert type(found) is DumpError
+    assert "'a.tmp' does not fit input.path" in str(found)
+    for file in stream.settings.input_folder.glob("*/*/*"):
+        file.unlink()
+    assert "is marked complete but holds no" in str(discover(stream.settings, [DAY])[DAY])
+
+
 @pytest.mark.parametrize(
     ("place", "stops", "message"),
     [
@@ -347,7 +373,7 @@ def test_a_table_whose_files_are_not_its_rows_is_refused_by_name(small, spoil, m
 def test_without_a_marker_a_file_counts_once_it_was_left_alone(small):
     stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'\nmarker = ''")
     files = put(stream, "{r}/2025-01-15.csv", text_of(stream, DAY), marker="")
-    assert "84/2025-01-15.csv' changed just now" in str(discover(stream.settings, [DAY])[DAY])
+    assert "84/'2025-01-15.csv' changed just now" in str(discover(stream.settings, [DAY])[DAY])
     for file in files:
         os.utime(file, (0, 0))
     assert stream.judge()[0].error is None

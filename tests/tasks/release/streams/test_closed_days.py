@@ -97,7 +97,6 @@ def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_h
 
 
 def dies(monkeypatch, at, act, *arguments):
-    """A process does this, and dies where publishing calls a function."""
     with monkeypatch.context() as patch:
         patch.setattr(import_module("optstream.catalogue.publication"), at, raising(Death))
         with pytest.raises(Death):
@@ -122,7 +121,6 @@ CUTS = [("put_catalogue", "withdraw"), ("clear_superseded", "withdraw"), ("clear
 
 
 def changed(installation, change):
-    """The hour is withdrawn, or has been measured again."""
     if change == "withdraw":
         assert installation.withdraw(HOUR).status is Status.WITHDRAWN
     else:

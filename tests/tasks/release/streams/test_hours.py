@@ -17,11 +17,12 @@ from optstream import read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.standard_errors import daily_replicates, period_sums
-from optstream.errors import ParameterError
+from optstream.errors import DumpError, ParameterError
 from optstream.privacy import GaussianSpend
 from optstream.privacy.spends import OrderSpend
 from optstream.stream import Hour, partition_of
 from tasks.config.schema import MECHANISMS
+from tasks.ingest import LateDumpError, discover
 from tasks.monitor.days import State
 from tasks.monitor.view import watch
 from tasks.pages.snapshot import take_snapshot
@@ -120,6 +121,16 @@ def test_what_is_no_period_of_the_stream_is_refused_before_anything_is_spent(by_
     assert not list(installation.ledger.outlines("two-regions"))
     installation.configure('period = "hour"\n', "")
     assert "released by the day" in installation.outcome(Hour(DAY, 3), steps=STEPS[:1]).message
+
+
+def test_what_lies_between_the_folders_of_hours_stops_those_of_its_day(by_the_hour):
+    installation = by_the_hour("Laplace")
+    (installation.settings.input_folder / f"region=84/date={DAY}/hour=24").mkdir()
+    hour, other = Hour(DAY, 3), Hour(NEXT, 3)
+    found = discover(installation.settings, [hour, other])
+    assert type(found[hour]) is DumpError
+    assert "'hour=24' does not fit input.path" in str(found[hour])
+    assert not isinstance(found[other], DumpError) or isinstance(found[other], LateDumpError)
 
 
 def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_is_late(by_the_hour):

@@ -135,14 +135,6 @@ def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(prod
 FIRST, SECOND, VOID, FOURTH, FIFTH, SIXTH = DAYS
 
 
-@pytest.fixture
-def joint(learning):
-    """Twelve blocks with joint noise at every level; a tenth of epsilon is kept for restatements."""
-    learning.configure('name = "two-regions"', 'name = "two-regions"\nleaves_per_window = 1')
-    learning.configure(FEW_BLOCKS, 'noise = "joint"\nscale = 1000.0')
-    return learning
-
-
 def key_of(day, revision):
     return Key("two-regions", day.isoformat(), revision)
 
@@ -159,45 +151,47 @@ def charged(installation):
 
 
 def blocks(installation, day, revision=0):
-    """How many blocks each level was drawn in."""
     record = installation.ledger.find(key_of(day, revision))
     if not revision:
         assert [(type(spend), spend.n_nodes) for spend in record.spends] == [(OrderSpend, 1), (OrderSpend, 2)]
     return [sum(map(bool, spend.weights)) for spend in record.spends]
 
 
-def test_restated_void_and_amended_nights_keep_every_guarantee(joint):
-    guarantees = [joint.settings.model]
-    night(joint, FIRST)
-    night(joint, SECOND)
-    full = blocks(joint, SECOND)
+def test_restated_void_and_amended_nights_keep_every_guarantee(learning):
+    """Twelve blocks with joint noise at every level; a tenth of epsilon is kept for restatements."""
+    learning.configure('name = "two-regions"', 'name = "two-regions"\nleaves_per_window = 1')
+    learning.configure(FEW_BLOCKS, 'noise = "joint"\nscale = 1000.0')
+    guarantees = [learning.settings.model]
+    night(learning, FIRST)
+    night(learning, SECOND)
+    full = blocks(learning, SECOND)
     assert full[0] > 1
     # a restatement has its own part of epsilon, fewer blocks, and Laplace noise
-    assert joint.status(FIRST, restate=True) is Status.PUBLISHED
-    assert [0, 0] < blocks(joint, FIRST, 1) < full
-    assert {type(spend) for spend in joint.ledger.find(key_of(FIRST, 1)).spends} == {StepSpend}
+    assert learning.status(FIRST, restate=True) is Status.PUBLISHED
+    assert [0, 0] < blocks(learning, FIRST, 1) < full
+    assert {type(spend) for spend in learning.ledger.find(key_of(FIRST, 1)).spends} == {StepSpend}
     # a day that was reserved and given up stays charged for its plan
-    joint.release(VOID, steps=STEPS[:5])
-    joint.ledger.void(key_of(VOID, 0), "given up", joint.now)
-    night(joint, FOURTH)
-    assert [0, 0] < blocks(joint, FOURTH) < full, "no window holds a block of it and one of the void day"
-    joint.assert_sound()
+    learning.release(VOID, steps=STEPS[:5])
+    learning.ledger.void(key_of(VOID, 0), "given up", learning.now)
+    night(learning, FOURTH)
+    assert [0, 0] < blocks(learning, FOURTH) < full, "no window holds a block of it and one of the void day"
+    learning.assert_sound()
     # larger changes: what was drawn counts twice, so windows across midnight are full, and a day waits
-    joint.configure('alpha = "1"', 'alpha = "2"')
-    joint.ledger.amend(terms_of(joint.settings), "larger customers", joint.now)
-    guarantees.append(joint.settings.model)
-    assert joint.status(FIFTH) is Status.REFUSED
-    night(joint, SIXTH)
-    assert [0, 0] < blocks(joint, SIXTH) <= full
-    joint.assert_sound()
+    learning.configure('alpha = "1"', 'alpha = "2"')
+    learning.ledger.amend(terms_of(learning.settings), "larger customers", learning.now)
+    guarantees.append(learning.settings.model)
+    assert learning.status(FIFTH) is Status.REFUSED
+    night(learning, SIXTH)
+    assert [0, 0] < blocks(learning, SIXTH) <= full
+    learning.assert_sound()
     # what was drawn is what was charged, and no window of either guarantee is above it
     for day in (FIRST, SECOND, FOURTH, SIXTH):
-        assert joint.measured(day).spends == joint.record(day).spends
-    spends = charged(joint)
+        assert learning.measured(day).spends == learning.record(day).spends
+    spends = charged(learning)
     assert not above(guarantees, spends)
     # the control: the same spends under half of epsilon
     assert list(broken([replace(one, epsilon=one.epsilon / 2) for one in guarantees], spends))
     # and a day that is withdrawn stays charged
-    joint.withdraw(SECOND)
-    assert charged(joint) == spends
-    joint.assert_sound()
+    learning.withdraw(SECOND)
+    assert charged(learning) == spends
+    learning.assert_sound()
