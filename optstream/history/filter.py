@@ -13,7 +13,7 @@ from optstream.estimation.estimate import UNKNOWN
 from optstream.history.blocks import BlockHistory, Blocks
 from optstream.history.covariates import CovariateEffect, effect_of
 from optstream.history.draws import ErrorDraws
-from optstream.history.learn import learn
+from optstream.history.learn import STRENGTH_DEVIATION, learn
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.history.robust import with_known_noise
@@ -221,6 +221,7 @@ class FilterState:
         """Return the state that `to_document` wrote, or a new one; another prior's is forgotten."""
         given = document or {}
         prior, logs = TemporalPrior.broad(days.steps_per_day, components), given.get("prior")
+        prior = replace(prior, spread=np.full(len(components), STRENGTH_DEVIATION**2))
         is_same = logs is not None and len(logs) == prior.logs.size
         if is_same:
             hours, spread = (np.array(given.get(key, ()), np.float64) for key in ("hours", "spread"))
