@@ -52,15 +52,19 @@ DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
 SPAN = ("--from", "2016-06-01", "--to", "2016-06-03")
 
 
-@pytest.fixture
-def lost(installation):
-    """Three published days, the second withdrawn, and the files of the others lost."""
-    installation.simulate(*DAYS)
-    installation.release(*DAYS)
-    installation.withdraw(DAYS[1])
+def lose(installation, *days):
+    installation.simulate(*days)
+    installation.release(*days)
+    installation.withdraw(days[1])
     installation.write_pages()
     for path in (installation.folder / "published/data").rglob("*.parquet"):
         path.unlink()
+
+
+@pytest.fixture
+def lost(installation):
+    """Three published days, the second withdrawn, and the files of the others lost."""
+    installation.once(lose, *DAYS)
     return installation
 
 

@@ -12,6 +12,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from optstream import read_published
 from optstream.errors import ConfigurationError, DumpError, ParameterError
 from tasks.config import load_settings
+from tasks.plan import advise
 from tests.by_night import few
 from tests.flows.command import invoke
 from tests.tasks.config.test_refusals import KINDS, Kind
@@ -140,7 +141,13 @@ def test_no_folder_is_opened_and_no_ledger(tmp_path, there):
     assert sorted(one.name for one in (tmp_path / "trusted").glob("*")) == []
 
 
-def test_a_proposal_is_written_and_accepted(tmp_path):
+def test_a_proposal_is_written_and_accepted(tmp_path, monkeypatch):
+    every = advise.mechanism_choices
+
+    def of_one(settings):
+        return [one for one in every(settings) if "HistoryInformed" in one.label]
+
+    monkeypatch.setattr(advise, "mechanism_choices", of_one)  # others are simulated, for seconds
     file, proposed = tmp_path / "optstream.toml", tmp_path / "proposed.toml"
     file.write_text(COARSE)
     words = ("advise", "--config", str(file), "--scale", "5000", "--write", str(proposed))

@@ -144,8 +144,9 @@ def test_a_run_says_loudly_what_is_most_of_a_region(small, share, revision, reme
     assert f"restatement_share = {share}" in line
 
 
-SPAN = [FIRST + timedelta(days=number) for number in range(11)]
-FAR, SUSPECT = ("far-from-history", 11, "84"), ("suspect-readings", 11, "84")
+SPAN = [FIRST + timedelta(days=number) for number in range(10)]
+*USUAL, LAST = SPAN[: LEAST_DAYS + 1]
+FAR, SUSPECT = (("far-from-history", LAST.day, "84"), ("suspect-readings", LAST.day, "84"))
 
 
 def shown(installation, *days):
@@ -160,12 +161,12 @@ def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, c
     nothing of it is clamped and only published history shows it.
     """
     watched.configure('epsilon = "1"', 'epsilon = "50"')
-    watched.simulate(*SPAN)
-    watched.at("2016-06-12 12:00")
-    watched.once(shown, *SPAN[:-1])
-    in_another_unit(watched, "84", SPAN[-1], factor)
+    watched.simulate(*USUAL, LAST)
+    watched.at("2016-06-09 12:00")
+    watched.once(shown, *USUAL)
+    in_another_unit(watched, "84", LAST, factor)
     assert [kind for kind, _, _ in watched.alarms()] == ["missing"]
-    (day,) = watched.release(SPAN[-1]).values()
+    (day,) = watched.release(LAST).values()
     assert day.status == "published"
     watched.write_pages()
     assert sorted(watched.alarms()) == seen
@@ -252,7 +253,7 @@ def test_each_of_the_last_days_is_compared_with_those_before_it_by_brute_force()
 
 def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
     """Of ten days the ninth has a quarter of the load in all regions."""
-    days, dark = SPAN[:10], SPAN[8]
+    days, dark = SPAN, SPAN[8]
     (tmp_path / "optstream.toml").write_text(released_by("HistoryInformed", keys=FEW_BLOCKS))
     installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
     installation.simulate(*days)

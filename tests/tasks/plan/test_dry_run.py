@@ -156,11 +156,9 @@ FIRST, N_DAYS = date(2025, 1, 6), 9
 LEARNING = released_by("HistoryInformed", keys="scale = 5000.0")
 
 
-@pytest.fixture
-def jumping(load_text):
+def store_jumping_days(settings):
     """Nine days of two regions that jump from step to step, measured and stored, but not released."""
-    settings, state = load_text(LEARNING, ('alpha = "1"', 'alpha = "20"')), None
-    random = np.random.default_rng(3)
+    random, state = np.random.default_rng(3), None
     for number in range(N_DAYS):
         day = FIRST + timedelta(number)
         values = 5000 * np.exp(random.normal(0, 0.2, (2, 48)))
@@ -170,24 +168,20 @@ def jumping(load_text):
             np.minimum(values, 20_000).round(3), noise=simulated_noise(number), first_step=at, state=state
         )
         state = measured.state
-
-    def store():
-        folder = settings.measurements_of(FIRST + timedelta(N_DAYS - 1), 0)
-        folder.mkdir(parents=True)
-        (folder / "measured").write_bytes(measured.to_bytes())
-
-    return settings, store
+    folder = settings.measurements_of(day, 0)
+    folder.mkdir(parents=True)
+    (folder / "measured").write_bytes(measured.to_bytes())
 
 
-def test_dry_run_and_advice_expect_what_was_learned_and_propose_its_blocks(jumping, monkeypatch):
-    settings, store = jumping
+def test_dry_run_and_advice_expect_what_was_learned_and_propose_its_blocks(load_text, monkeypatch):
+    settings = load_text(LEARNING, ('alpha = "1"', 'alpha = "20"'))
     own = [one for one in advise.mechanism_choices(settings) if one.label.startswith("HistoryInformed")]
     assert own
     monkeypatch.setattr(advise, "mechanism_choices", lambda _: own)
     day = FIRST + timedelta(N_DAYS)
     general, general_plan = dry_run(settings, [day]).periods[0].levels, compare_plans(settings).configured
     assert general_plan.expected == tuple(level.expected for level in general)
-    store()
+    store_jumping_days(settings)
     learned, found = dry_run(settings, [day]).periods[0].levels, compare_plans(settings)
     assert found.configured.expected == tuple(level.expected for level in learned)
     # the blocks that run stay as they are, and are known to miss more

@@ -157,20 +157,15 @@ def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_i
 LATE_HOURS = "4 hours, 2016-06-02T01 to 2016-06-02T04"
 
 
-@pytest.fixture
-def watched(day_of_hours):
-    """A closed day, one hour of the next, and four that are late."""
-    path = day_of_hours.folder / "optstream.toml"
-    path.write_text(path.read_text() + '[watch]\nlate_after = "00:30"\n')
-    day_of_hours.now = datetime(2016, 6, 2, 4, tzinfo=UTC)  # 06:00 in Paris
+def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(day_of_hours):
+    """Of a closed day, one hour of the next, and four that are late."""
+    file = day_of_hours.folder / "optstream.toml"
+    file.write_text(file.read_text() + '[watch]\nlate_after = "00:30"\n')
+    now = datetime(2016, 6, 2, 4, tzinfo=UTC)  # 06:00 in Paris
+    day_of_hours.now = now
     close_over(day_of_hours.run())
-    return day_of_hours
-
-
-def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(watched):
-    file = watched.folder / "optstream.toml"
-    looks = Looks([file], 30, lambda: watched.now)
-    looks._found = {file: take_snapshot(file, watched.now)}
+    looks = Looks([file], 30, lambda: now)
+    looks._found = {file: take_snapshot(file, now)}
     client = TestClient(application(looks, SECRET, looks.clock))
     home = "/streams/two-regions"
 
