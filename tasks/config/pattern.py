@@ -142,8 +142,10 @@ def path_pattern(text: str, is_usual: bool = False) -> PathPattern:
     """Return the pattern of a text; raises RuleError."""
     segments, groups, kinds = [], [], set[str]()
     for segment in text.split("/"):
-        if segment in ("", ".", "..") or "\\" in segment or not segment.isprintable():
-            raise RuleError("and it must name folders and a file below input.folder")
+        if segment[:1] in "._" or "\\" in segment or not segment.isprintable():
+            raise RuleError(
+                'and it must name folders and a file below input.folder, none hidden by "." or "_"'
+            )
         own: list[str] = []
         loose = "".join(_expressions(segment, own, kinds))
         strict = loose.replace(*_SHORT)

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from optstream.errors import DumpError
+from optstream.errors import DumpError, ParameterError
 from optstream.storage.store import Location, StoreUrl, name_below, open_store
 from optstream.stream import Hour
 from optstream.stream.tree import some_of
@@ -146,6 +146,7 @@ TABLE_LOG = re.compile(
 """Names of the logs of tables: Delta, Spark's streams, Hudi, Iceberg, Databricks' commits."""
 LISTED = re.compile(r"(?:([0-9a-fA-F]{64}) [ *])?(.+)")
 """A line of a file list: a name, perhaps after its SHA-256, as `sha256sum` writes them."""
+LEFT_BY_SYSTEMS = {"thumbs.db", "desktop.ini", "lost+found", "@eadir", "$recycle.bin"}
 MOST_FILES = 10_000
 """Files of one region and day."""
 LARGEST_FOLDER = 10**6
@@ -231,8 +232,8 @@ def _later(settings: Settings) -> set[str]:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name begins with "." or "_", or is of what Windows and Office leave in folders."""
-    return name[0] in "._" or name.startswith("~$") or name.lower() in ("thumbs.db", "desktop.ini")
+    """Whether a name begins with "." or "_", or is of what systems and Office leave in folders."""
+    return name[0] in "._" or name.startswith("~$") or name.lower() in LEFT_BY_SYSTEMS
 
 
 def _tables_around(settings: Settings) -> Iterator[str]:
@@ -305,8 +306,7 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival) -> Dump | DumpErro
 class _Delivery(NamedTuple):
     """Files of one region and date in a folder; or without files such a folder, listed when it is needed.
 
-    marks: markers and file lists in the folder or above it. names: of all files in the folder; None where the
-    log of a table lists them.
+    marks: markers and file lists in the folder or above it, or the log of a table.
     """
 
     pattern: PathPattern
@@ -315,7 +315,6 @@ class _Delivery(NamedTuple):
     dated: Dated = frozenset()
     marks: Mapping[str, Found] = MappingProxyType({})
     files: Sequence[Found] | None = None
-    names: Sequence[str] | None = None
 
     @property
     def prefix(self) -> str:
@@ -340,7 +339,7 @@ class _Search:
         self.found = defaultdict[Dated, defaultdict[str, list[_Delivery]]](lambda: defaultdict(list))
         self._wanted_by: dict[frozenset[str], set[Dated]] = {}
         self._judged = defaultdict[tuple[int, Dated], tuple[dict[str, Dated], set[str]]](lambda: ({}, set()))
-        self._hashes: dict[tuple[str, str], Mapping[str, str]] = {}
+        self._lists: dict[Location, Mapping[tuple[str, Dated], Mapping[str, str]]] = {}
 
     def _wanted_of(self, day: date) -> list[Dated]:
         return self.pattern.wanted(day, self.settings.calendar, self.settings.input_of(day).stamps == "end")
@@ -403,7 +402,7 @@ class _Search:
         if not any(own):
             raise _AbsentDumpError(f"the dump {shown()} is missing")
         if not all(own):
-            raise LateDumpError(f"of the dump {shown()} the files of one date are missing")
+            raise LateDumpError(f"of the dump {shown()} the files of one day in UTC are missing")
         files = {file: tag for one in itertools.chain(*own) for file, tag in self._checked(one, layout)}
         if not files and layout.announcement:
             raise DumpError(f"{shown()} is marked complete but holds no Parquet or CSV file")
@@ -424,38 +423,42 @@ class _Search:
     def _leaves_within(self, dated: Dated) -> Iterator[str]:
         """Yield the leaves of some day that a file may hold."""
         if days := self.pattern.days(dict(dated)):
-            changes = self.settings.dated_hierarchy.changes_between(*days)
-            for day in (days[0], *(one.valid_from for one in changes)):
+            around = timedelta(days=self.pattern.in_utc)  # a day in UTC has parts of two local days
+            first, last = days[0] - around, days[1] + around
+            changes = self.settings.dated_hierarchy.changes_between(first, last)
+            for day in (first, *(one.valid_from for one in changes)):
                 yield from self.settings.tree_of(day).leaves
 
     def _checked(self, one: _Delivery, layout: Input) -> Iterator[tuple[Found, str]]:
         """Yield the files of a delivery that is complete, each with the SHA-256 that a list gives, or ""."""
-        place, folder, files, odd = one.place, self._at(one), one.files, list[str]()
+        place, folder, files, marks, odd = one.place, self._at(one), one.files, one.marks, list[str]()
         if files is None:
             marks, sizes = self._listed(one, folder)
             odd = [name for name in sizes if self._misfits(name)]
             files = [Found(folder / name, size) for name, size in sizes.items()]
-            one = one._replace(marks=marks, names=[*sizes])
         else:
             place = f"{one.prefix}{files[0].location.name}"
-        announcement, kind = layout.announcement, "marker" if layout.file_list is None else "file list"
-        if announcement and announcement not in one.marks:
-            raise LateDumpError(f"the {kind} {announcement} of {place} is absent")
-        within = not self._leads_out(folder)
-        if announcement and one.names is not None:
-            self._check([one.marks[announcement]], within, is_settled=True)
+        mark, kind = marks.get(layout.announcement), "marker" if layout.file_list is None else "file list"
+        if layout.announcement and mark is None:
+            raise LateDumpError(f"the {kind} {layout.announcement} of {place} is absent")
         if odd:
             raise DumpError(self._stray(one, odd[0]))
+        within, settled = not self._leads_out(folder), -math.inf if mark is None else math.inf
         hashes: Mapping[str, str] = {}
-        if layout.file_list is not None and one.names is not None:
-            key = one.place, layout.file_list
-            hashes = self._hashes.get(key) or self._hashes.setdefault(key, self._hashes_in(*key, one))
-        self._check(files, within, is_settled=bool(announcement))
+        if mark is not None and mark.location.name != LOG:
+            self._check([mark], within, math.inf)
+            if layout.file_list is not None:
+                hashes = self._hashes_of(one, files, mark)
+            if one.files is not None or mark.location.parent != folder:
+                settled = mark.changed  # which announces other days, too, and may be older than this one
+        self._check(files, within, settled)
         for file in files:
-            yield file, hashes.get(file.location.name, "")
+            yield file, hashes.get(f"{one.prefix}{file.location.name}", "")
 
-    def _check(self, files: Sequence[Found], within: bool, is_settled: bool) -> None:
-        """Raise DumpError for the first unfit file. within: whether their folder is in the input folder."""
+    def _check(self, files: Sequence[Found], within: bool, settled: float) -> None:
+        """Raise DumpError for the first unfit file. within: whether their folder is in the input folder.
+        settled: when the marker was written, after which a file must rest.
+        """
         for found in files:
             location = found.location
             if not found.is_file:
@@ -471,44 +474,60 @@ class _Search:
             else:
                 continue
             raise DumpError(f"{quoted_name_of(self.settings, location)} {rule}")
-        for found in () if is_settled else files:
+        for found in files:
             age = time.time() - found.changed
-            if (left := SETTLED.total_seconds() - age) > 0:
+            if found.changed > settled and (left := SETTLED.total_seconds() - age) > 0:
                 name = quoted_name_of(self.settings, found.location)
                 raise LateDumpError(
-                    f"{name} changed just now, may still be written, and has no marker (input.marker): run "
-                    f"again in {math.ceil(left / 60)} min"
+                    f"{name} changed just now, may still be written, and has no marker since (input.marker): "
+                    f"run again in {math.ceil(left / 60)} min"
                     f"{', or correct its time, which is to come' * (age < 0)}"
                 )
 
-    def _hashes_in(self, place: str, file_list: str, one: _Delivery) -> dict[str, str]:
-        """Return the SHA-256 that a list gives of each file of its folder, or ""."""
+    def _hashes_of(self, one: _Delivery, files: Sequence[Found], mark: Found) -> Mapping[str, str]:
+        """Return the SHA-256 that a list gives of each file of a delivery, or ""."""
+        if mark.location not in self._lists:
+            self._lists[mark.location] = self._in_list(mark)
+        listed = self._lists[mark.location].get((one.region, one.dated), {})
+        names = {f"{one.prefix}{file.location.name}" for file in files}
+        shown = partial(quoted_name_of, self.settings)
+        if absent := sorted(listed.keys() - names):
+            raise LateDumpError(f"{shown(self.top / absent[0])} is listed but absent")
+        if extra := sorted(names - listed.keys()):
+            # a list of several deliveries may be about to name this one
+            late = LateDumpError if one.files is not None and not listed else DumpError
+            raise late(f"{shown(self.top / extra[0])} is not in the file list {mark.location.name}")
+        return listed
+
+    def _in_list(self, mark: Found) -> Mapping[tuple[str, Dated], Mapping[str, str]]:
+        """Return the files that a list names, by region and date, with the SHA-256 that it gives, or ""."""
+        place = name_below(mark.location, self.top)
+        folder = place.removesuffix(mark.location.name)
         try:
-            content = one.marks[file_list].read(LARGEST_LIST)
-            lines = content.decode("utf-8").splitlines()
+            content = mark.read(LARGEST_LIST)
+            lines = content.decode("utf-8-sig").splitlines()
         except FileNotFoundError:
-            raise LateDumpError(f"the file list {file_list} of {place} is absent") from None
+            raise LateDumpError(f"the file list {place} is absent") from None
         except (OSError, UnicodeDecodeError):
-            raise DumpError(f"the file list {place}/{file_list} must be readable UTF-8 text") from None
+            raise DumpError(f"the file list {place} must be readable UTF-8 text") from None
         if len(content) > LARGEST_LIST:
-            raise DumpError(f"the file list {place}/{file_list} must be at most 16 MiB")
+            raise DumpError(f"the file list {place} must be at most 16 MiB")
         entries = [entry for line in lines if (entry := LISTED.fullmatch(line.strip()))]
-        hashes = {entry[2]: (entry[1] or "").lower() for entry in entries}
-        names, listed = one.names or (), [entry[2] for entry in entries]
-        if any(hashes.values()) and not all(hashes.values()):
-            raise DumpError(
-                f"the file list {place}/{file_list} must have the SHA-256 of every file, or of none"
-            )
-        for name in listed:
-            if set(name) & {*"/\\\0"} or name[0] in "._" or self._misfits(name):
-                raise DumpError(f"the file list {place}/{file_list} must hold plain names of data files only")
-        if len(set(listed)) < len(listed):
-            raise DumpError(f"the file list {place}/{file_list} must name each file once")
-        if absent := sorted(set(listed) - set(names)):
-            raise LateDumpError(f"{place}/{absent[0]!r:.80} is listed but absent")
-        if extra := sorted(set(names) - set(listed)):
-            raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")
-        return hashes
+        listed = defaultdict[tuple[str, Dated], dict[str, str]](dict)
+        for entry in entries:
+            name = entry[2].removeprefix("./")
+            fields = self.pattern.match_path(f"{folder}{name}")
+            if fields is None or set(name) & {*"\\\0"} or any(one[:1] in "._" for one in name.split("/")):
+                rule = "must hold plain names of data files only, or their paths from its folder on"
+                raise DumpError(f"the file list {place} {rule}")
+            own = listed[fields.get("region", EVERY), _dated(fields)]
+            own[f"{folder}{name}"] = (entry[1] or "").lower()
+        hashes = [tag for own in listed.values() for tag in own.values()]
+        if any(hashes) and not all(hashes):
+            raise DumpError(f"the file list {place} must have the SHA-256 of every file, or of none")
+        if len(hashes) < len(entries):
+            raise DumpError(f"the file list {place} must name each file once")
+        return listed
 
     def _below(self, one: _Delivery, top: Sizes | None = None) -> Iterator[_Delivery]:
         depth, prefix = one.depth, one.prefix
@@ -547,7 +566,7 @@ class _Search:
             else:
                 yield from self._below(below)
         for (region, dated), files in own.items():
-            yield _Delivery(one.pattern, one.place, region, dated, marks, files, [*sizes])
+            yield _Delivery(one.pattern, one.place, region, dated, marks, files)
 
     def _in_table(self) -> Iterator[_Delivery]:
         """Yield the files of a Delta table, whose log is the marker of all."""
@@ -565,7 +584,8 @@ class _Search:
                 rule = f"does not fit input.path, {self.pattern.text!r}"
                 self.odd.append((f"{place!r:.200} of the table {rule}", none))
             elif self._is_wanted(_dated(fields)):
-                parts = fields.get("region", EVERY), _dated(fields), marks, [Found(self.top / place)]
+                files = [Found(self.top / place, 0)]  # which the log says is there
+                parts = fields.get("region", EVERY), _dated(fields), marks, files
                 yield _Delivery(self.pattern, place.rpartition("/")[0], *parts)
 
     def _at(self, one: _Delivery) -> Location:
@@ -581,11 +601,13 @@ class _Search:
         """Return the markers of a folder and above, and its other entries that are not hidden, rising."""
         try:
             sizes = sizes_in(folder) if sizes is None else sizes
-        except FileNotFoundError:  # gone since the folder above was listed
-            raise _AbsentDumpError(f"the dump {one.place} is missing") from None
-        except OSError:
+        except OSError as error:
+            is_link = isinstance(folder, Path) and folder.is_symlink()
+            if isinstance(error, FileNotFoundError) and not is_link:  # gone since the folder above was listed
+                raise _AbsentDumpError(f"the dump {one.place} is missing") from None
             raise DumpError(
-                f"{one.place!r:.80} must be a folder that can be listed; permit it, move it away, or {_HIDE}"
+                f"{one.place!r:.80} must be a folder that can be listed; permit it, mend its link, move it "
+                f"away, or {_HIDE}"
             ) from None
         if len(sizes) > LARGEST_FOLDER:
             raise DumpError(f"{one.place!r:.80} must hold at most {LARGEST_FOLDER:,} files")
@@ -636,7 +658,11 @@ def _periods_in(settings: Settings, dated: Dated) -> Sequence[date]:
     if days is None:
         return ()
     if hour := fields.get("hour"):
-        return (Hour(days[0], int(hour[:2]), hour.endswith("B")),)
+        period = Hour(days[0], int(hour[:2]), hour.endswith("B"))
+        with suppress(ParameterError):  # an hour that its day does not have
+            settings.calendar.check_period(period)
+            return (period,)
+        return ()
     if pattern.is_of_one_day:
         return settings.calendar.periods(*days)
     over = settings.local_day(datetime.now(UTC)) - timedelta(days=1)

@@ -153,7 +153,7 @@ CASES = {
           for wrong in ("{region}/{date:%d}.csv", "{region}/{date:%Y}/{utc:%m}.csv")),
         ('input.path = "{region}/{date:%Y-%B}.csv"', "and %B is none of its parts of a date"),
         *((f'input.path = "{wrong}"', "and it must name folders and a file below input.folder")
-          for wrong in ("../{region}/{date:%Y}.csv", "/{region}/{date:%Y}.csv")),
+          for wrong in ("../{region}/{date:%Y}.csv", "/{region}/{date:%Y}.csv", "_x/{region}_{date:%Y}")),
         ('input.path = "{region}/{day:%Y}.csv"', "and it has a brace that is none of these"),
         ('input.path = "{region}/{date:%Y-%m-%d}/{hour}.csv"', 'for stream.period "hour" alone'),
         (FIRST + "value_ = 1", "[[input.changes]] 1: value_ is not a known key; did you mean value?"),

@@ -39,7 +39,8 @@ def assert_stopped(stream, *message, kind=DumpError, day=DAY):
 
 
 def test_hidden_files_are_left_alone(stream):
-    for name in (".part-0.parquet.crc", "_metadata", "_common_metadata", "_started", "_metadata.parquet"):
+    hidden = (".part-0.parquet.crc", "_metadata", "_common_metadata", "_started", "_metadata.parquet")
+    for name in (*hidden, "lost+found"):
         (stream.folder("84") / name).write_text("x")
     for folder in (stream.settings.input_folder, stream.folder("84").parent, stream.folder("84")):
         (folder / "_temporary").mkdir()
@@ -80,6 +81,14 @@ def test_a_file_in_place_of_a_folder_is_refused(small, region):
     (stream.settings.input_folder / place).parent.mkdir(parents=True)
     (stream.settings.input_folder / place).touch()
     assert_stopped(stream, f"'{place}' must be a folder that can be listed")
+
+
+@pytest.mark.parametrize("place", ["region=84", "region=84/date=2025-01-15", "region=99"])
+def test_a_link_to_nowhere_is_refused_not_waited_for(stream, place):
+    folder = stream.settings.input_folder / place
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.symlink_to("nowhere")
+    assert_stopped(stream, f"'{place}' must be a folder that can be listed; permit it, mend its link")
 
 
 @pytest.mark.parametrize("name", ["region=84.parquet", "region=99/part-0.parquet", "region=99/2025-01-15"])

@@ -5,6 +5,7 @@ import os
 import shutil
 import tarfile
 from datetime import date, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
@@ -127,6 +128,22 @@ def test_a_month_with_a_leaf_that_begins_or_ends_in_it_is_read(small):
     assert "'region=other' is not a leaf" in str(discover(stream.settings, [DAY])[DAY])
 
 
+@pytest.mark.parametrize(
+    ("zone", "old", "new"), [("Europe/Paris", (14, 15), (15, 16)), ("America/Lima", (15, 16), (16, 17))]
+)
+def test_a_file_of_a_day_in_utc_may_be_of_a_leaf_of_the_local_day_before_or_after(small, zone, old, new):
+    stream = small(marker="path = '{region}/{utc:%Y-%m-%d}.csv'")
+    text = stream.settings.file.read_text().replace("Europe/Paris", zone)
+    change = f"[[hierarchy.changes]]\nvalid_from = {NEXT}\nrenamed = {{ 11 = 'new' }}\n"
+    stream.settings.file.write_text(f"{text}\n{change}")
+    stream.settings = load_settings(stream.settings.file)
+    for region, days in (("84", range(14, 18)), ("11", old), ("new", new)):
+        for day in days:
+            put(stream, f"{region}/2025-01-{day}.csv", "")
+    for found in discover(stream.settings, [DAY, NEXT]).values():
+        assert [len(own) for own in found.files] == [2, 2]
+
+
 def test_a_year_that_goes_on_has_no_days_to_come(small):
     stream = small(marker="path = '{region}_{date:%Y}.csv'")
     today = stream.settings.local_day(datetime.now().astimezone())
@@ -174,10 +191,43 @@ def test_a_file_list_may_be_of_several_days(small):
             put(stream, f"{region}/{day}.csv", text_of(stream, day), marker=f"{region}/_FILES")
         (stream.settings.input_folder / region / "_FILES").write_text(f"{DAY}.csv\n{NEXT}.csv\n")
     assert stream.judge()[0].error is None
+    for region in ("84", "11"):  # another day's file is gone, or not yet listed
+        (stream.settings.input_folder / region / "_FILES").write_text(f"2025-01-14.csv\n{DAY}.csv\n")
+    assert stream.judge()[0].error is None
+    waiting = discover(stream.settings, [NEXT])[NEXT]
+    assert isinstance(waiting, LateDumpError)
+    assert f"84/'{NEXT}.csv' is not in the file list" in str(waiting)
     (stream.settings.input_folder / "84" / "_FILES").write_text(f"{DAY}.csv\n{NEXT}.csv\nnotes.txt\n")
     found = discover(stream.settings, [DAY])[DAY]
     assert type(found) is DumpError
     assert "84/_FILES must hold plain names of data files only" in str(found)
+
+
+def test_a_file_list_above_its_files_has_their_paths(small):
+    stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'\nfile_list = '_FILES'")
+    files = put(stream, f"{{r}}/{DAY}.csv", text_of(stream, DAY))
+    hashes = {file.parent.name: sha256(file.read_bytes()).hexdigest() for file in files}
+    place = stream.settings.input_folder / "_FILES"
+    lines = [f"{tag} *./{region}/{DAY}.csv" for region, tag in hashes.items()]
+    place.write_text("\r\n".join(lines), "utf-8-sig")
+    assert stream.judge()[0].error is None
+    place.write_text(f"{hashes['84']}  84/{DAY}.csv\n{'0' * 64}  11/{DAY}.csv\n")
+    assert "SHA-256" in str(stream.judge()[0].error)
+    for wrong in (f"{DAY}.csv", f"84/../11/{DAY}.csv", f"/84/{DAY}.csv"):
+        place.write_text(f"{wrong}\n")
+        assert "the file list _FILES must hold plain names" in str(discover(stream.settings, [DAY])[DAY])
+
+
+def test_a_file_newer_than_the_marker_of_many_days_rests_for_five_minutes(small):
+    stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'")
+    files = put(stream, "{r}/2025-01-15.csv", text_of(stream, DAY))
+    os.utime(stream.settings.input_folder / "_SUCCESS", (0, 0))
+    found = discover(stream.settings, [DAY])[DAY]
+    assert isinstance(found, LateDumpError)
+    assert "may still be written, and has no marker since" in str(found)
+    for file in files:
+        os.utime(file, (1, 1))
+    assert stream.judge()[0].error is None
 
 
 def test_a_folder_of_one_region_and_day_waits_for_its_marker_whatever_it_holds(small):

@@ -13,6 +13,7 @@ from tasks.ingest import LateDumpError, discover, ingest
 from tasks.release.lineage import hashing
 from tests.tasks.conftest import DAY, SmallStream
 from tests.tasks.ingest.arrival.test_discover import assert_stopped, found
+from tests.tasks.ingest.arrival.test_pattern import PARTITIONED, table
 
 pytestmark = pytest.mark.slow
 
@@ -143,6 +144,13 @@ def test_a_store_that_cannot_be_reached_makes_days_wait(small, s3_server, monkey
     assert type(error) is LateDumpError
     assert "the store cannot be reached" in str(error)
     assert "127.0.0.1" not in str(error)
+
+
+def test_a_delta_table_in_a_store_has_the_files_that_its_log_says(small, upload):
+    stream = small(marker=f"path = '{PARTITIONED}'")
+    table(stream)
+    (judged,) = upload(stream).judge()
+    assert (judged.units == 1500).all()
 
 
 def test_names_that_readers_of_urls_mistake_are_refused(small, upload):

@@ -22,7 +22,7 @@ from optstream.privacy import GaussianSpend
 from optstream.privacy.spends import OrderSpend
 from optstream.stream import Hour, partition_of
 from tasks.config.schema import MECHANISMS
-from tasks.ingest import LateDumpError, discover
+from tasks.ingest import LateDumpError, days_with_dumps, discover
 from tasks.monitor.days import State
 from tasks.monitor.view import watch
 from tasks.pages.snapshot import take_snapshot
@@ -126,7 +126,9 @@ def test_what_is_no_period_of_the_stream_is_refused_before_anything_is_spent(by_
 def test_what_lies_between_the_folders_of_hours_stops_those_of_its_day(by_the_hour):
     installation = by_the_hour("Laplace")
     (installation.settings.input_folder / f"region=84/date={DAY}/hour=24").mkdir()
+    (installation.settings.input_folder / f"region=84/date={DAY}/hour=03B").mkdir()
     hour, other = Hour(DAY, 3), Hour(NEXT, 3)
+    assert Hour(DAY, 3, again=True) not in days_with_dumps(installation.settings)
     found = discover(installation.settings, [hour, other])
     assert type(found[hour]) is DumpError
     assert "'hour=24' does not fit input.path" in str(found[hour])
