@@ -333,7 +333,7 @@ def own_parts(prior: TemporalPrior) -> TemporalPrior:
     """Return the prior of leaves' own parts, without those of sizes and hours, which are known otherwise."""
     logs = prior.logs.copy()
     logs[1] = -30.0
-    return replace(prior, logs=logs, hours=np.ones(0))
+    return TemporalPrior(logs, prior.steps_per_day, prior.components)
 
 
 def _strength_and_dispersion(
@@ -620,10 +620,10 @@ def shared_fit(
     found, events = belief.answer(seen, steps)
     factors = level_factors(found.posterior) / found.factor
     # variances of sizes beyond the prior's constant part, a leaf's own part
-    shared, own = np.exp(2.0 * found.posterior.prior.logs[:2])
-    of_nodes, expected = above.add_up(sizes[:, None]), own * above.add_up(sizes[:, None] ** 2)
+    _, _, of_shared, of_own, _ = found.posterior.prior.parameters[0]
+    of_nodes, expected = above.add_up(sizes[:, None]), of_own * above.add_up(sizes[:, None] ** 2)
     inner = np.setdiff1d(np.arange(len(above.nodes)), above.leaf_indices)
-    expected[inner] += shared * of_nodes[inner] ** 2
+    expected[inner] += of_shared * of_nodes[inner] ** 2
     excess = np.asarray(np.maximum(size_variances[:, None] - expected, 0.0))
     measured = common_blocks(dense)
     # what the posterior leaves unexplained of its values is their noise times its pulls

@@ -13,7 +13,7 @@ from optstream.estimation.estimate import UNKNOWN
 from optstream.history.blocks import BlockHistory, Blocks
 from optstream.history.covariates import CovariateEffect, effect_of
 from optstream.history.draws import ErrorDraws
-from optstream.history.learn import learn
+from optstream.history.learn import STRENGTH_DEVIATION, learn
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
 from optstream.history.robust import with_known_noise
@@ -90,7 +90,8 @@ def last_fit(function: Callable[..., Fitted]) -> Callable[..., Fitted]:
         prior: TemporalPrior, seen: Seen, covariates: tuple[Covariate, ...] = (), *others: object
     ) -> Fitted:
         plain = (prior.steps_per_day, prior.components, [one.key for one in covariates], others)
-        key = sha256(repr(plain).encode() + prior.logs.tobytes() + prior.hours.tobytes() + seen.key).digest()
+        learned = b"".join(one.tobytes() for one in (prior.logs, prior.hours, prior.spread))
+        key = sha256(repr(plain).encode() + learned + seen.key).digest()
         if key not in kept:
             kept.clear()
             kept[key] = function(prior, seen, covariates, *others)
@@ -220,11 +221,11 @@ class FilterState:
         """Return the state that `to_document` wrote, or a new one; another prior's is forgotten."""
         given = document or {}
         prior, logs = TemporalPrior.broad(days.steps_per_day, components), given.get("prior")
+        prior = replace(prior, spread=np.full(len(components), STRENGTH_DEVIATION**2))
         is_same = logs is not None and len(logs) == prior.logs.size
         if is_same:
-            prior = replace(
-                prior, logs=np.array(logs, np.float64), hours=np.array(given.get("hours", ()), np.float64)
-            )
+            hours, spread = (np.array(given.get(key, ()), np.float64) for key in ("hours", "spread"))
+            prior = replace(prior, logs=np.array(logs, np.float64), hours=hours, spread=spread)
         return cls(
             prior,
             days,
@@ -238,8 +239,9 @@ class FilterState:
         """Return the state as a JSON-ready document, public; covariates only where there are any."""
         known = {"covariates": [one.to_document() for one in self.covariates]} if self.covariates else {}
         learned = {"prior": self.prior.logs.tolist(), "began": self.began, "learned": self.learned}
-        hours = {"hours": self.prior.hours.tolist()} if self.prior.hours.size else {}
-        return {**learned, **hours, "events": list(self.events), **known}
+        parts = {"hours": self.prior.hours, "spread": self.prior.spread}
+        parts = {key: part.tolist() for key, part in parts.items() if part.size}
+        return {**learned, **parts, "events": list(self.events), **known}
 
     def refreshed(
         self, look: Look, histories: Histories, first_step: int, relearn_days: int

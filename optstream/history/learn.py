@@ -14,6 +14,8 @@ Floats = NDArray[np.float64]
 
 STRENGTH_DEVIATION, LENGTH_DEVIATION = 0.7, 0.4
 """Standard deviations of the logarithms of strengths and lengths around their prior medians."""
+UPWARDS = 2.0 * STRENGTH_DEVIATION**2
+"""Of a logarithm x: with exp(2 x), a density of this variance has its mass so much above x's."""
 FARTHEST = 6.0
 """Of these deviations from the medians: beyond it numbers overflow, and the likelihood is none."""
 MOST_ITERATIONS = 30
@@ -31,18 +33,41 @@ FIRST_ITERATIONS, PROMISING = 4, 0.3
 
 
 def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIONS) -> TemporalPrior:
-    """Return the prior whose parameters make the measurements, and themselves, most likely, or `start`. Hours
-    differ in strength only where that gains more than its information criterion (Schwarz 1978)."""
+    """Return the prior whose parameters make the measurements, and themselves, most likely, or `start`, with
+    the `spread` around them. Hours differ in strength only where that gains more than its information
+    criterion (Schwarz 1978)."""
     n_hours = min(PARTS_OF_DAY, start.steps_per_day)
-    alike, value = _most_likely(replace(start, hours=np.ones(0)), seen, most_iterations)
+    alike = replace(start, hours=np.ones(0), spread=np.zeros(0))
+    alike, value = _most_likely(alike, seen, most_iterations)
     if n_hours < FEWEST_PARTS:
-        return alike
+        return with_spread(alike, seen)
     hours = start.hours if start.hours.size == n_hours else np.ones(n_hours)
     least = 0.5 * n_hours * np.log(seen.blocks.clock.size)
     unlike, less = _most_likely(replace(alike, hours=hours), seen, FIRST_ITERATIONS)
     if value - less > PROMISING * least:
         unlike, less = _most_likely(unlike, seen, most_iterations)
-    return unlike if value - less > least else alike
+    return with_spread(unlike if value - less > least else alike, seen)
+
+
+def with_spread(prior: TemporalPrior, seen: Seen) -> TemporalPrior:
+    """Return the likeliest prior with the variances of the logarithms of its shared strengths: of a normal
+    posterior with the curvature of the likelihood over `UPWARDS`, where that is above 0, and the prior's. A
+    strength that measurements hardly know counts by its mean square, not by the likeliest value, which is
+    less."""
+    places = np.array([place for _, place, *_ in prior.parameters])
+    tables = LagTables.between(seen.blocks, seen.blocks, prior.steps_per_day)
+
+    def slopes(logs: Floats) -> Floats:
+        gradient = likelihood_gradient(TreePosterior(replace(prior, logs=logs), seen), tables)
+        return np.asarray(gradient[places])
+
+    moved = prior.logs + UPWARDS * np.eye(prior.logs.size)[places]
+    try:
+        curvature = (slopes(prior.logs) - np.array([slopes(one) for one in moved])) / UPWARDS
+        precision, basis = np.linalg.eigh((curvature + curvature.T) / 2.0)
+    except (ValueError, ArithmeticError):
+        return prior
+    return replace(prior, spread=basis**2 @ (1.0 / (np.maximum(precision, 0.0) + STRENGTH_DEVIATION**-2)))
 
 
 def _most_likely(start: TemporalPrior, seen: Seen, most_iterations: int) -> tuple[TemporalPrior, float]:

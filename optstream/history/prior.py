@@ -104,14 +104,16 @@ NUGGET = 1e-9  # variance, relative, of a part that no two blocks share: keeps m
 
 @dataclass(frozen=True, eq=False)
 class TemporalPrior:
-    """Covariances of blocks. logs: logarithms of all components' shared, own and lengths in a row. hours:
-    strengths of the parts that are stronger at some hours, for parts of a day in a row; nothing before they
-    were learned."""
+    """Covariances of blocks. logs: logarithms of all components' shared, own and lengths in a row, the
+    likeliest. spread: posterior variances of the logarithms of the shared strengths, whose mean squares
+    count. hours: strengths of the parts that are stronger at some hours, for parts of a day in a row. The
+    last two are empty before they were learned."""
 
     logs: Floats
     steps_per_day: int
     components: tuple[Component, ...] = COMPONENTS
     hours: Floats = field(default_factory=lambda: np.ones(0))
+    spread: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def broad(cls, steps_per_day: int, components: tuple[Component, ...] = COMPONENTS) -> "TemporalPrior":
@@ -123,18 +125,20 @@ class TemporalPrior:
     def parameters(self) -> tuple[tuple[Component, int, float, float, Floats], ...]:
         """For each component: it, its place in `logs`, variances shared and own, lengths."""
         found, at, values = [], 0, np.exp(self.logs)
-        for one in self.components:
+        # E[exp(2 x)] = exp(2 E[x] + 2 Var[x]) of a normal x
+        more = np.exp(2.0 * self.spread) if self.spread.size else np.ones(len(self.components))
+        for one, times in zip(self.components, more.tolist(), strict=True):
             lengths = values[at + 2 : at + one.n_parameters]
-            found.append((one, at, float(values[at]) ** 2, float(values[at + 1]) ** 2, lengths))
+            found.append((one, at, times * float(values[at]) ** 2, float(values[at + 1]) ** 2, lengths))
             at += one.n_parameters
         return tuple(found)
 
     @property
     def as_components(self) -> tuple[Component, ...]:
-        """The components with these parameters as medians; hours at their root mean square."""
+        """The components with the likeliest parameters as medians; hours at their root mean square."""
         mean_square = float((self.hours**2).mean()) if self.hours.size else 1.0
         found = []
-        for one, _, *variances, lengths in self.parameters:
+        for one, _, *variances, lengths in replace(self, spread=np.zeros(0)).parameters:
             shared, own = np.sqrt(np.array(variances) * (mean_square if one.by_hour else 1.0)).tolist()
             found.append(replace(one, shared=shared, own=own, lengths=tuple(lengths.tolist())))
         return tuple(found)

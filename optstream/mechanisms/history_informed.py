@@ -83,7 +83,7 @@ ELSEWHERE = "elsewhere"  # key of a state: spends that lie on no level that is m
 COVARIATES, LATE = "covariates", "late covariates"
 """Public covariates in a state and in `Measured.before`: those of the draw, and those for later estimates."""
 MOST_LATE = 3  # periods, the last ones, from which a new estimate takes a covariate's values
-LEARNED = ("prior", "hours", "began", "learned", "events", GUESSED, COVARIATES)
+LEARNED = ("prior", "hours", "spread", "began", "learned", "events", GUESSED, COVARIATES)
 """Keys of a state: the learned parameters; covariates only on the way to a draw."""
 
 

@@ -249,13 +249,15 @@ def clock_before_ingest(settings: Settings, day: date) -> str | None:
     if isinstance(dump, Dump):
         part = next(number for number, own in enumerate(dump.files) if own)
         files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
-        first, process = replace(dump, files=files, hashes={}), _Process()
+        first, process = replace(dump, files=files, hashes={}), _idle() or _Process()
         try:
             with suppress(EOFError, OSError, OptStreamError):
                 found = process.ask(settings, [first], seconds_of(settings), footers=True)
                 fits = isinstance(found, str) or found[0][0].fits_clock
+                IDLE.append(process)
         finally:
-            process.kill()
+            if process not in IDLE:
+                process.kill()
     return foresee(settings.calendar, day, fits, ends=unsure_ends(settings, day))
 
 

@@ -1,36 +1,11 @@
 """The folder in which the commands are called."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tasks.ingest import sandbox
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, Installation
-
-
-class KeptReader(sandbox._Process):
-    """A process that reads dumps, kept for the next command; a new one takes most of a second."""
-
-    answered = False
-
-    def ask(self, *given: Any, **more: Any) -> Any:
-        self.answered = False
-        found = super().ask(*given, **more)
-        self.answered = True
-        return found
-
-    def kill(self) -> None:
-        if self.answered:
-            sandbox.IDLE.append(self)
-        else:
-            super().kill()
-
-
-@pytest.fixture(autouse=True)
-def kept_readers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "_Process", lambda: sandbox._idle() or KeptReader())
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from optstream.history.blocks import Blocks, LagTables
-from optstream.history.learn import learn, likelihood_gradient
+from optstream.history.learn import STRENGTH_DEVIATION, learn, likelihood_gradient, with_spread
 from optstream.history.posterior import Seen, TreePosterior
-from optstream.history.prior import TemporalPrior
+from optstream.history.prior import Component, TemporalPrior, rough
 from optstream.history.self_check import day_surprises
 from optstream.stream import AggregationTree, Lattice
 from tests.optstream.estimation.lattices import incomplete, product
@@ -145,3 +145,24 @@ def test_learning_finds_a_more_likely_prior_and_the_direction_of_the_truth():
     learned = learn(prior, given)
     assert TreePosterior(learned, given).log_likelihood > TreePosterior(prior, given).log_likelihood
     assert learned.logs[drift] > prior.logs[drift]
+
+
+@pytest.mark.parametrize(("noise", "times"), [(1e-3, (1.01, 1.05)), (10.0, (1.1, 1.2)), (1e6, (1.63, 1.64))])
+def test_a_strength_that_measurements_hardly_know_counts_by_its_mean_square(noise, times):
+    """As an integral over the strength finds it; at medians alone bands were too narrow."""
+    rough_days = Component("day to day", rough, "always", 0.5, 1e-6, (1.5,))
+    prior = TemporalPrior.broad(SLOTS, (rough_days,))
+    _, seen, _ = case("one leaf", "all measured", n=40)
+    given = drawn_from(prior, replace(seen, noise=np.array([noise]), sizes=np.ones(1)), 5)
+    logs = np.linspace(-3.0, 3.0, 301)
+    moved = [replace(prior, logs=prior.logs + one * np.array([1.0, 0.0, 0.0])) for one in logs]
+    likely = [TreePosterior(one, given).log_likelihood for one in moved]
+    density = np.array(likely) - 0.5 * (logs / STRENGTH_DEVIATION) ** 2
+    weights = np.exp(density - density.max())
+    mean_square = float((weights * np.exp(2.0 * logs)).sum() / weights.sum())
+    best = moved[int(density.argmax())]
+    found = with_spread(best, given)
+    (_, _, variance, *_), (_, _, likeliest, *_) = found.parameters[0], best.parameters[0]
+    assert times[0] ** 2 < variance / likeliest < times[1] ** 2
+    assert np.isclose(variance, 0.5**2 * mean_square, rtol=0.12)
+    assert found.as_components == best.as_components
