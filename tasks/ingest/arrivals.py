@@ -291,7 +291,8 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival) -> Dump | DumpErro
             )
         return DumpError(
             f"{day}: {listed} is not a leaf of the hierarchy of that day, which has "
-            f"{some_of(parts_of(settings, day))}; add it to [[hierarchy.changes]], or remove its dump"
+            f"{some_of(parts_of(settings, day))}; add it to [[hierarchy.changes]], or remove its dump and "
+            "its line in a file list"
         )
     if arrival.broken:
         return DumpError(f"{day}: " + _once_each(settings, arrival.broken, day))
@@ -359,9 +360,6 @@ class _Search:
         """Return the files of a day, and what is missing of them or wrong with them."""
         settings, parts, wanted = self.settings, parts_of(self.settings, day), self._wanted_of(day)
         layout = settings.input_of(day)
-        unknown = {region for dated in wanted for region in self.found[dated]} - {*parts}
-        if not self.pattern.is_of_one_day:  # a file of a month may be of a leaf that begins or ends in it
-            unknown -= {leaf for dated in wanted for leaf in self._leaves_within(dated)}
         whole, broken, waiting = dict[str, dict[Found, str]](), dict[str, str](), dict[str, str]()
         absent = []
         for part in parts:
@@ -376,6 +374,9 @@ class _Search:
             except OSError:
                 place = shown_place(settings, part, day)
                 broken[part] = f"the folder {place} cannot be looked into; fix its permissions"
+        unknown = {region for dated in wanted for region in self.found[dated]} - {*parts}
+        if not self.pattern.is_of_one_day:  # a file of a month may be of a leaf that begins or ends in it
+            unknown -= {leaf for dated in wanted for leaf in self._leaves_within(dated)}
         broken |= _shared(settings, whole)
         owners = {file: part for part, own in whole.items() for file in own}
         if (size := sum(file.size for file in owners)) > LARGEST_DAY:
@@ -520,7 +521,9 @@ class _Search:
             if fields is None or set(name) & {*"\\\0"} or any(one[:1] in "._" for one in name.split("/")):
                 rule = "must hold plain names of data files only, or their paths from its folder on"
                 raise DumpError(f"the file list {place} {rule}")
-            own = listed[fields.get("region", EVERY), _dated(fields)]
+            region, dated = fields.get("region", EVERY), _dated(fields)
+            self.found[dated][region] += []  # a file of no leaf counts as soon as a list names it
+            own = listed[region, dated]
             own[f"{folder}{name}"] = (entry[1] or "").lower()
         hashes = [tag for own in listed.values() for tag in own.values()]
         if any(hashes) and not all(hashes):

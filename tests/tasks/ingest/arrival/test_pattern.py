@@ -218,6 +218,16 @@ def test_a_file_list_above_its_files_has_their_paths(small):
         assert "the file list _FILES must hold plain names" in str(discover(stream.settings, [DAY])[DAY])
 
 
+def test_a_listed_file_of_no_leaf_stops_its_day_before_it_is_there(small):
+    stream = small(marker="path = '{date:%Y-%m-%d}/{region}.csv'\nfile_list = '_FILES'")
+    put(stream, f"{DAY}/{{r}}.csv", text_of(stream, DAY), marker=f"{DAY}/_FILES")
+    place = stream.settings.input_folder / f"{DAY}/_FILES"
+    place.write_text("84.csv\n11.csv\n")
+    assert stream.judge()[0].error is None
+    place.write_text("84.csv\n11.csv\n99.csv\n")
+    assert "'region=99' is not a leaf" in str(discover(stream.settings, [DAY])[DAY])
+
+
 def test_a_file_newer_than_the_marker_of_many_days_rests_for_five_minutes(small):
     stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'")
     files = put(stream, "{r}/2025-01-15.csv", text_of(stream, DAY))
