@@ -462,7 +462,7 @@ class _Search:
         for found in files:
             location = found.location
             if not found.is_file:
-                rule = "must be a file"
+                rule = "must be a file; replace it"
             elif not location.name.isprintable():
                 rule = "must have a name of printable characters; rename it"
             elif isinstance(location, StoreUrl) and not UNREADABLE_IN_A_STORE.isdisjoint(location.name):
