@@ -14,8 +14,7 @@ from pydantic import ConfigDict, Field
 from optstream.catalogue.documents import OrAbsent, Part, Period, Text, absent
 from optstream.ledger import ReleaseState
 from tasks.config import Settings
-from tasks.ingest import Arrival
-from tasks.ingest.arrivals import leaves_of
+from tasks.ingest.arrivals import Arrival, leaves_of
 from tasks.monitor.days import DayState, State, day_or_hour, printable, stretches
 from tasks.monitor.facts import (
     LOUD,
