@@ -191,9 +191,9 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
 
 def deliveries(settings: Settings) -> Iterator[tuple[date, Callable[[], Collection[str]]]]:
     """Yield the periods that a region has files of, and a function that lists them and their markers."""
-    search = _Search(settings)
+    search, periods_in = _Search(settings), cache(partial(_periods_in, settings))
     for one in _of_leaves(settings, search):
-        for period in _periods_in(settings, one.dated)[:1]:
+        for period in periods_in(one.dated)[:1]:
             yield period, partial(search.names_of, one)
 
 
