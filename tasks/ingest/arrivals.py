@@ -484,14 +484,15 @@ class _Search:
     def _hashes_of(self, one: _Delivery, files: Sequence[Found], mark: Found) -> Mapping[str, str]:
         """Return the SHA-256 that a list gives of each file of a delivery, or ""."""
         listed = self._listed_in(mark).get((one.region, one.dated), {})
-        names = {f"{one.prefix}{file.location.name}" for file in files}
-        shown = partial(quoted_name_of, self.settings)
+        parts = self.found[one.dated][one.region]  # in several folders
+        names = {name_below(file.location, self.top) for part in parts for file in part.files or files}
         if absent := sorted(listed.keys() - names):
-            raise LateDumpError(f"{shown(self.top / absent[0])} is listed but absent")
+            raise LateDumpError(f"{quoted_name_of(self.settings, self.top / absent[0])} is listed but absent")
         if extra := sorted(names - listed.keys()):
             # a list of several deliveries may be about to name this one
             late = LateDumpError if one.files is not None and not listed else DumpError
-            raise late(f"{shown(self.top / extra[0])} is not in the file list {mark.location.name}")
+            name = quoted_name_of(self.settings, self.top / extra[0])
+            raise late(f"{name} is not in the file list {mark.location.name}")
         return listed
 
     def _in_list(self, mark: Found) -> Mapping[tuple[str, Dated], Mapping[str, str]]:
@@ -513,8 +514,7 @@ class _Search:
             name = entry[2].removeprefix("./")
             fields = self.pattern.match_path(f"{folder}{name}")
             if fields is None or set(name) & {*"\\\0"} or any(one[:1] in "._" for one in name.split("/")):
-                rule = "must hold plain names of data files only, or their paths from its folder on"
-                raise DumpError(f"the file list {place} {rule}")
+                raise DumpError(f"the file list {place} must hold plain names of data files only, or paths")
             own = listed[fields.get("region", EVERY), _dated(fields)]
             own[f"{folder}{name}"] = (entry[1] or "").lower()
         hashes = [tag for own in listed.values() for tag in own.values()]
