@@ -228,6 +228,22 @@ def test_a_listed_file_of_no_leaf_stops_its_day_before_it_is_there(small):
     assert "'region=99' is not a leaf" in str(discover(stream.settings, [DAY])[DAY])
 
 
+def test_a_file_list_may_name_parts_of_a_dump_in_several_folders(small):
+    stream = small(marker="path = '*/{region}_{date:%Y-%m-%d}.csv'\nfile_list = '_FILES'")
+    places = [f"{part}/{region}_{DAY}.csv" for part in ("a", "b") for region in ("84", "11")]
+    (stream.settings.input_folder / "a").mkdir(parents=True)
+    (stream.settings.input_folder / "_FILES").write_text("\n".join(places))
+    for place in places[:3]:
+        put(stream, place, text_of(stream, DAY), marker="")
+    found = discover(stream.settings, [DAY])[DAY]
+    assert isinstance(found, LateDumpError)
+    assert f"b/'11_{DAY}.csv' is listed but absent" in str(found)
+    put(stream, places[3], text_of(stream, DAY), marker="")
+    for file in stream.settings.input_folder.glob("*/*"):
+        os.utime(file, (1, 1))
+    assert [len(own) for own in discover(stream.settings, [DAY])[DAY].files] == [2, 2]
+
+
 def test_a_file_newer_than_the_marker_of_many_days_rests_for_five_minutes(small):
     stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'")
     files = put(stream, "{r}/2025-01-15.csv", text_of(stream, DAY))
