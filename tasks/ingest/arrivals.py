@@ -592,7 +592,8 @@ class _Search:
                 rule = f"does not fit input.path, {self.pattern.text!r}"
                 self.odd.append((f"{place!r:.200} of the table {rule}", none))
             elif self._is_wanted(_dated(fields)):
-                files = [Found(self.top / place, 0)]  # which the log says is there
+                # an object's size is in no log
+                files = [Found(self.top / place, 0 if isinstance(self.top, StoreUrl) else None)]
                 parts = fields.get("region", EVERY), _dated(fields), marks, files
                 yield _Delivery(self.pattern, place.rpartition("/")[0], *parts)
 

@@ -350,6 +350,13 @@ def table(stream, **protocol):
     return folder
 
 
+@pytest.mark.parametrize("marker", ["_SUCCESS", ""])
+def test_a_file_that_a_delta_table_has_lost_is_refused_by_name(small, marker):
+    stream = small(marker=f"path = '{PARTITIONED}'\nmarker = '{marker}'")
+    (table(stream) / "date=2025-01-15/region=84/new.parquet").unlink()
+    assert "84/'new.parquet' must be a file" in str(discover(stream.settings, [DAY])[DAY])
+
+
 def test_of_a_delta_table_no_marker_is_asked_for_in_any_layout(small):
     changes = "[[input.changes]]\nvalid_from = 2025-02-01\nmarker = ''"
     stream = small(marker=f"path = '{PARTITIONED}'\n{changes}")
