@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -30,8 +30,6 @@ from tasks.config.fields import SETTLED
 from tasks.config.pattern import ENDINGS, Dated, Fields, PathPattern, path_pattern, usual_pattern
 from tasks.config.settings import DELIVERY
 from tasks.ingest.delta import LOG, present_files
-
-# Contents of the input folder, local or in an object store. Only file lists are opened.
 
 UNREADABLE_IN_A_STORE = frozenset("?#%*[]\\")
 """Marks that readers of URLs take for something else."""
@@ -193,9 +191,9 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
 
 def deliveries(settings: Settings) -> Iterator[tuple[date, Callable[[], Collection[str]]]]:
     """Yield the periods that a region has files of, and a function that lists them and their markers."""
-    search = _Search(settings)
+    search, periods_in = _Search(settings), cache(partial(_periods_in, settings))
     for one in _of_leaves(settings, search):
-        for period in _periods_in(settings, one.dated)[:1]:
+        for period in periods_in(one.dated)[:1]:
             yield period, partial(search.names_of, one)
 
 
@@ -339,7 +337,7 @@ class _Search:
         self.found = defaultdict[Dated, defaultdict[str, list[_Delivery]]](lambda: defaultdict(list))
         self._wanted_by: dict[frozenset[str], set[Dated]] = {}
         self._judged = defaultdict[tuple[int, Dated], tuple[dict[str, Dated], set[str]]](lambda: ({}, set()))
-        self._lists: dict[Location, Mapping[tuple[str, Dated], Mapping[str, str]]] = {}
+        self._listed_in = cache(self._in_list)
 
     def _wanted_of(self, day: date) -> list[Dated]:
         return self.pattern.wanted(day, self.settings.calendar, self.settings.input_of(day).stamps == "end")
@@ -424,9 +422,8 @@ class _Search:
         """Yield the leaves of some day that a file may hold."""
         if days := self.pattern.days(dict(dated)):
             around = timedelta(days=self.pattern.in_utc)  # a day in UTC has parts of two local days
-            first, last = days[0] - around, days[1] + around
-            changes = self.settings.dated_hierarchy.changes_between(first, last)
-            for day in (first, *(one.valid_from for one in changes)):
+            changes = self.settings.dated_hierarchy.changes_between(days[0] - around, days[1] + around)
+            for day in (days[0] - around, *(one.valid_from for one in changes)):
                 yield from self.settings.tree_of(day).leaves
 
     def _checked(self, one: _Delivery, layout: Input) -> Iterator[tuple[Found, str]]:
@@ -462,7 +459,7 @@ class _Search:
         for found in files:
             location = found.location
             if not found.is_file:
-                rule = "must be a file"
+                rule = "must be a file; replace it"
             elif not location.name.isprintable():
                 rule = "must have a name of printable characters; rename it"
             elif isinstance(location, StoreUrl) and not UNREADABLE_IN_A_STORE.isdisjoint(location.name):
@@ -486,9 +483,7 @@ class _Search:
 
     def _hashes_of(self, one: _Delivery, files: Sequence[Found], mark: Found) -> Mapping[str, str]:
         """Return the SHA-256 that a list gives of each file of a delivery, or ""."""
-        if mark.location not in self._lists:
-            self._lists[mark.location] = self._in_list(mark)
-        listed = self._lists[mark.location].get((one.region, one.dated), {})
+        listed = self._listed_in(mark).get((one.region, one.dated), {})
         names = {f"{one.prefix}{file.location.name}" for file in files}
         shown = partial(quoted_name_of, self.settings)
         if absent := sorted(listed.keys() - names):

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from optstream.catalogue.documents import OrAbsent, Part, Period, Text, absent
 from optstream.ledger import ReleaseState
 from tasks.config import Settings
-from tasks.ingest import Arrival
+from tasks.ingest.arrivals import Arrival, leaves_of
 from tasks.monitor.days import DayState, State, day_or_hour, printable, stretches
 from tasks.monitor.facts import (
     LOUD,
@@ -227,7 +227,7 @@ def _day_alarms(settings: Settings, facts: Facts, day: DayState, now: datetime) 
                 "fails again, the orchestrator's page of the run says where",
             )
         case State.FAILED if arrival is not None and arrival.broken:
-            nodes = (*arrival.broken,)
+            nodes = leaves_of(settings, day.day, (*arrival.broken,))
             words = f"the files of {_named(settings, nodes)} are not as they should be: {day.note}"
             yield Kind.FAILED, words, nodes[0] if len(nodes) == 1 else None
         case State.FAILED:

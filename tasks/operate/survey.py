@@ -59,6 +59,8 @@ DATES = (
     (r"(?<!\d)((?:19|20)\d\d)-(\d\d)(?!\d)", "{date:%Y-%m}"),
     (r"(?<!\d)((?:19|20)\d\d)_(\d\d)(?!\d)", "{date:%Y_%m}"),
     (r"(?<!\d)((?:19|20)\d\d)(\d\d)(?!\d)", "{date:%Y%m}"),
+    (r"(?<!\d)((?:19|20)\d\d)(\d{3})(?!\d)", "{date:%Y%j}"),
+    (r"(?<!\d)(\d\d)(\d\d)(\d\d)(?!\d)", "{date:%y%m%d}"),
     (r"(?<!\d)((?:19|20)\d\d)(?!\d)", "{date:%Y}"),
 )
 """How names write dates, the longest first, and the same in `input.path`."""
@@ -530,7 +532,11 @@ def _patterns(
     if len({len(one) for one in rows}) > 1:
         return
     *folders, names = (sorted({*column}) for column in zip(*rows, strict=True))
-    folders = [["*"] if {one.lower() for one in own} <= MONTH_NAMES else own for own in folders]
+    for depth, own in enumerate(folders):
+        in_one = {(row[depth], day) for row, day in zip(rows, dates, strict=True)}
+        are_weeks = all(map(WEEK.search, own)) and len(in_one) == len({*dates})
+        if are_weeks or {one.lower() for one in own} <= MONTH_NAMES:
+            folders[depth] = ["*"]
     varying = [depth for depth, own in enumerate(folders) if len({one.replace(MARK, "") for one in own}) > 1]
     keyed = [depth for depth, own in enumerate(folders) if all(re.match(r"region=.", one) for one in own)]
     if len(varying) > 1 or (keyed and varying not in ([], keyed)):

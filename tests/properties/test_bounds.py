@@ -141,7 +141,7 @@ def test_a_file_list_that_is_a_pipe_is_not_waited_for(world):
     os.mkfifo(world.hostile / f"region=84/date={FIRST_DAY}/_FILES")
     found = discover(settings.model_copy(update={"input": source}), [FIRST_DAY])[FIRST_DAY]
     assert type(found) is DumpError
-    assert f"region=84/date={FIRST_DAY}/_FILES must be a file" in str(found)
+    assert f"region=84/date={FIRST_DAY}/'_FILES' must be a file; replace it" in str(found)
 
 
 MEASURED = json.loads(measurements.whole())

@@ -114,6 +114,16 @@ def shares(stream, day):
 
 
 @pytest.mark.slow
+def test_a_spoilt_dump_of_all_leaves_is_an_alarm_that_names_them(watched):
+    watched.configure('folder = "dumps"', 'folder = "dumps of all"\nregion = "zone"')
+    folder = watched.folder / f"dumps of all/date={FIRST}"
+    folder.mkdir(parents=True)
+    for name in ("_SUCCESS", "notes.txt"):
+        (folder / name).touch()
+    (alarm,) = (one for one in watched.watch().alarms if one.kind.value == "failed")
+    assert "the files of 84, 11 are not as they should be" in alarm.words
+
+
 def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
     stream = small()
     assert shares(stream, DAY) == {}

@@ -233,6 +233,14 @@ def test_weeks_and_names_of_months_are_no_regions(tmp_path, name):
         survey(tmp_path, "UTC")
 
 
+def test_folders_of_weeks_are_no_regions_and_those_of_each_day_are(tmp_path):
+    head, row, days = "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", [date(2024, 1, 18 + number) for number in range(8)]
+    found = survey(write(tmp_path / "weeks", "%G-W%V/{}_%Y-%m-%d.csv", head, row, days), "UTC")
+    assert (found.path, found.regions) == ("*/{region}_{date:%Y-%m-%d}.csv", ("north", "south"))
+    found = survey(write(tmp_path / "leaves", "{}/%Y-%m-%d.csv", head, row, days, ("W01", "W02")), "UTC")
+    assert (found.path, found.regions) == ("{region}/{date:%Y-%m-%d}.csv", ("W01", "W02"))
+
+
 def test_a_file_an_hour_has_the_step_of_those_of_its_day(tmp_path):
     found = survey(write(tmp_path, "%Y/%m/%d/%H.csv"), "UTC")
     assert (found.step_minutes, found.path) == (60, "{date:%Y}/{date:%m}/{date:%d}/*.csv")
@@ -330,6 +338,8 @@ def test_a_column_of_time_that_no_run_reads_of_a_parquet_file_is_refused(tmp_pat
         ("%m-%d-%Y.csv", "{date:%m-%d-%Y}.csv"),
         ("load_%d.%m.%Y.csv", "load_{date:%d.%m.%Y}.csv"),
         ("W01_%Y-%m-%d.csv", "W01_{date:%Y-%m-%d}.csv"),
+        ("load_%Y%j.csv", "load_{date:%Y%j}.csv"),
+        ("load_%y%m%d.csv", "load_{date:%y%m%d}.csv"),
     ],
 )
 def test_folders_of_the_month_and_year_are_those_of_any(tmp_path, name, path):

@@ -147,7 +147,9 @@ def test_markers_and_dumps_are_files(stream, name, what, tmp_path_factory, monke
     else:
         target = {"dangling link": "absent", "loop": name}.get(what, away)
         (folder / name).symlink_to(target)
-    assert_stopped(stream, "leads outside" if what == "link out of the folder" else "must be a file", name)
+    assert_stopped(
+        stream, "leads outside" if what == "link out of the folder" else "must be a file; replace it", name
+    )
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
