@@ -289,7 +289,8 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival) -> Dump | DumpErro
             )
         return DumpError(
             f"{day}: {listed} is not a leaf of the hierarchy of that day, which has "
-            f"{some_of(parts_of(settings, day))}; add it to [[hierarchy.changes]], or remove its dump"
+            f"{some_of(parts_of(settings, day))}; add it to [[hierarchy.changes]], or remove its dump and "
+            "its line in a file list"
         )
     if arrival.broken:
         return DumpError(f"{day}: " + _once_each(settings, arrival.broken, day))
@@ -325,7 +326,7 @@ class _Delivery(NamedTuple):
 
 class _Search:
     """A search for the deliveries of some days, or of all. odd: problems outside of them, with the dates of
-    their folders. found: deliveries by date and region.
+    their folders. found: deliveries by date and region. named: files in lists, by the same.
     """
 
     def __init__(self, settings: Settings, days: Sequence[date] | None = None) -> None:
@@ -335,6 +336,7 @@ class _Search:
         self.wanted = None if days is None else [one for day in days for one in self._wanted_of(day)]
         self.odd: list[tuple[str, Dated]] = []
         self.found = defaultdict[Dated, defaultdict[str, list[_Delivery]]](lambda: defaultdict(list))
+        self.named = defaultdict[Dated, defaultdict[str, set[str]]](lambda: defaultdict(set))
         self._wanted_by: dict[frozenset[str], set[Dated]] = {}
         self._judged = defaultdict[tuple[int, Dated], tuple[dict[str, Dated], set[str]]](lambda: ({}, set()))
         self._listed_in = cache(self._in_list)
@@ -357,9 +359,6 @@ class _Search:
         """Return the files of a day, and what is missing of them or wrong with them."""
         settings, parts, wanted = self.settings, parts_of(self.settings, day), self._wanted_of(day)
         layout = settings.input_of(day)
-        unknown = {region for dated in wanted for region in self.found[dated]} - {*parts}
-        if not self.pattern.is_of_one_day:  # a file of a month may be of a leaf that begins or ends in it
-            unknown -= {leaf for dated in wanted for leaf in self._leaves_within(dated)}
         whole, broken, waiting = dict[str, dict[Found, str]](), dict[str, str](), dict[str, str]()
         absent = []
         for part in parts:
@@ -374,6 +373,15 @@ class _Search:
             except OSError:
                 place = shown_place(settings, part, day)
                 broken[part] = f"the folder {place} cannot be looked into; fix its permissions"
+        for part in [*whole] if self.named else ():  # of which a list of another folder may name files
+            named = {name for dated in wanted for name in self.named[dated].get(part, ())}
+            if left := named - {name_below(file.location, self.top) for file in whole[part]}:
+                waiting[part] = self._absent(min(left))
+                del whole[part]
+        unknown = {region for of in (self.found, self.named) for dated in wanted for region in of[dated]}
+        unknown -= {*parts}
+        if not self.pattern.is_of_one_day:  # a file of a month may be of a leaf that begins or ends in it
+            unknown -= {leaf for dated in wanted for leaf in self._leaves_within(dated)}
         broken |= _shared(settings, whole)
         owners = {file: part for part, own in whole.items() for file in own}
         if (size := sum(file.size for file in owners)) > LARGEST_DAY:
@@ -485,14 +493,19 @@ class _Search:
         """Return the SHA-256 that a list gives of each file of a delivery, or ""."""
         listed = self._listed_in(mark).get((one.region, one.dated), {})
         names = {f"{one.prefix}{file.location.name}" for file in files}
-        shown = partial(quoted_name_of, self.settings)
-        if absent := sorted(listed.keys() - names):
-            raise LateDumpError(f"{shown(self.top / absent[0])} is listed but absent")
+        elsewhere = {part.place for part in self.found[one.dated][one.region]} - {one.place}
+        left = sorted(listed.keys() - names)
+        if absent := [name for name in left if name.rpartition("/")[0] not in elsewhere]:
+            raise LateDumpError(self._absent(absent[0]))
         if extra := sorted(names - listed.keys()):
             # a list of several deliveries may be about to name this one
             late = LateDumpError if one.files is not None and not listed else DumpError
-            raise late(f"{shown(self.top / extra[0])} is not in the file list {mark.location.name}")
+            name = quoted_name_of(self.settings, self.top / extra[0])
+            raise late(f"{name} is not in the file list {mark.location.name}")
         return listed
+
+    def _absent(self, name: str) -> str:
+        return f"{quoted_name_of(self.settings, self.top / name)} is listed but absent"
 
     def _in_list(self, mark: Found) -> Mapping[tuple[str, Dated], Mapping[str, str]]:
         """Return the files that a list names, by region and date, with the SHA-256 that it gives, or ""."""
@@ -513,10 +526,10 @@ class _Search:
             name = entry[2].removeprefix("./")
             fields = self.pattern.match_path(f"{folder}{name}")
             if fields is None or set(name) & {*"\\\0"} or any(one[:1] in "._" for one in name.split("/")):
-                rule = "must hold plain names of data files only, or their paths from its folder on"
-                raise DumpError(f"the file list {place} {rule}")
-            own = listed[fields.get("region", EVERY), _dated(fields)]
-            own[f"{folder}{name}"] = (entry[1] or "").lower()
+                raise DumpError(f"the file list {place} must hold plain names of data files only, or paths")
+            region, dated = fields.get("region", EVERY), _dated(fields)
+            self.named[dated][region].add(f"{folder}{name}")
+            listed[region, dated][f"{folder}{name}"] = (entry[1] or "").lower()
         hashes = [tag for own in listed.values() for tag in own.values()]
         if any(hashes) and not all(hashes):
             raise DumpError(f"the file list {place} must have the SHA-256 of every file, or of none")

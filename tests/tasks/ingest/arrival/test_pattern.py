@@ -218,6 +218,49 @@ def test_a_file_list_above_its_files_has_their_paths(small):
         assert "the file list _FILES must hold plain names" in str(discover(stream.settings, [DAY])[DAY])
 
 
+@pytest.mark.parametrize("place", ["{part}/{{r}}_{day}.csv", "{part}/{{r}}/{day}/x.csv"])
+@pytest.mark.parametrize("above", [True, False])
+def test_folders_with_parts_of_a_dump_have_a_list_each_or_one_above(small, place, above):
+    path = place.replace("x.csv", "*").format(part="*", day="{date:%Y-%m-%d}").replace("{r}", "{region}")
+    stream = small(marker=f"path = '{path}'\nfile_list = '_FILES'")
+    top, places = stream.settings.input_folder, [place.format(part=part, day=DAY) for part in ("a", "b")]
+    files = [file for one in places for file in put(stream, one, text_of(stream, DAY), marker="")]
+    for folder in [top] if above else [top / "a", top / "b"]:
+        names = [str(file.relative_to(folder)) for file in files if file.is_relative_to(folder)]
+        (folder / "_FILES").write_text("\n".join(names))
+    for file in files:
+        os.utime(file, (1, 1))
+    assert [len(own) for own in discover(stream.settings, [DAY])[DAY].files] == [2, 2]
+    files[3].rename(files[3].with_name("_hidden"))
+    assert isinstance(discover(stream.settings, [DAY])[DAY], DumpError)
+
+
+def test_a_listed_file_of_no_leaf_stops_its_day_before_it_is_there(small):
+    stream = small(marker="path = '{date:%Y-%m-%d}/{region}.csv'\nfile_list = '_FILES'")
+    put(stream, f"{DAY}/{{r}}.csv", text_of(stream, DAY), marker=f"{DAY}/_FILES")
+    place = stream.settings.input_folder / f"{DAY}/_FILES"
+    place.write_text("84.csv\n11.csv\n")
+    assert stream.judge()[0].error is None
+    place.write_text("84.csv\n11.csv\n99.csv\n")
+    assert "'region=99' is not a leaf" in str(discover(stream.settings, [DAY])[DAY])
+
+
+def test_a_file_list_may_name_parts_of_a_dump_in_several_folders(small):
+    stream = small(marker="path = '*/{region}_{date:%Y-%m-%d}.csv'\nfile_list = '_FILES'")
+    places = [f"{part}/{region}_{DAY}.csv" for part in ("a", "b") for region in ("84", "11")]
+    (stream.settings.input_folder / "a").mkdir(parents=True)
+    (stream.settings.input_folder / "_FILES").write_text("\n".join(places))
+    for place in places[:3]:
+        put(stream, place, text_of(stream, DAY), marker="")
+    found = discover(stream.settings, [DAY])[DAY]
+    assert isinstance(found, LateDumpError)
+    assert f"b/'11_{DAY}.csv' is listed but absent" in str(found)
+    put(stream, places[3], text_of(stream, DAY), marker="")
+    for file in stream.settings.input_folder.glob("*/*"):
+        os.utime(file, (1, 1))
+    assert [len(own) for own in discover(stream.settings, [DAY])[DAY].files] == [2, 2]
+
+
 def test_a_file_newer_than_the_marker_of_many_days_rests_for_five_minutes(small):
     stream = small(marker="path = '{region}/{date:%Y-%m-%d}.csv'")
     files = put(stream, "{r}/2025-01-15.csv", text_of(stream, DAY))
