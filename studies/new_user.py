@@ -160,12 +160,14 @@ def try_source(name: str, data: Path, folder: Path) -> bool:
 
 
 def _errors(rows: pl.DataFrame, truth: pl.DataFrame) -> str:
-    """Return the root mean square error of each level."""
+    """Return the root mean square error of each level, without slots that the wall clock skips, which are 0
+    without an error, whatever a supplier writes there."""
     value, name = rows.columns[rows.columns.index("level") + 1], rows.filter(pl.col("level") == 0)["node"][0]
     root = truth.group_by("date", "minute").agg(pl.col("truth").sum(), node=pl.lit(name))
     n_steps = rows["step"].n_unique()
     known = pl.concat([truth, root.select(truth.columns)])
-    own = rows.with_columns(minute=pl.col("step").cast(pl.Int64) * (1440 // n_steps)).join(
+    own = rows.filter(pl.col(f"{value}_se").is_not_null())
+    own = own.with_columns(minute=pl.col("step").cast(pl.Int64) * (1440 // n_steps)).join(
         known, on=["date", "minute", "node"]
     )
     off = (pl.col(value) - pl.col("truth")).pow(2).mean().sqrt()

@@ -1,7 +1,7 @@
 """From raw dumps to private periods: found, read, summed and measured for the contracts."""
 
 from tasks.ingest.arrivals import Arrival, Dump, LateDumpError, arrivals_of, days_with_dumps, discover
-from tasks.ingest.days import IngestedDay, Reader, ingest
+from tasks.ingest.sums import IngestedDay, Reader, ingest
 
 __all__ = [
     "Arrival",

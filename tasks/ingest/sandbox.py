@@ -34,9 +34,9 @@ from tasks.config.fields import step_minutes
 from tasks.ingest import Dump, IngestedDay, Reader, discover
 from tasks.ingest.arrivals import parts_of, quoted_name_of
 from tasks.ingest.clock import foresee, unsure_ends
-from tasks.ingest.days import Unsealed, read_days, sealed
 from tasks.ingest.formats import UNREADABLE, facts_of
 from tasks.ingest.rows import Place
+from tasks.ingest.sums import Unsealed, read_days, sealed
 from tasks.trusted.files import forbid_core_dumps, is_failure, unexpected
 
 # What the process that reads dumps is asked and answers: JSON and Arrow, data and no code.

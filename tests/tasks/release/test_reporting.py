@@ -75,7 +75,7 @@ def test_one_customer_moves_the_counts_of_a_day_by_two_at_most(small, monkeypatc
     mover = [("mover", days[0], 3, "L1"), ("mover", days[0], 4, "L3"), ("mover", days[1], 4, "L3")]
     assert counts(stream, mover, days) == [[0, 1, 0, 0], [0, 0, 0, 1]]
     # who has no name, or no step of the day, stands behind nothing; a reading decides nothing
-    monkeypatch.setattr("tasks.ingest.days.customers_of_leaves", in_each_leaf)
+    monkeypatch.setattr("tasks.ingest.sums.customers_of_leaves", in_each_leaf)
     assert any(move > 2 for move in moves())
 
 

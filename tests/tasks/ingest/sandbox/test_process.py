@@ -25,8 +25,8 @@ from optstream.measurement.sums import open_private_period
 from optstream.noise import secure_noise
 from tasks.ingest import discover, ingest
 from tasks.ingest import sandbox as process
-from tasks.ingest.days import read_days
 from tasks.ingest.sandbox import answer, reading_apart
+from tasks.ingest.sums import read_days
 from tasks.release.run import Judged, Requested, Run, Status, enrol
 from tests.failing import Death, raising
 from tests.tasks.conftest import DAY, NOW
