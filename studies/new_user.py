@@ -1,6 +1,7 @@
 """A new user with files of four shapes: commands, lines of configuration, seconds, errors by level."""
 
 import gzip
+import json
 import os
 import re
 import shlex
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import typer
@@ -77,20 +79,23 @@ def meters(data: Path, folder: Path) -> Made:
     return "--answer size=5", days, _truth(rows, days, "timestamp_local", "feeder", "energy_kwh")
 
 
-def yearly(data: Path, folder: Path) -> Made:
-    """An operator's file a region and year: semicolons, decimal commas, date and time apart."""
-    folder.mkdir()
-    rows = pl.read_parquet(data / "rte_regional_load_2013_2016.parquet")
-    rows = rows.filter(pl.col("timestamp_local").dt.year() == 2015, pl.col("load_mw").is_not_null())
-    for code, part in rows.partition_by("region_code", as_dict=True).items():
-        own = part.select(
-            Date=pl.col("timestamp_local").dt.strftime("%Y-%m-%d"),
-            Heures=pl.col("timestamp_local").dt.strftime("%H:%M"),
-            Load_MW=pl.format("{},0", pl.col("load_mw").cast(pl.Int64)),
-        )
-        own.write_csv(folder / f"load_{code[0]}_2015.csv", separator=";")
-    days = [date(2015, 3, 28), date(2015, 3, 29)]
-    words = "--answer zone=Europe/Paris"
+def table(data: Path, folder: Path) -> Made:
+    """A Delta table by date, one of whose files a later commit replaced."""
+    rows = pl.read_parquet(data / "rte_regional_load_2013_2016.parquet").drop_nulls("timestamp_utc")
+    columns, days = ["timestamp_utc", "region_code", "load_mw"], [date(2015, 3, 28), date(2015, 3, 29)]
+    commits: list[list[dict[str, dict[str, Any]]]] = [[{"protocol": {"minReaderVersion": 1}}], []]
+    for number, day in enumerate((days[0], *days)):  # the first day twice: its first file is half as large
+        own = rows.filter(pl.col("timestamp_local").dt.date() == day).select(columns)
+        path = f"date={day}/part-{number:05}.snappy.parquet"
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        own.with_columns(pl.col("load_mw") / (2 if number == 0 else 1)).write_parquet(folder / path)
+        commits[number > 0].append({"add": {"path": path, "dataChange": True}})
+    commits[1].append({"remove": {"path": f"date={days[0]}/part-00000.snappy.parquet"}})
+    (folder / "_delta_log").mkdir()
+    for number, actions in enumerate(commits):
+        text = "".join(f"{json.dumps(action)}\n" for action in actions)
+        (folder / "_delta_log" / f"{number:020}.json").write_text(text)
+    words = "--answer zone=Europe/Paris --answer size=5000"
     return words, days, _truth(rows, days, "timestamp_local", "region_code", "load_mw")
 
 
@@ -107,7 +112,7 @@ SOURCES: dict[str, Callable[[Path, Path], Made]] = {
     "operator": operator,
     "trips": trips,
     "meters": meters,
-    "yearly": yearly,
+    "table": table,
 }
 
 
