@@ -356,7 +356,7 @@ class _Search:
         return {*one.marks, *names}
 
     def arrival(self, day: date) -> Arrival:
-        """Return the files of a day, and what is missing of them or wrong with them."""
+        """Return the files of a day, missing files and broken rules."""
         settings, parts, wanted = self.settings, parts_of(self.settings, day), self._wanted_of(day)
         layout = settings.input_of(day)
         whole, broken, waiting = dict[str, dict[Found, str]](), dict[str, str](), dict[str, str]()
