@@ -129,9 +129,7 @@ def _answer(call: socket.socket, streams: list[int], words: list[str], folder: s
     sys.argv = ["optstream", *words]
     sys.modules["__main__"].__package__ = None  # help names the program by it
     if words[:1] in (["init"], ["run"], ["backfill"]):
-        sandbox.IDLE += [_forked_reader(), _forked_reader()]  # one looks at clocks alone
-        started = sandbox._Process
-        sandbox._Process = lambda: sandbox._idle() or started()  # type: ignore[assignment, misc]
+        sandbox.IDLE.append(_forked_reader())
     code = _run()
     # no more of an end than this: taking down the libraries that it was born with takes a second. So SQLite's
     # log may stay next to the ledger, as after a kill; the next command reads it
