@@ -48,7 +48,7 @@ DATES = (
     (r"(?<!\d)((?:19|20)\d\d)-(\d\d?)-(\d\d?)(?!\d)", "{date:%Y-%m-%d}"),
     (r"(?<!\d)((?:19|20)\d\d)_(\d\d?)_(\d\d?)(?!\d)", "{date:%Y_%m_%d}"),
     (r"(?<!\d)((?:19|20)\d\d)\.(\d\d?)\.(\d\d?)(?!\d)", "{date:%Y.%m.%d}"),
-    (r"(?<!\d)((?:19|20)\d\d)(\d\d)(\d\d)(?!\d)", "{date:%Y%m%d}"),
+    (r"(?<!\d)((?:19|20)\d\d)(\d\d)(\d\d)(?=(\d\d){0,3}(?!\d))", "{date:%Y%m%d}"),
     *(
         (rf"(?<!\d)(\d\d{re.escape(sign)}){{2}}(19|20)\d\d(?!\d)", f"{{date:{sign.join(order)}}}")
         for sign in ("-", "_", ".", "")
@@ -58,6 +58,7 @@ DATES = (
     (r"(?<!\d)((?:19|20)\d\d)/(\d\d)(?!\d)", "{date:%Y}/{date:%m}"),
     (r"(?<!\d)((?:19|20)\d\d)-(\d\d)(?!\d)", "{date:%Y-%m}"),
     (r"(?<!\d)((?:19|20)\d\d)_(\d\d)(?!\d)", "{date:%Y_%m}"),
+    (r"(?<!\d)((?:19|20)\d\d)\.(\d\d)(?!\d)", "{date:%Y.%m}"),
     (r"(?<!\d)((?:19|20)\d\d)(\d\d)(?!\d)", "{date:%Y%m}"),
     (r"(?<!\d)((?:19|20)\d\d)(\d{3})(?!\d)", "{date:%Y%j}"),
     (r"(?<!\d)(\d\d)(\d\d)(\d\d)(?!\d)", "{date:%y%m%d}"),
@@ -80,6 +81,7 @@ FORMATS = (*(day + clock for day in DAYS for clock in CLOCKS), "%Y%m%d%H%M", "%Y
 SAMPLE = 200
 """Stamps that a format is tried on before all."""
 MONTH_NAMES = {one.lower() for one in (*month_name, *month_abbr)}
+HOURS = {f"{one:02}" for one in range(24)}
 USUAL = "region={region}/date={date:%Y-%m-%d}/*.parquet"
 IN_ONE = "date={date:%Y-%m-%d}/*.parquet"
 WEEK = re.compile(r"(?<![a-z])(w|kw|week)[-_ ]?\d\d(?!\d)", re.IGNORECASE)
@@ -87,12 +89,17 @@ WEEK = re.compile(r"(?<![a-z])(w|kw|week)[-_ ]?\d\d(?!\d)", re.IGNORECASE)
 NO_REGION = re.compile(rf"{WEEK.pattern}|\d[-_. ]?({'|'.join(month_abbr[1:])})", re.IGNORECASE)
 """A week, or a month after its day, where a year says when."""
 MARK = "\0"
+TIME_OF_DAY = re.compile(
+    rf"(?<=[{MARK}*])([T _-]*([01]\d|2[0-3])([-_.:h]?[0-5]\d){{2}}|T?([01]\d|2[0-3])([-_.:h]?[0-5]\d)?|"
+    r"[T _-]([01]\d|2[0-3])[-.:h][0-5]\d)Z?(?!\d)"
+)
+"""After a date in a name."""
 PART = re.compile(r"(part|chunk|file|data)?[-_.]?[0-9a-f-]*", re.IGNORECASE)
 """Names that only number the files of one dump."""
 
 ENERGY = r"(\w+_)?([kmg]wh?|wh)(_\w+)?"
 TIME = re.compile(
-    rf"(?!{ENERGY}$)(\w+_)?(time_?stamp|zeitstempel|horodate|date_?time|datum|stamp|ts|tstp|time|date|utc|hours?|heures?|"
+    rf"(?!{ENERGY}$)(\w+_)?(time_?stamp|zeit(stempel|punkt)|horodate|date_?time|datum|stamp|ts|tstp|time|date|utc|hours?|heures?|"
     r"(uhr)?zeit|hora|fecha|epoch|mtu)(_(local|utc|gmt|cet|cest|start|end|beginning|ending|from|to|at|von|bis))*|day|"
     r"(\w+_)?(start|end|from|at|anfang|ende)"
 )
@@ -125,7 +132,7 @@ CUSTOMER = re.compile(
 )
 REGION = re.compile(
     r"((pu|pickup|start|grid|load|bidding|price)_?)?(region|zone|area|station|building|sensor|node|district|state|county|borough|location|site|"
-    rf"feeder|substation|commune|departement|country|city|province|perimetre|leaf){KEYS}"
+    rf"feeder|substation|commune|departement|country|city|province|perimetre|(zahl|zaehl|mess)?stelle|leaf){KEYS}"
 )
 NO_NAME = re.compile(
     r"[-+.\d][-+\d.,:TZeE /]*([A-Za-z³]{1,4})?|\d\d?[-/. ]?[A-Za-z]{3}[-/. ]?\d.*|[A-Za-z]{3,9} \d.* \d{4}.*"
@@ -140,7 +147,7 @@ MEASURED = re.compile(
     rf"{ENERGY}|(value|load|demand|consumption|consommation|energy|power|usage|reading|amount|volume)\w*"
 )
 COUNTED = re.compile(
-    r"(trips?|visits?|calls?|counts?|number|events?|riders?|passengers?|cases|admissions|arrivals|departures|entries|exits|boardings|deaths)\w*|\w+_(counts?|trips?)|"
+    r"(trips?|visits?|calls?|counts?|number|anzahl|nombre|events?|riders?|passengers?|cases|admissions|arrivals|departures|entries|exits|boardings|deaths)\w*|\w+_(counts?|trips?)|"
     rf"(\w+_)?({PEOPLE}|pedestrian|visitor|vehicle|bike)s"
 )
 
@@ -333,7 +340,7 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
     found = {one: pattern.match_path(one) or {} for one in files}
     days = {name: pattern.days(fields) for name, fields in found.items()}
     if not pattern.directives:
-        days = dict.fromkeys(days, _days_in([_File.opened(folder / name) for name in days], given, pattern))
+        days = dict.fromkeys(days, _days_in(folder, found, given, pattern))
     spans = sorted({span for span in days.values() if span is not None})
     begins, ends = max(spans, key=lambda span: _tells(span, zone))
     name = next(one for one, span in days.items() if span == (begins, ends))
@@ -405,13 +412,27 @@ def _tells(span: tuple[date, date], zone: str) -> tuple[object, ...]:
     return bool(away[0]), away[0] == away[1], span[1].day > 12, span
 
 
-def _days_in(files: Sequence["_File"], given: Mapping[str, str], pattern: PathPattern) -> tuple[date, date]:
-    """Return the first and the last day of files whose names have no date."""
-    ends = list[datetime]()
-    for file in files:
-        found = file.read(given, pattern.has_region)[1].found
-        ends += [EPOCH + timedelta(microseconds=int(found[place])) for place in (0, -1)]
-    return min(ends).date(), max(ends).date()
+def _days_in(
+    folder: Path, found: Mapping[str, Mapping[str, str]], given: Mapping[str, str], pattern: PathPattern
+) -> tuple[date, date]:
+    """Return the first and the last day of files whose names have no date. Raises DumpError where most
+    regions have a small part of these days alone: their names are times.
+    """
+    ends = defaultdict[str, list[date]](list)
+    for name, fields in found.items():
+        stamps = _File.opened(folder / name).read(given, pattern.has_region)[1].found
+        ends[fields.get("region", "")] += [
+            (EPOCH + timedelta(microseconds=int(stamps[place]))).date() for place in (0, -1)
+        ]
+    first, last = min(map(min, ends.values())), max(map(max, ends.values()))
+    lengths = sorted(max(own) - min(own) for own in ends.values())
+    if 3 * (lengths[len(lengths) // 2] + timedelta(days=1)) < last - first:
+        raise DumpError(
+            f"{folder}: names of files such as {next(iter(found))!r:.120} seem to say times in a way "
+            "that is not read: name the files by dates such as 2024-01-15.csv, or move them into folders "
+            "region=NAME/date=2024-01-15, or name their column of regions by --column region=COLUMN"
+        )
+    return first, last
 
 
 # Names: which files there are, where they write the date, and where the region.
@@ -456,6 +477,10 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> str:
         if not all(MARK in one for one in marked):
             continue
         dates = [expression.search(one)[0] for one in files]  # type: ignore[index]
+        if not all(day in one for day, one in zip(dates, marked, strict=True)):  # such as the day after
+            marked = [expression.sub("*", one) for one in marked]
+        if all(map(TIME_OF_DAY.search, marked)):
+            marked = [TIME_OF_DAY.sub("*", one).replace("**", "*") for one in marked]
         for text in _patterns(folder, marked, dates, by_number=by_number):
             path = text.replace(MARK, directives)
             if _fits(path, files):
@@ -535,7 +560,8 @@ def _patterns(
     for depth, own in enumerate(folders):
         in_one = {(row[depth], day) for row, day in zip(rows, dates, strict=True)}
         are_weeks = all(map(WEEK.search, own)) and len(in_one) == len({*dates})
-        if are_weeks or {one.lower() for one in own} <= MONTH_NAMES:
+        hours = {one.lower().removeprefix("hour=").zfill(2) for one in own}
+        if are_weeks or {one.lower() for one in own} <= MONTH_NAMES or hours == HOURS:
             folders[depth] = ["*"]
     varying = [depth for depth, own in enumerate(folders) if len({one.replace(MARK, "") for one in own}) > 1]
     keyed = [depth for depth, own in enumerate(folders) if all(re.match(r"region=.", one) for one in own)]

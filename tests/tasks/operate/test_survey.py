@@ -348,6 +348,31 @@ def test_folders_of_the_month_and_year_are_those_of_any(tmp_path, name, path):
     assert survey(write(tmp_path, name, row=CLOCK, days=days), "UTC").path == path
 
 
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("{}_%Y-%m-%dT%H-00-00.csv", "{region}_{date:%Y-%m-%d}*.csv"),
+        ("{}/%Y-%m-%dT%H:00Z.csv", "{region}/{date:%Y-%m-%d}*.csv"),
+        ("%Y-%m-%d %H.00/{}.csv", "{date:%Y-%m-%d}*/{region}.csv"),
+        ("%Y%m%d%H3000_{}.csv", "{date:%Y%m%d}*_{region}.csv"),
+        ("%Y-%m-%d/%H/{}.csv", "{date:%Y-%m-%d}/*/{region}.csv"),
+        ("{}_%Y-%m-%d_2024-01-25.csv", "{region}_{date:%Y-%m-%d}_*.csv"),
+        ("{}.%Y.%m.csv", "{region}.{date:%Y.%m}.csv"),
+    ],
+)
+def test_times_of_day_and_second_dates_in_names_are_no_regions(tmp_path, name, path):
+    days = [date(2024, 1, 12 + number) for number in range(14)]
+    found = survey(write(tmp_path, name, "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", days), "UTC")
+    assert (found.path, found.regions) == (path, ("north", "south"))
+
+
+def test_names_with_times_that_are_not_read_are_no_regions(tmp_path):
+    days = [date(2024, 1, 12 + number) for number in range(8)]
+    write(tmp_path, "{}_%s.csv", "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", days)
+    with pytest.raises(DumpError, match=r"seem to say times.*name the files by dates"):
+        survey(tmp_path, "UTC")
+
+
 @pytest.mark.parametrize("order", ["%d-%m-%Y", "%m-%d-%Y"])
 def test_days_and_months_of_names_up_to_the_12th_are_those_of_days_in_a_row(tmp_path, order):
     days = [date(2024, 2, number) for number in (1, 2, 3)]
