@@ -1,73 +1,65 @@
 """What the ledger of a world says, read without touching it: opening one would repair what a crash left."""
 
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import create_engine, inspect, make_url, text
 from sqlalchemy.pool import NullPool
 
-from optstream.ledger import ReleaseRecord, Vintage, open_ledger
+from optstream.catalogue import find_catalogue
+from optstream.errors import OptStreamError
+from optstream.ledger import ReleaseEvent, ReleaseRecord, Vintage, open_ledger
 from optstream.privacy import worst_window
 from tests.faults.world import STREAM, World
 
 
 @dataclass(frozen=True)
-class Event:
-    kind: str
-    period: str | None
-    revision: int | None
-    body: dict[str, Any]
-    digest: str
-
-
-@dataclass(frozen=True)
 class Books:
-    """Records by first step and revision, their new estimates, the problems of `verify`, the worst window."""
+    """Records, their new estimates by period and revision, their events; the problems of `verify`; the worst
+    window; heads that the catalogue names and the ledger does not have.
+    """
 
-    records: tuple[ReleaseRecord, ...]
-    vintages: Mapping[tuple[str, int], tuple[Vintage, ...]]
-    events: tuple[Event, ...]
-    problems: tuple[str, ...]
-    worst: Fraction
+    records: tuple[ReleaseRecord, ...] = ()
+    vintages: Mapping[tuple[str, int], tuple[Vintage, ...]] = field(default_factory=dict)
+    events: tuple[ReleaseEvent, ...] = ()
+    problems: tuple[str, ...] = ()
+    worst: Fraction = Fraction(0)
+    missing_heads: tuple[str, ...] = ()
 
-    def of(self, period: str, revision: int, *kinds: str) -> list[Event]:
-        return [
-            event
-            for event in self.events
-            if (event.period, event.revision) == (period, revision) and event.kind in kinds
-        ]
-
-
-EMPTY = Books((), {}, (), (), Fraction(0))
+    def kinds(self, record: ReleaseRecord, *kinds: str) -> list[str]:
+        """Of a release's events, those of these kinds."""
+        named = (record.period, record.revision)
+        return [one.kind for one in self.events if (one.period, one.revision) == named and one.kind in kinds]
 
 
 def read_books(world: World) -> Books:
     """Empty where there is no ledger, or one without tables."""
     with _undisturbed(world) as url:
-        if url is None:
-            return EMPTY
-        events = _events(url)
-        if events is None:
-            return EMPTY
-        ledger = open_ledger(url)
-        try:
-            model = world.settings.model
+        if url is None or not _has_tables(url):
+            return Books()
+        with closing(open_ledger(url)) as ledger:
+            events = ledger.events_of(STREAM)
             records = ledger.releases(STREAM)
             charged = [spend for record in records for spend in record.spends]
             # added up here from the releases, and there from the rows that are in force
             known = ledger.worst(world.settings.privacy.population).epsilon if events else Fraction(0)
-            again = worst_window(charged, model.window_length).epsilon
-            vintages = ledger.vintages(STREAM)
-            return Books(records, vintages, events, tuple(ledger.verify()), max(known, again))
-        finally:
-            ledger.close()
+            again = worst_window(charged, world.settings.model.window_length).epsilon
+            problems, worst = tuple(ledger.verify()), max(known, again)
+            missing = tuple(ledger.missing_heads(_heads(world)))
+            return Books(records, ledger.vintages(STREAM), events, problems, worst, missing)
+
+
+def _heads(world: World) -> list[str]:
+    """Those that the catalogue names, if it can be read."""
+    with suppress(OptStreamError):
+        if catalogue := find_catalogue(world.settings.published_folder):
+            return [entry.ledger_head for entry in catalogue.entries]
+    return []
 
 
 @contextmanager
@@ -90,20 +82,10 @@ def _undisturbed(world: World) -> Iterator[str | None]:
         yield f"sqlite:///{folder}/{file.name}"
 
 
-def _events(url: str) -> tuple[Event, ...] | None:
-    """None without tables. Read past the library."""
+def _has_tables(url: str) -> bool:
     engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
     with engine.connect() as connection:
-        if not inspect(connection).has_table("events"):
-            return None
-        rows = connection.execute(
-            text("SELECT kind, period, revision, body, hash FROM events ORDER BY stream_id, number")
-        ).all()
-    engine.dispose()
-    return tuple(
-        Event(kind, period, revision, json.loads(body), digest)
-        for kind, period, revision, body, digest in rows
-    )
+        return inspect(connection).has_table("events")
 
 
 def forge(world: World, statement: str) -> None:

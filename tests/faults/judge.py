@@ -84,11 +84,11 @@ class Judge:
         begun_on: Counter[str] = Counter()
         for record in books.records:
             named = f"{record.period} revision {record.revision}"
-            story = [event.kind for event in books.of(record.period, record.revision, "draw begun", "drawn")]
+            story = books.kinds(record, "draw begun", "drawn")
             n_begun = story.count("draw begun")
             begun_on[record.period] += n_begun
             # of a draw that was called off no sample was drawn
-            n_begun -= len(books.of(record.period, record.revision, "draw called off"))
+            n_begun -= len(books.kinds(record, "draw called off"))
             if story.count("drawn") > 1 or "draw begun" in story[_end(story, "drawn") :]:
                 broken.append(f"DOUBLE SPEND: {named} was drawn again after it was drawn")
             if n_begun > record.redraws + 1 or (
@@ -117,11 +117,8 @@ class Judge:
                 key = (record.period, record.revision, f"vintage {one.number}")
                 if self.seen.setdefault(key, one.staged_hash) != one.staged_hash:
                     broken.append(f"DOUBLE SPEND: vintage {one.number} of {record.period} changed")
-            staged = {
-                event.body["staged_hash"] for event in books.of(record.period, record.revision, "staged")
-            }
-            if len(staged) > 1:
-                broken.append(f"DOUBLE SPEND: {record.period} was staged as {len(staged)} files")
+            if len(books.kinds(record, "staged")) > 1:
+                broken.append(f"DOUBLE SPEND: {record.period} was staged again")
         return broken
 
     def _catalogue(self, books: Books) -> list[str]:
@@ -191,7 +188,7 @@ class Judge:
         """A day may also be VOID if three owners died while they drew."""
         broken = []
         for record in books.records:
-            begun = len(books.of(record.period, record.revision, "draw begun"))
+            begun = len(books.kinds(record, "draw begun"))
             died = begun >= 3 and DIED_TOO_OFTEN.search(record.reason or "")
             if record.state is ReleaseState.VOID and not died and record.period not in self.may_be_void:
                 named = f"{record.period} revision {record.revision}"
@@ -278,13 +275,12 @@ def _words(last: LastWords | None, day: date) -> str:
 
 
 def _unfounded(books: Books, catalogue: Catalogue) -> list[str]:
-    heads = {event.digest for event in books.events}
     live = {(record.period, record.revision): record for record in books.records if record.state in LIVE}
     broken = []
     for entry in catalogue.entries:
         record = live.get((entry.period.isoformat(), entry.revision))
         founded = record is not None and _staged(books, record).get(entry.vintage) == entry.file_hash
-        if not founded or entry.ledger_head not in heads:
+        if not founded or entry.ledger_head in books.missing_heads:
             broken.append(
                 f"LIVE: the catalogue lists {entry.period}, and the ledger does not stand behind it"
             )

@@ -55,19 +55,13 @@ def only_contents(_chance: random.Random) -> Keep:
 
 
 def some(chance: random.Random) -> Keep:
-    """Each by chance: later ones without earlier ones too."""
-    share = chance.random()
-    return lambda operation: operation if chance.random() < share else None
-
-
-def torn(chance: random.Random) -> Keep:
-    """Each by chance, and of a write only some sectors."""
+    """Each by chance, later ones without earlier ones too; of half of the writes only some sectors."""
     share = chance.random()
 
     def keep(operation: Operation) -> Operation | None:
         if chance.random() > share:
             return None
-        if operation.kind == "write" and len(operation.value) > SECTOR:
+        if operation.kind == "write" and len(operation.value) > SECTOR and chance.random() < 0.5:
             whole = SECTOR * chance.randint(1, len(operation.value) // SECTOR)
             return operation._replace(value=operation.value[:whole])
         return operation
@@ -81,7 +75,6 @@ REMAINS: dict[str, Callable[[random.Random], Keep]] = {
     "names of zeros": names_of_zeros,
     "contents without names": only_contents,
     "some by chance": some,
-    "some by chance, torn": torn,
 }
 
 
