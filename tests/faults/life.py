@@ -177,16 +177,17 @@ def _plain(night: Night, **more: Any) -> Night:
     return Night(night.days, patience_seconds=night.patience_seconds, **more)
 
 
-def _with_others(life: Life, night: Night, process: Any, n_others: int = 1) -> None:
-    others = [life.begin(_plain(night)) for _ in range(n_others)]
+def _with_others(life: Life, night: Night, process: Any) -> None:
+    """Eight runs at once."""
+    others = [life.begin(_plain(night)) for _ in range(7)]
     process.strike(SIGCONT)
     for other in others:
         other.wait()
 
 
-def _overtaken(life: Life, night: Night, process: Any) -> None:
-    """Another owner takes over and ends, before the first goes on."""
-    life.begin(_plain(night, hours=AFTER_THE_LEASE)).wait()
+def _met(life: Life, night: Night, process: Any, hours: float = 0.0) -> None:
+    """Another run comes and ends, before the first goes on: it takes over once the lease has ended."""
+    life.begin(_plain(night, hours=hours)).wait()
     process.strike(SIGCONT)
 
 
@@ -216,9 +217,9 @@ def _away(life: Life, _night: Night, process: Any, until_the_end: bool = False) 
 MEANWHILE: dict[str, Meanwhile] = {
     "locked": _in(locked),
     "terminated": _terminated,
-    "with another": _with_others,
-    "with seven": partial(_with_others, n_others=7),
-    "overtaken": _overtaken,
+    "with another": _met,
+    "with seven": _with_others,
+    "overtaken": partial(_met, hours=AFTER_THE_LEASE),
     "joined": _joined,
     "clock ahead": _jumped(24.0),
     "clock back": _jumped(-24.0),
