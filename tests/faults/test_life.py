@@ -126,13 +126,14 @@ ON_ANY = [
     ("published read-only", BEGUN),
 ]
 OF_PROCESSES = [
-    ("terminated", BEGUN),
+    ("terminated", FILLING),
     ("with another", PREALLOCATING),
-    *(("terminated", point) for point in (PREALLOCATING, DRAWN, STAGED)),
+    *product(["terminated"], POINTS),
     ("with seven", PREALLOCATING),
     ("clock ahead", BEGUN),
     ("clock back", BEGUN),
 ]
+TWICE = [("joined", FILLING), ("overtaken", FILLING)]
 OF_SERVERS = [("restarted", DRAWN), *product(("away", "restarted"), POINTS)]
 
 
@@ -157,7 +158,7 @@ def test_what_happens_while_a_run_is_at_a_point(bench, case):
     assert is_good is (meanwhile in ("with another", "with seven", "restarted"))
     assert life.end().broken == []
     assert life.judge.voids() == 0
-    assert life.world.samplings() == [DAYS[0]] * (2 if point == FILLING else 1)
+    assert life.world.samplings() == [DAYS[0]] * (2 if case in TWICE else 1)
 
 
 def test_a_chunk_of_days_among_nights(bench):
