@@ -4,7 +4,7 @@
 which takes over the caller's words, folder, environment and streams, and runs
 `flows.cli.main.main`. `CALLER` is the text of the `optstream` that the documents' shells find: it
 asks, waits, and ends as that process did. Polars' threads do not exist before the fork, as in
-tests/faults/fork_server.py.
+tests/faults/night.py.
 """
 
 import atexit
