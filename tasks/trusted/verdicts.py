@@ -27,8 +27,10 @@ _NAME = re.compile(
     rf"\.?(?P<first>{PERIOD})(?:_(?P<last>{PERIOD}))?"
     r"-(?P<at>[0-9]{8}T[0-9]{12})(?:-(?P<suite>[^/]+?))?\.(?:json|html)(?:\..*)?"
 )
-RAW, PRIVATE_PERIOD, RELEASE = "raw", "private_period", "release"
+RAW, RELEASE = "raw", "release"
 """The built-in suites, and the frames that they judge."""
+GIVEN_UP = "private_period"
+"""The folder of suites that version 0.2 judged by figures that always hold."""
 USER = "user-"  # what the names of users' suites begin with: user-raw-night
 
 
@@ -128,6 +130,11 @@ def judge_by_users(
     folder, alarms = settings.contracts_folder, defaultdict[str, list[str]](list)
     suites = [] if folder is None else user_suites(folder / frame)
     by_day = [(str(day), own) for (day,), own in metrics.partition_by("day", as_dict=True).items()]
+    if frame == RAW and folder is not None and (folder / GIVEN_UP).is_dir():
+        for day, _ in by_day:
+            alarms[day].append(
+                f"{day}: the suites of {GIVEN_UP} in [contracts] folder judge nothing: remove that folder"
+            )
     for (day, own), suite in product(by_day, suites):
         words = (
             f"{day}: the suite {frame}/{suite.name} of [contracts] folder {{}}. The day is not stopped: "
