@@ -281,11 +281,11 @@ def watched(tmp_path):
     return installation
 
 
-def test_suites_of_a_frame_that_is_no_more_are_named_until_their_folder_is_removed(watched):
+def test_suites_of_a_frame_that_is_no_more_are_named_until_they_are_removed(watched):
     add(watched.folder, {"private_period": ("steps", {"max_value": 1})})
     watched.released(FIRST)
     (found,) = [one for one in watched.watch().alarms if one.kind == "user-suite"]
-    assert "the suites of private_period in [contracts] folder judge nothing: remove" in found.words
+    assert "private_period/odd of [contracts] folder judges nothing any more: remove it" in found.words
 
 
 def test_a_critical_expectation_of_a_user_stops_no_day_and_alarms_operators_alone(watched):
