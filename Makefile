@@ -85,7 +85,7 @@ histories: $(BIN)/.installed  ## Random histories of amended guarantees against 
 	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1) --currency rho
 
 process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULTS=1000 SEED=…; ONLY=N: one world again.
-	$(BIN)/python -m tests.faults.processes.campaign --faults $(or $(FAULTS),1000) $(and $(SEED),--seed $(SEED)) \
+	$(BIN)/python -m tests.faults.campaign --commands $(or $(FAULTS),1000) $(and $(SEED),--seed $(SEED)) \
 		$(and $(ONLY),--only $(ONLY))
 
 # The results stay; a run that was stopped goes on. TRIALS=3 for a first look.

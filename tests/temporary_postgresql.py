@@ -8,9 +8,9 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -36,8 +36,7 @@ class Cluster:
     """A server that listens on a socket in its own folder only.
 
     user: who runs it; initdb refuses root, so for root it is nobody. fsync: "off" where the machine does not
-    crash: a commit need not wait for the disk. process: the server while it runs. environment: what the
-    server's has besides.
+    crash: a commit need not wait for the disk. process: the server while it runs.
     """
 
     binaries: Path
@@ -45,7 +44,6 @@ class Cluster:
     user: str | None
     fsync: str = "off"
     process: "subprocess.Popen[bytes] | None" = None
-    environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._numbers = count()
@@ -77,7 +75,6 @@ class Cluster:
                 stderr=log,
                 user=self.user,
                 cwd=self.folder,
-                env=os.environ | self.environment,
                 preexec_fn=partial(die_with_parent, signal.SIGQUIT),
             )
         deadline = time.monotonic() + START_SECONDS
@@ -103,9 +100,9 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
 
 
 @contextmanager
-def temporary_cluster(binaries: Path, environment: Mapping[str, str] | None = None) -> Iterator[Cluster]:
-    """A running cluster; stopped and removed at the end. environment: what the server's has besides."""
-    with made_cluster(binaries, environment=environment) as cluster:
+def temporary_cluster(binaries: Path) -> Iterator[Cluster]:
+    """A running cluster; stopped and removed at the end."""
+    with made_cluster(binaries) as cluster:
         cluster.start()
         try:
             yield cluster
@@ -114,10 +111,8 @@ def temporary_cluster(binaries: Path, environment: Mapping[str, str] | None = No
 
 
 @contextmanager
-def made_cluster(
-    binaries: Path, *options: str, environment: Mapping[str, str] | None = None
-) -> Iterator[Cluster]:
-    """A cluster that does not run yet; removed at the end. options: of `initdb`. environment: as above."""
+def made_cluster(binaries: Path, *options: str) -> Iterator[Cluster]:
+    """A cluster that does not run yet; removed at the end. options: of `initdb`."""
     user = "nobody" if os.geteuid() == 0 else None
     # not below pytest's folder: that one is root's alone, and a socket's path must be short
     folder = Path(tempfile.mkdtemp(prefix="optstream-postgresql-"))
@@ -133,6 +128,6 @@ def made_cluster(
             check=True,
             capture_output=True,
         )
-        yield Cluster(binaries, folder, user, environment=environment or {})
+        yield Cluster(binaries, folder, user)
     finally:
         shutil.rmtree(folder)

@@ -55,7 +55,10 @@ COMMANDS = {
 
 def load(name: str) -> Any:
     """The command of this name, from its module: a click command, or a group of them."""
+    gc.disable()  # what modules make lasts as long as the command: no collection need look at it
     found = get_command(import_module(f"flows.cli.{COMMANDS[name].module}").app)
+    gc.freeze()
+    gc.enable()
     command = found.commands.get(name, found) if isinstance(found, TyperGroup) else found
     command.name = name  # a module that is a group does not know it
     return command

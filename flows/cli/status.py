@@ -161,7 +161,8 @@ def watch(config: cli.Configs = None, as_json: cli.Json = False) -> None:
 
 def _shown(settings: Settings, view: StreamView, terminal: Terminal) -> cli.Done:
     show_view(settings, view, terminal)
-    terminal.document(status_document(settings, view))
+    if terminal.as_json:
+        terminal.document(status_document(settings, view))
     n_alarms = len(view.joined)
     return (
         cli.Done(1, f"{n_alarms} alarm{'' if n_alarms == 1 else 's'}")

@@ -145,7 +145,7 @@ def _put(
             # a withdrawal that a crash cut short must not end with its files in superseded/
             delete_files(transaction, before.period, before.revision)
     transaction.prepare(layout.MANIFESTS)
-    written = [_write(transaction, *one, signer) for one in zip(entries, releases, strict=True)]
+    written = [_write(transaction, *one) for one in zip(entries, releases, strict=True)]
     first = releases[0].statement
     catalogue = known or Catalogue(stream=first.stream, value_column=first.value_column, ledger_head=head)
     is_unsigned = signer is not None and not signer.has_signed(transaction, catalogue)
@@ -163,8 +163,8 @@ def _put(
     )
 
 
-def _write(transaction: Transaction, entry: Entry, staged: StagedRelease, signer: Signer | None) -> bool:
-    """Write a release's files and its signature; return whether any was missing."""
+def _write(transaction: Transaction, entry: Entry, staged: StagedRelease) -> bool:
+    """Write a release's files; return whether any was missing."""
     manifest = Manifest(
         file=layout.data_file(entry.period, entry.file_hash),
         file_hash=entry.file_hash,
@@ -173,8 +173,6 @@ def _write(transaction: Transaction, entry: Entry, staged: StagedRelease, signer
     ).to_bytes()
     several = {**staged.named_files, entry.file: staged.data, entry.manifest: manifest}
     written = [transaction.create_new(name, data) for name, data in several.items()]
-    if signer is not None:
-        written.append(signer.sign(transaction, manifest))
     return any(written)
 
 

@@ -1,6 +1,6 @@
-"""Ed25519 signatures of a file's very bytes, by a key of the trusted zone, written before the catalogue
-that they belong to and never removed. Formats keep catalogue and manifest apart; equal bytes sign
-equally.
+"""Ed25519 signatures of the catalogue, which has the hashes of releases, and of facts and descriptions, which
+it does not cover: of a file's very bytes, by a key of the trusted zone, written before the file and never
+removed.
 """
 
 import hashlib

@@ -126,6 +126,8 @@ def _layouts(public: Figures) -> tuple[tuple[int, ...], tuple[int, ...]]:
 @lru_cache(maxsize=256)
 def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -> Layout:
     """Return (m, L) for all levels, with the least `expected_error_of`; given values stay."""
+    if public.n_blocks and public.length:
+        return public.n_blocks, public.length
     window, (counts, lengths) = public.window_length, _layouts(public)
 
     def expected(count: int, long: int) -> float:

@@ -123,8 +123,10 @@ class Store:
     bare_tags = False  # whether conditions name tags without the quotes that they are given with
 
     def __init__(self, url: StoreUrl, filesystem: Any) -> None:
+        from fsspec.core import strip_protocol
+
         self.url, self.filesystem = url, filesystem
-        self._root: str = filesystem._strip_protocol(url.text)
+        self._root: str = strip_protocol(url.text)
 
     def path(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -236,38 +238,38 @@ class S3Store(Store):
         """Return bytes and ETag of one answer; no more than `largest` and one bytes are held."""
         import fsspec.asyn
 
-        async def read() -> Stored:
-            response = await self.filesystem._call_s3("get_object", **self._place(name))
-            body, parts, length = response["Body"], [], 0
+        async def read(body: Any) -> bytes:
+            parts, length = [], 0
             try:
                 while length <= largest and (part := await body.read(min(PART, largest + 1 - length))):
                     parts.append(part)
                     length += len(part)
             finally:
                 body.close()
-            return Stored(b"".join(parts), response["ETag"])
+            return b"".join(parts)
 
         with self.in_plain_words(name):
-            found: Stored = fsspec.asyn.sync(self.filesystem.loop, read)
-        return found
+            response = self.filesystem.call_s3("get_object", **self._place(name))
+            data = fsspec.asyn.sync(self.filesystem.loop, read, response["Body"])
+        return Stored(data, response["ETag"])
 
     def for_polars(self, name: str) -> Any:
         """Return the URL: polars reads the columns that it needs, where and as whom s3fs would."""
         import fsspec.asyn
 
-        async def ask() -> dict[str, str]:
-            client = await self.filesystem.set_session()
-            options = {"aws_endpoint_url": client.meta.endpoint_url, "aws_region": client.meta.region_name}
-            options["aws_allow_http"] = str(client.meta.endpoint_url.startswith("http://")).lower()
-            found = client._request_signer._credentials
-            if self.filesystem.anon or found is None:
-                return {**options, "aws_skip_signature": "true"}
-            frozen = await found.get_frozen_credentials()
-            options["aws_access_key_id"], options["aws_secret_access_key"] = frozen[:2]
-            return {**options, **({"aws_session_token": frozen[2]} if frozen[2] else {})}
-
+        filesystem = self.filesystem
         with self.in_plain_words(name):
-            options = fsspec.asyn.sync(self.filesystem.loop, ask)
+            client = filesystem.connect()
+            key = [filesystem.key, filesystem.secret, filesystem.token]
+            if not filesystem.key:
+                found = fsspec.asyn.sync(filesystem.loop, filesystem.session.get_credentials)
+                key = list(fsspec.asyn.sync(filesystem.loop, found.get_frozen_credentials)) if found else []
+        names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+        options = {name: part for name, part in zip(names, key, strict=False) if part}
+        if filesystem.anon or not options:
+            options = {"aws_skip_signature": "true"}
+        options |= {"aws_endpoint_url": client.meta.endpoint_url, "aws_region": client.meta.region_name}
+        options["aws_allow_http"] = str(client.meta.endpoint_url.startswith("http://")).lower()
         source = f"s3://{self.path(name)}"
         return {"source": source, "storage_options": options, "credential_provider": None}
 

@@ -143,6 +143,8 @@ class Settings(Section):
     """What a month and a year lose by the plans of late, which statements repeat each night."""
     composed_file: ClassVar[Within] = Within("report/{stream}/composed.json")
     """What the charges of a month and a year compose to, for the operators' page."""
+    blocks_file: ClassVar[Within] = Within("report/{stream}/blocks.json")
+    """The blocks that public facts choose, for `status` to plan with."""
     catalogue_number_file: ClassVar[Within] = Within("signed/{stream}/number")
     """The number of the catalogue that was signed last."""
     serve_folder: ClassVar[Within] = Within("serve")

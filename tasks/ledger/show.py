@@ -22,7 +22,7 @@ from optstream.privacy.horizon import HorizonLoss, loss_over
 from optstream.privacy.model import Currency
 from optstream.stream import Calendar, day_of
 from tasks.config import Settings
-from tasks.release.mechanism import mechanism_for, plan_of, recall
+from tasks.release.mechanism import plan_of, planner_for, recall
 from tasks.release.outcomes import Exact, Printed, as_float, is_none, left_out
 from tasks.release.run import terms_of
 from tasks.trusted.files import kept_composition
@@ -310,7 +310,7 @@ def _stream_page(ledger: Ledger, terms: StreamTerms, steps: range) -> StreamPage
 def _refusal(settings: Settings, ledger: Ledger, grant: str, day: date) -> str:
     """Return what stops a release of the configured stream on a day; "" if nothing does."""
     try:
-        mechanism = mechanism_for(settings, day)
+        mechanism = planner_for(settings, day)
         memory = recall(settings, ledger, mechanism, day, 0)
         judged = ledger.judge_plan(grant, plan_of(settings, mechanism, day, state=memory.state))
     except OptStreamError as error:

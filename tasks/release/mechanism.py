@@ -27,15 +27,18 @@ from optstream.stream.public_days import PublicDays
 from tasks.config import Settings
 from tasks.config.schema import CONSTRAINTS
 from tasks.trusted.covariates import private_zones
-from tasks.trusted.files import read_verified
+from tasks.trusted.files import kept, read_verified
 
 Mechanism = OptStream | Hierarchical
 
 
 def mechanism_for(
-    settings: Settings, day: date, revision: int = 0, covariates: Sequence[Covariate] = ()
+    settings: Settings, day: date, revision: int = 0, covariates: Sequence[Covariate] = (), **chosen: object
 ) -> Mechanism:
-    """The mechanism that the configuration names, on its tree. Raises ParameterError or BudgetError."""
+    """The mechanism that the configuration names, on its tree, with parameters that were chosen before.
+
+    Raises ParameterError or BudgetError.
+    """
     model, kind, tree = settings.model_of(revision), settings.mechanism.kind, settings.tree_of(day)
     bound, sampling = float(settings.least_units * settings.privacy.resolution), settings.sampling
     # a zone may have had other days than it has now, and a day of the archive is planned all the same: the
@@ -60,7 +63,7 @@ def mechanism_for(
         offered["sampling"] = lambda: (
             EquallySpaced(n_samples) if limit is None else L1Sampling(n_samples, limit)
         )
-    own = settings.mechanism.parameters
+    own = {**settings.mechanism.parameters, **chosen}
     if revision and "noise" in kind.__dataclass_fields__:
         # of a restatement: noise that goes on would be that of days which may never be measured again
         own = {**own, "noise": "laplace"}
@@ -68,6 +71,23 @@ def mechanism_for(
     pattern = kind(model, **{name: offer() for name, offer in offered.items() if name in asked}, **own)
     built: Mechanism = on_tree(pattern, tree, settings.level_shares, bound)
     return built
+
+
+def planner_for(settings: Settings, day: date) -> Mechanism:
+    """The mechanism of a day, to plan with: blocks that public facts choose are read where they are kept."""
+    if settings.mechanism.name != "HistoryInformed":
+        return mechanism_for(settings, day)
+
+    def choose() -> dict[str, int]:
+        chosen: Any = mechanism_for(settings, day)
+        return dict(chosen.common_blocks)
+
+    # a share that the model chooses is a function of other streams' files, too
+    share, tree = str(settings.budget.stream_share), settings.dated_hierarchy.hash_of(day)
+    facts = (settings.configuration_hash, share, tree, settings.calendar.n_steps(day))
+    blocks = kept(settings.blocks_file, facts, choose)
+    # holidays decide no plan, and take a tenth of a second to read
+    return mechanism_for(settings, day, days=PublicDays.from_calendar(settings.calendar), **blocks)
 
 
 def plan_of(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.bench import Bench, make_bench
+from tests.faults.life import Bench, make_bench
 from tests.temporary_postgresql import Cluster
 
 
@@ -20,4 +20,4 @@ def sqlite_bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 @pytest.fixture(scope="session")
 def postgresql_bench(postgresql_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return make_bench(tmp_path_factory.mktemp("postgresql"), postgresql_cluster.new_url)
+    return make_bench(tmp_path_factory.mktemp("postgresql"), postgresql_cluster)

@@ -1,25 +1,100 @@
-"""Every durable moment is a point with a name, as "after fsync in _write < DrawingFile.fill, 1"."""
+"""Every durable moment is a point, with a number and a name: "after fsync in _write < DrawingFile.fill, 1".
+At one of them the process dies, stands still, or is refused.
+"""
 
 import builtins
+import errno
 import io
+import json
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, event
 from sqlalchemy.engine.default import DefaultDialect
 
-from tests.faults.points.acts import Act
-
 CHECKOUT = Path(__file__).parents[2]
 PACKAGES = tuple(f"{CHECKOUT / tree}{os.sep}" for tree in ("optstream", "tasks", "flows", "data_contracts"))
 ON_PATHS = ("replace", "rename", "link", "unlink", "remove", "mkdir", "rmdir")
 ON_DESCRIPTORS = ("fsync", "fdatasync", "posix_fallocate", "ftruncate")
 CHANGES = ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
+Act = Callable[[str], None]
+Point = str | int
+SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
+"""Death as nothing else dies; and to stand still until SIGCONT."""
+REFUSALS = {"full": errno.ENOSPC, "read-only": errno.EROFS, "broken": errno.EIO}
+
+
+def is_refusable(name: str) -> bool:
+    """Whether a system may refuse there; after a commit it is the answer that gets lost."""
+    return not name.startswith("after") or "commit" in name
+
+
+def happening(act: str, point: Point, may: Callable[[], bool] = lambda: True) -> Act:
+    """A signal to this process, or a refusal of the system, once: at this point, or the first of its number
+    and later that can be refused. may: asked then.
+    """
+    numbers, done = count(1), list[str]()
+
+    def meet(name: str) -> None:
+        number = next(numbers)
+        if isinstance(point, str):
+            is_due = name == point
+        else:
+            is_due = number >= point and (act in SIGNALS or is_refusable(name))
+        if not is_due or done:
+            return
+        done.append(name)
+        if not may():
+            return
+        if act in SIGNALS:
+            os.kill(os.getpid(), SIGNALS[act])
+        else:
+            raise OSError(REFUSALS[act], os.strerror(REFUSALS[act]))
+
+    return meet
+
+
+# The same in processes that are started by a command: the first that comes to the point.
+
+ARMED = "OPTSTREAM_FAULT"
+_KEPT: list[Any] = []
+ARM = f"""import os, re, sys
+if "{ARMED}" in os.environ and re.search(os.environ["{ARMED}_IN"], " ".join(sys.orig_argv)):
+    from tests.faults.hook import arm
+    arm()
+"""
+"""For a `sitecustomize.py`."""
+
+
+def armed(flag: Path, watched: Path, act: str, point: Point, words: str) -> dict[str, str]:
+    """Variables by which one process, whose command line matches `words`, meets the act at its writes below a
+    folder; the flag gets its id as suffix.
+    """
+    flag.touch()
+    document = {"flag": str(flag), "watched": str(watched), "act": act, "point": point}
+    return {ARMED: json.dumps(document), f"{ARMED}_IN": words}
+
+
+def arm() -> None:
+    """In a process with these variables: until its end."""
+    given = json.loads(os.environ[ARMED])
+    flag = Path(given["flag"])
+
+    def is_first() -> bool:
+        with suppress(FileNotFoundError):
+            flag.rename(flag.with_suffix(f".{os.getpid()}"))
+            return True
+        return False
+
+    _KEPT.append(Hook(Path(given["watched"]), happening(given["act"], given["point"], is_first)).installed())
+    _KEPT[-1].__enter__()
 
 
 class Hook:

@@ -2,13 +2,15 @@
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Collection
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from optstream.catalogue import Catalogue, check_files, find_catalogue, read_published
 from optstream.catalogue.layout import ABOUT, DESCRIPTIONS, PAGE
@@ -24,6 +26,7 @@ Sight = tuple[str, int, str]
 """Period, revision and what of it."""
 LIVE = (ReleaseState.DRAWN, ReleaseState.PUBLISHED)
 MOST_REDRAWS = 2
+DIED_TOO_OFTEN = re.compile(r"its owner died \d+ times while drawing")
 UNDER_WAY = (
     "is not listed",
     "is of no listed release",
@@ -38,10 +41,14 @@ and none may be there, or behind, at the end."""
 
 @dataclass
 class Judge:
-    """One world's. seen: measurements and staged bytes of each release, as first met; they may not change."""
+    """One world's. seen: measurements and staged bytes of each release, as first met; they may not change.
+
+    may_be_void: days that somebody withdrew, or whose draw raised.
+    """
 
     world: World
     seen: dict[Sight, str] = field(default_factory=dict)
+    may_be_void: set[str] = field(default_factory=set)
 
     def look(self) -> list[str]:
         """Guarantees broken now, whatever is under way: empty if every one holds."""
@@ -54,6 +61,7 @@ class Judge:
         books = read_books(self.world)
         broken = self._always(books)
         broken += [line for day in days for line in self._over(books, day, last, day.isoformat() in given_up)]
+        broken += self._voids(books)
         broken += self._sharpened(books)
         broken += self._strays(books)
         broken += self._descriptions()
@@ -167,7 +175,7 @@ class Judge:
             gone = entry is None or entry.withdrawn
             return [] if gone else [f"LOST: {day} was withdrawn and the catalogue lists it"]
         if record.state is ReleaseState.PUBLISHED:
-            listed = entry is not None and entry.file_hash == _newest(books, record)
+            listed = entry is not None and entry.file_hash in [*_staged(books, record).values()][-1:]
             return [] if listed else [f"LOST: {day} is PUBLISHED and the catalogue does not list it"]
         if record.state is not ReleaseState.VOID:
             return [f"LOST: {day} is {record.state} after the rerun: {_words(last, day)}"]
@@ -178,6 +186,17 @@ class Judge:
         if last is None or last.is_good or not named:
             return [f"LOST: {day} is VOID and nobody is alerted"]
         return []
+
+    def _voids(self, books: Books) -> list[str]:
+        """A day may also be VOID if three owners died while they drew."""
+        broken = []
+        for record in books.records:
+            begun = len(books.of(record.period, record.revision, "draw begun"))
+            died = begun >= 3 and DIED_TOO_OFTEN.search(record.reason or "")
+            if record.state is ReleaseState.VOID and not died and record.period not in self.may_be_void:
+                named = f"{record.period} revision {record.revision}"
+                broken.append(f"LOST: {named} is VOID after {begun} draws: {record.reason}")
+        return broken
 
     def _sharpened(self, books: Books) -> list[str]:
         """Every day's newest estimate is published and recorded, and every one that is due was made."""
@@ -247,9 +266,11 @@ def _end(story: list[str], kind: str) -> int:
     return story.index(kind) + 1 if kind in story else len(story)
 
 
-def _newest(books: Books, record: ReleaseRecord) -> str | None:
+def _staged(books: Books, record: ReleaseRecord) -> dict[int, str]:
+    """The hash of each vintage, the newest last."""
+    first = {} if record.staged_hash is None else {0: record.staged_hash}
     known = books.vintages.get((record.period, record.revision), ())
-    return known[-1].staged_hash if known else record.staged_hash
+    return first | {one.number: one.staged_hash for one in known}
 
 
 def _words(last: LastWords | None, day: date) -> str:
@@ -262,13 +283,48 @@ def _unfounded(books: Books, catalogue: Catalogue) -> list[str]:
     broken = []
     for entry in catalogue.entries:
         record = live.get((entry.period.isoformat(), entry.revision))
-        known = books.vintages.get((entry.period.isoformat(), entry.revision), ())
-        staged = {one.number: one.staged_hash for one in known}
-        if record is not None and record.staged_hash is not None:
-            staged[0] = record.staged_hash
-        founded = record is not None and staged.get(entry.vintage) == entry.file_hash
+        founded = record is not None and _staged(books, record).get(entry.vintage) == entry.file_hash
         if not founded or entry.ledger_head not in heads:
             broken.append(
                 f"LIVE: the catalogue lists {entry.period}, and the ledger does not stand behind it"
             )
     return broken
+
+
+# From outside: what readers saw, and leftovers.
+
+
+Seen = tuple[Any, ...]
+"""("error", text), or the way of reading, period, revision, vintage and hash."""
+
+
+def judge_sightings(seen: Iterable[Seen], books: Books) -> list[str]:
+    """One content for each day, revision and vintage, however and whenever read; it is the ledger's."""
+    broken, contents = [], defaultdict[tuple[Any, ...], set[str]](set)
+    for kind, *rest in seen:
+        if kind == "error":
+            broken.append(f"READER: {rest[0]}")
+        else:
+            *key, digest = rest
+            contents[kind, *key].add(digest)
+    records = {(record.period, record.revision): record for record in books.records}
+    for (kind, day, revision, vintage), digests in contents.items():
+        named = f"{day} revision {revision} vintage {vintage}"
+        if len(digests) > 1:
+            broken.append(f"DOUBLE SPEND: {named} had {len(digests)} contents for readers ({kind})")
+        record = records.get((day, revision))
+        if record is None or record.state not in LIVE:
+            state = record and record.state
+            broken.append(f"DOUBLE SPEND: readers saw {named}, which is {state} in the ledger")
+        elif kind == "bytes" and not digests <= {_staged(books, record).get(vintage)}:
+            broken.append(f"LIVE: readers saw {named} in bytes that the ledger does not know")
+    return broken
+
+
+def judge_remains(world: World, temporary: Path) -> list[str]:
+    """No temporary file, no mark, no raw state but the newest day's, no half-written file."""
+    left = [path for path in temporary.rglob("*") if path.is_file() or path.is_symlink()]
+    trusted = world.folder / "trusted"
+    left += trusted.glob(".backfill-*")
+    left += [*trusted.rglob("*.raw")][1:]
+    return [f"LEFT BEHIND: {path.relative_to(world.folder.parent)}" for path in sorted(left)[:5]]

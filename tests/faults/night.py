@@ -1,48 +1,64 @@
-"""One night's run without the orchestrator: the flow's own steps in a plain loop, in a process of its own."""
+"""One night's run without the orchestrator: the flow's own steps, in a process that is forked from one that
+has imported everything; Polars' threads would not survive the fork.
+"""
 
 import os
-from collections.abc import Sequence
+import signal
+import time
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from multiprocessing import forkserver, get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Lock
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
 
+from flows.orchestration import release
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
+from optstream.storage import folders
 from tasks.operate.withdraw import withdraw
 from tasks.pages.public import write_pages
-from tasks.release import pipeline as steps
-from tasks.release import revise
-from tasks.release.revise import due
-from tasks.release.run import Ahead, Drawn, Ended, Requested, Reserved, Run, each, enrol, let_go
-from tests.faults.hook import Hook
-from tests.faults.points import acts
-from tests.faults.world import World
+from tasks.release import pipeline
+from tasks.release.run import Ahead, Drawn, Ended, Requested, Reserved, Run, each, enrol
+from tests.faults.hook import CHECKOUT, Hook, Point, happening
+from tests.faults.world import DAYS, World
+from tests.temporary_postgresql import die_with_parent
+
+LONGEST_SECONDS, SECONDS_FOR_A_LOCK = 1800, 5.0
+ENDS = {0: "ended", -signal.SIGKILL: "killed", -signal.SIGTERM: "terminated"}
+FORKS = Lock()
+"""Threads that start and poll processes take turns."""
 
 
 @dataclass(frozen=True)
 class Night:
-    """What a process is to do.
+    """A command for some days, and what meets it.
 
-    days: ISO dates. hours: how far its clock is ahead. act: "record", or a key of `acts.SIGNALS` or
-    `acts.REFUSALS`, at `point`. raises: its noise fails after the first samples. patience_seconds: for the
-    ledger's lock, and for a database that is away. restate: release the days once more. withdraw: take them
-    back instead.
+    days: numbers of `DAYS`. verb: "run", "restate" or "withdraw"; of real command lines, one of `VERBS`.
+    hours: since the night before. act: "record" all points, or a key of `hook.SIGNALS` or `hook.REFUSALS`, at
+    `point`; if it stands still there, `meanwhile` happens, a key of `life.MEANWHILE`. raises: its noise fails
+    after the first samples. patience_seconds: for a ledger that is locked or away.
     """
 
-    folder: str
-    days: list[str]
-    owner: str
+    days: tuple[int, ...] = (0,)
+    verb: str = "run"
     hours: float = 0.0
     act: str | None = None
-    point: str = ""
+    point: Point = 1
+    meanwhile: str = ""
     raises: bool = False
     patience_seconds: float = 30.0
-    restate: bool = False
-    withdraw: bool = False
+
+    @property
+    def dates(self) -> list[str]:
+        return [DAYS[number].isoformat() for number in self.days]
 
 
 @dataclass
@@ -53,12 +69,73 @@ class LastWords:
     messages: dict[str, str] = field(default_factory=dict)
     error: str | None = None
     points: list[str] = field(default_factory=list)
-    moments: list[str] = field(default_factory=list)
 
     @property
     def is_good(self) -> bool:
         """Whether the exit code would be 0."""
         return self.error is None and set(self.outcomes.values()) <= {"published", "published already"}
+
+
+class Forked:
+    """A process on its way, for one night."""
+
+    def __init__(self, world: World, night: Night) -> None:
+        context = get_context("forkserver")
+        self._words: LastWords | None = None
+        with FORKS:
+            self._listener, end = context.Pipe(duplex=False)
+            self._process = context.Process(target=_spend, args=(world, night, end), daemon=True)
+            self._process.start()
+            end.close()
+
+    def wait(self) -> str:
+        """Until it "stopped" at its point or its end: "killed", "terminated" or "ended"."""
+        deadline = time.monotonic() + LONGEST_SECONDS
+        while self._lives():
+            if is_stopped(self._process.pid):
+                return "stopped"
+            if time.monotonic() > deadline:
+                self._process.kill()
+                raise AssertionError(f"still running after {LONGEST_SECONDS} s")
+            self._listen(0.005)
+        self._listen(0)
+        return ENDS[self._process.exitcode or 0]
+
+    def _lives(self) -> bool:
+        with FORKS:
+            return self._process.is_alive()
+
+    def _listen(self, seconds: float) -> None:
+        if self._listener.poll(seconds):
+            try:
+                self._words = self._listener.recv()
+            except EOFError:  # it is ending
+                time.sleep(seconds)
+
+    def strike(self, number: signal.Signals) -> None:
+        os.kill(self._process.pid or 0, number)
+
+    def last_words(self) -> LastWords | None:
+        """None if it was killed before it could say any."""
+        return self._words
+
+
+def warm_up() -> None:
+    """Start the process from which others fork, if it does not run."""
+    # small days: more threads would only wait for each other
+    threads = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    forkserver.set_forkserver_preload([f"{__package__}.warm"])
+    with patch.dict(os.environ, threads | {"PYTHONPATH": str(CHECKOUT)}):
+        forkserver.ensure_running()
+
+
+def is_stopped(pid: int | None) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return False
+
+
+# In the forked process.
 
 
 class LoggedNoise:
@@ -92,82 +169,59 @@ class LoggedNoise:
             raise MemoryError("on purpose")
 
 
-def spend(nights: Sequence[Night]) -> list[LastWords]:
-    """Run the nights one after the other in this process, which was forked from one that has never drawn."""
+def _spend(world: World, night: Night, end: Connection) -> None:
+    die_with_parent()
     # No sample was drawn before the fork, so there is no buffer that two processes would share.
     secure._OPENED_IN = os.getpid()
-    return [_spend(night) for night in nights]
-
-
-def _spend(night: Night) -> LastWords:
+    # of no interest here: to repeat at once what failed, long waits for a lock, a process that reads dumps
+    release.STEP_PAUSES, folders.LONGEST_WAIT = (), SECONDS_FOR_A_LOCK
+    release.reading_apart = lambda: nullcontext(None)
     said = LastWords()
-    world = World(Path(night.folder))
     try:
         with _hooked(night, world, said):
             _walk(night, world, said)
     except (OptStreamError, OSError) as error:
         # as the command line does: one line, exit code 2
         said.error = f"{type(error).__name__}: {error}"
-    return said
+    end.send(said)
 
 
 def _hooked(night: Night, world: World, said: LastWords) -> AbstractContextManager[None]:
     if night.act is None:
         return nullcontext()
-    if night.act == "record":
-        act = acts.recorder(said.points, said.moments, world.folder)
-    else:
-        act = acts.happening(night.act, night.point)
+    act = said.points.append if night.act == "record" else happening(night.act, night.point)
     return Hook(world.folder, act).installed()
 
 
 def _walk(night: Night, world: World, said: LastWords) -> None:
-    """What `flows.orchestration.release.release_days` does, but for Prefect."""
+    """What `release_days` does, with our noise and clock."""
     settings = world.settings
     ledger = open_ledger(settings.ledger_url, busy_timeout_seconds=night.patience_seconds)
-    noise = LoggedNoise(world, night.raises)
+    noise, patience = LoggedNoise(world, night.raises), timedelta(seconds=night.patience_seconds)
 
     def clock() -> datetime:
-        return datetime.now(UTC) + timedelta(hours=night.hours)
+        return datetime.now(UTC) + timedelta(hours=night.hours + world.clock_jump)
 
-    patience = timedelta(seconds=night.patience_seconds)
-    run = Run(settings, ledger, noise, night.owner, clock, patience=patience, restate=night.restate)
-    for day in _ordered(night, run):
+    def draw(run: Run, days: list[Reserved | Ahead]) -> list[Drawn | Ended]:
+        done: list[Drawn | Ended] = []
+        for day in days:
+            noise.begin(day)
+            done += pipeline.draw_measurements(run, [day])
+        return done
+
+    restate = night.verb == "restate"
+    run = Run(settings, ledger, noise, uuid4().hex, clock, patience=patience, restate=restate)
+    days = [Requested(datetime.fromisoformat(day).date()) for day in night.dates]
+    if night.verb == "withdraw":
+        ended = each(days, Requested, partial(withdraw, run, reason="on purpose"))
+    else:
+        release.draw = SimpleNamespace(name="draw", fn=draw)
+        enrol(run)
+        ended = release.released(run, days)
+        ended += release.revised(run, [day.day for day in ended])
+    for day in ended:
         said.outcomes[day.day.isoformat()] = day.status.value
         said.messages[day.day.isoformat()] = day.message
     with suppress(PublicationError):  # a night reports it, and goes on
         write_pages(settings, ledger, clock())
     ledger.close()
-
-
-def _ordered(night: Night, run: Run) -> list[Ended]:
-    days = [Requested(date.fromisoformat(day)) for day in night.days]
-    if night.withdraw:
-        return each(days, Requested, partial(withdraw, run, reason="on purpose"))
-    return _released(run, days)
-
-
-def _released(run: Run, days: list[Requested]) -> list[Ended]:
-    enrol(run)
-    found = steps.discover_dumps(run, steps.look_up_days(run, days))
-    judged = steps.validate_days(run, steps.ingest_dumps(run, found))
-    done: list[Ended] = []
-    for group in steps.groups(run, judged):
-        drawn = _drawn(run, steps.reserve_budget(run, group))
-        estimated = steps.estimate_releases(run, drawn)
-        done += steps.publish_releases(run, steps.stage_releases(run, estimated))
-    revise.record_listed(run)
-    revised = steps.publish_revisions(run, steps.revise_estimates(run, due(run)))
-    let_go(run, [*done, *revised])
-    return done + [day for day in revised if not day.status.is_good]
-
-
-def _drawn(run: Run, days: list[Reserved | Ahead]) -> list[Drawn | Ended]:
-    noise = run.noise
-    if not isinstance(noise, LoggedNoise):
-        return steps.draw_measurements(run, days)
-    done: list[Drawn | Ended] = []
-    for day in days:
-        noise.begin(day)
-        done += steps.draw_measurements(run, [day])
-    return done

@@ -7,9 +7,9 @@ import pytest
 
 from tasks.operate.keys import new_key
 from tests.faults.books import forge, read_books
-from tests.faults.judge import Judge
-from tests.faults.night import LastWords
-from tests.faults.processes.outside import judge_outside, judge_voids, sightings
+from tests.faults.judge import Judge, judge_remains, judge_sightings
+from tests.faults.life import Life
+from tests.faults.night import LastWords, Night
 from tests.faults.processes.reader import look
 from tests.faults.world import DAYS
 
@@ -20,11 +20,10 @@ SAID = LastWords({DAY.isoformat(): "published"})
 @pytest.fixture(scope="module")
 def two_worlds(sqlite_bench):
     """Each with the same day, published: two draws of the same readings. Only copied."""
-    worlds = [sqlite_bench.world() for _ in range(2)]
-    for world in worlds:
-        how, said = sqlite_bench.run(world)
-        assert (how, said.is_good) == ("ended", True)
-    return worlds
+    lives = [Life(sqlite_bench) for _ in range(2)]
+    for life in lives:
+        assert (life.happen(Night()), life.said.is_good) == ("ended", True)
+    return [life.world for life in lives]
 
 
 @pytest.fixture
@@ -107,10 +106,10 @@ def test_a_broken_world_is_found_out(judge, harm, words):
 
 
 def test_a_void_day_without_an_alert(sqlite_bench):
-    world = sqlite_bench.world()
-    sqlite_bench.run(world, raises=True)
+    life = Life(sqlite_bench)
+    life.happen(Night(raises=True))
     failed = LastWords({DAY.isoformat(): "void"})
-    judge = Judge(world)
+    world, judge = life.world, life.judge
     assert judge.at_the_end([DAY], failed) == []
     assert "nobody is alerted" in " ".join(judge.at_the_end([DAY], SAID))
     # but who withdrew it himself
@@ -120,16 +119,6 @@ def test_a_void_day_without_an_alert(sqlite_bench):
 
 
 # From outside: what readers saw.
-
-
-@pytest.fixture
-def notes(tmp_path):
-    return tmp_path / "sightings"
-
-
-def read(world, notes):
-    with notes.open("a") as file:
-        look(str(world.settings.published_folder), lambda *seen: print(json.dumps(seen), file=file))
 
 
 def altered(world, _other):
@@ -167,13 +156,16 @@ SEEN = {
 
 
 @pytest.mark.parametrize(("harm", "words"), SEEN.values(), ids=SEEN)
-def test_what_readers_saw_is_remembered(two_worlds, world, notes, tmp_path, harm, words):
-    read(world, notes)
+def test_what_readers_saw_is_remembered(two_worlds, world, tmp_path, harm, words):
+    seen = set()
+    look(world.settings.published_folder, seen)
+    assert {kind for kind, *_ in seen} == {"read_published", "bytes", "plain polars"}
     harm(world, two_worlds[1])
-    read(world, notes)
-    assert {"read_published", "bytes", "plain polars"} <= {kind for kind, *_ in sightings(notes)}
+    look(world.settings.published_folder, seen)
     (tmp_path / "tmp").mkdir()
-    said = " ".join(judge_outside(world, notes, tmp_path / "tmp", set()))
+    books = read_books(world)
+    said = [*judge_sightings(seen, books), *judge_remains(world, tmp_path / "tmp")]
+    said = " ".join([*said, *Judge(world)._voids(books)])
     assert [one for one in words if one not in said] == []
     assert bool(said) == bool(words)
     assert harm is altered or "READER" not in said
@@ -181,5 +173,7 @@ def test_what_readers_saw_is_remembered(two_worlds, world, notes, tmp_path, harm
 
 def test_only_three_deaths_or_a_withdrawal_make_a_day_void(world):
     forge(world, "UPDATE releases SET state = 'VOID', reason = 'its owner died 3 times while drawing'")
-    assert "after 1 draws" in " ".join(judge_voids(read_books(world), set()))
-    assert judge_voids(read_books(world), {DAY.isoformat()}) == []
+    judge = Judge(world)
+    assert "after 1 draws" in verdict(judge)
+    judge.may_be_void.add(DAY.isoformat())
+    assert "after 1 draws" not in verdict(judge)

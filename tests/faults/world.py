@@ -12,9 +12,9 @@ from tasks.operate.simulate import simulate
 from tests.tasks.two_regions import CONFIGURATION, released_by
 
 STREAM = "two-regions"
-DAYS = tuple(date(2016, 6, 1) + timedelta(days=number) for number in range(6))
-NOT_RESTATED, RESTATED = 'restatement_share = "0"', 'restatement_share = "1/4"'
-"""A line of [budget] for worlds in which days are released again."""
+DAYS = tuple(date(2016, 5, 29) + timedelta(days=number) for number in range(6))
+"""Of two months: a backfill divides them among its workers."""
+RESTATED = 'restatement_share = "1/4"'
 LEDGER = "sqlite:///trusted/ledger.sqlite"
 
 
@@ -26,7 +26,7 @@ def configured(
         'step = "30min"': 'step = "1h"',
         "Europe/Paris": "UTC",
         "window = 48": "window = 24",
-        f"{NOT_RESTATED}\n": "",
+        'restatement_share = "0"\n': "",
         "n_samples = 10": "n_samples = 6",
         'folder = "dumps"': f'folder = "{dumps}"',
         LEDGER: ledger,
@@ -61,6 +61,15 @@ class World:
         """A line for each process that drew: day and revision. Written before its first sample."""
         return self.folder.parent / f"{self.folder.name}.noise"
 
+    @property
+    def clock_jump(self) -> float:
+        """Hours, for all processes of this world."""
+        jump = self.noise_log.with_suffix(".clock")
+        return float(jump.read_text()) if jump.exists() else 0.0
+
+    def set_clock(self, ahead_hours: float) -> None:
+        self.noise_log.with_suffix(".clock").write_text(str(ahead_hours))
+
     def samplings(self) -> list[date]:
         """The days whose noise was begun, once for each time."""
         log = self.noise_log.read_text() if self.noise_log.exists() else ""
@@ -84,14 +93,14 @@ def make_world(
     dumps: Path,
     ledger: str | None = None,
     mechanism: str = "OptStream",
-    budget: str = NOT_RESTATED,
+    **more: str,
 ) -> World:
-    """A world in which nothing has happened; its dumps are shared and only read."""
+    """A world in which nothing has happened; its dumps are shared and only read. more: changes of the text.
+
+    Days may be released again.
+    """
     folder.mkdir()
-    text = configured(ledger or LEDGER, mechanism, dumps, **{"[budget]\n": f"[budget]\n{budget}\n"})
+    changes = {"[budget]\n": f"[budget]\n{RESTATED}\n", **more}
+    text = configured(ledger or LEDGER, mechanism, dumps, **changes)
     (folder / "optstream.toml").write_text(text)
     return World(folder)
-
-
-def iso(days: Sequence[date]) -> list[str]:
-    return [day.isoformat() for day in days]

@@ -20,6 +20,7 @@ from optstream.stream.period import day_of
 from tasks.config import Settings, load_settings
 from tasks.monitor.facts import last_ended
 from tasks.operate.simulate import simulate
+from tests.faults.hook import ARM, armed
 from tests.faults.world import LEDGER, configured, deliver
 
 CHECKOUT = Path(__file__).parents[2]
@@ -32,22 +33,6 @@ late_after = "00:00"
 """
 POINT = "after commit in Ledger.begin_draw, 1"
 """Charged and about to draw: who dies here has to be drawn again."""
-STAND_STILL = """
-import os, signal, sys
-from pathlib import Path
-flag = Path(os.environ["STAND_STILL"])
-if os.environ["STAND_STILL_IN"] in sys.orig_argv:
-    from tests.faults.hook import Hook
-    def act(name):
-        if name == os.environ["STAND_STILL_AT"]:
-            try:
-                flag.rename(flag.with_suffix(f".{os.getpid()}"))
-            except FileNotFoundError:
-                return
-            os.kill(os.getpid(), signal.SIGSTOP)
-    hooked = Hook(flag.parent, act).installed()
-    hooked.__enter__()  # never left
-"""
 Found = TypeVar("Found")
 
 
@@ -90,14 +75,9 @@ def stream_of_hours(
 
 def stand_still_once(folder: Path, word: str = "prefect.engine") -> dict[str, str]:
     """Variables by which one run of a process stops itself at POINT; who did is in the flag's new name."""
-    (folder / "still.flag").touch()
-    (folder / "sitecustomize.py").write_text(STAND_STILL)
-    return {
-        "PYTHONPATH": f"{folder}{os.pathsep}{CHECKOUT}",
-        "STAND_STILL": str(folder / "still.flag"),
-        "STAND_STILL_AT": POINT,
-        "STAND_STILL_IN": word,
-    }
+    (folder / "sitecustomize.py").write_text(ARM)
+    path = {"PYTHONPATH": f"{folder}{os.pathsep}{CHECKOUT}"}
+    return path | armed(folder / "still.flag", folder, "stop", POINT, word)
 
 
 def until(what: str, look: Callable[[], Found | None], seconds: float) -> Found:

@@ -7,20 +7,15 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
 
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.layout import CATALOGUE
-from tests.faults.bench import Bench
-from tests.faults.books import read_books
 from tests.faults.disk.model import Disk, Keep, Operation, Rules, after_cut
 from tests.faults.disk.mount import mounted, read_log
-from tests.faults.histories import ON_DISKS, History, Step, killed_in
 from tests.faults.judge import Judge, Sight
-from tests.faults.night import LastWords
-from tests.faults.points.attacks import Tally
-from tests.faults.world import RESTATED, World, make_world
+from tests.faults.life import ON_DISKS, Bench, History, Life, Tally, killed_in
+from tests.faults.world import World, make_world
 from tests.temporary_postgresql import Cluster, made_cluster
 
 SECTOR = 512
@@ -106,7 +101,7 @@ DEAF = {
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a history did to the disk. settled: operations that made the empty world. ends: of its steps."""
+    """What a history did to the disk. settled: operations that made the empty world. ends: of its nights."""
 
     history: History
     world: World
@@ -120,16 +115,6 @@ class Recorded:
         """Every durable step: the cut that comes just before the disk is asked for it."""
         asked = range(self.settled, self.ends[-1])
         return [at for at in asked if self.operations[at].kind == "sync"]
-
-    def seen_before(self, at: int) -> dict[Sight, str]:
-        seen: dict[Sight, str] = {}
-        for when, sight in self.sights:
-            if when < at:
-                seen |= sight
-        return seen
-
-    def steps_left(self, at: int) -> Sequence[Step]:
-        return [step for step, end in zip(self.history.steps, self.ends, strict=True) if end >= at]
 
 
 @dataclass
@@ -157,13 +142,12 @@ class CutBench:
         self._clear()
         with mounted(self.disk, log), self._served(self.template, "on") as url:
             dumps = self.bench.folder / "dumps"
-            world = make_world(self.disk / "world", dumps, url, history.mechanism, RESTATED)
-            assert world.settings  # read while it is there
+            world = make_world(self.disk / "world", dumps, url, history.mechanism)
             settled = len(read_log(log))
-            ends = []
-            for step in history.steps:
-                how, words = self.bench.run(world, **step)
-                assert how == ("killed" if "act" in step else "ended"), (how, words)
+            life, ends = Life(self.bench, world=world), []
+            for night in history.nights:
+                how = life.happen(night)
+                assert how == ("killed" if night.act else "ended"), (how, life.said)
                 ends.append(len(read_log(log)))
         operations = read_log(log)
         sights = list(self._sights(world, operations[: ends[-1]]))
@@ -175,42 +159,20 @@ class CutBench:
         disk = after_cut(recorded.operations, recorded.settled, at, keep, rules or self.rules)
         self._clear()
         disk.write_to(self.disk)
-        tally = Tally(tried=1)
         with self._served(None, "off"):
-            judge = Judge(recorded.world, dict(recorded.seen_before(at)))
-            tally.broken += judge.look()
-            words = self._go_on(recorded, at)
-            tally.broken += judge.at_the_end(recorded.history.days, words)
-            tally.voids = judge.voids()
-        if tally.voids and not recorded.history.voids:
-            tally.broken.append("LOST: a day is VOID after a power cut")
-        place = (
-            f"{recorded.history.name}, {remains}, before operation {at} ({_at(recorded, at)}), seed {seed}"
-        )
-        tally.broken = [f"{line} [{place}]" for line in tally.broken]
-        return tally
-
-    def _go_on(self, recorded: Recorded, at: int) -> LastWords:
-        """The next night, and what a person had asked for that did not come to its end."""
-        said, errors = LastWords(), []
-        left = recorded.steps_left(at)
-        done = [step for step in recorded.history.steps if step not in left]
-        plain = sorted({day for step in (*done, *left[:1]) for day in step["days"]})
-        asked = [step for number, step in enumerate(left) if number or step.keys() & {"withdraw", "restate"}]
-        for number, step in enumerate([{"days": plain}, *asked]):
-            again = {name: value for name, value in step.items() if name in ("days", "withdraw", "restate")}
-            if step.get("restate"):
-                records = read_books(recorded.world).records
-                known = {date.fromisoformat(record.period) for record in records if record.revision}
-                again["days"] = [day for day in step["days"] if day not in known]
-            if again["days"]:
-                _, words = self.bench.run(recorded.world, hours=2.0 + number, **again)
-                words = words or LastWords(error="a run died")
-                errors += [words.error] if words.error else []
-                said.outcomes |= words.outcomes
-                said.messages |= words.messages
-        said.error = "; ".join(errors) or None
-        return said
+            life = Life(self.bench, world=recorded.world)
+            for when, sight in recorded.sights:
+                life.judge.seen |= sight if when < at else {}
+            life.broken += life.judge.look()
+            for night, begun in zip(recorded.history.nights, [0, *recorded.ends], strict=False):
+                if begun < at:
+                    life.note(night)
+            life.end()
+            voids = life.judge.voids()
+        operation = recorded.operations[at : at + 1]
+        place = f"{operation[0].kind} {operation[0].name}".strip() if operation else "the end"
+        named = f"{recorded.history.name}, {remains}, before operation {at} ({place}), seed {seed}"
+        return Tally(1, voids, [f"{line} [{named}]" for line in life.broken])
 
     def _clear(self) -> None:
         if self.disk.exists():
@@ -247,13 +209,6 @@ class CutBench:
                     catalogue = find_catalogue(folder)
                     if catalogue is not None:
                         yield at, Judge(world).sights(catalogue, folder)
-
-
-def _at(recorded: Recorded, at: int) -> str:
-    if at == len(recorded.operations):
-        return "the end"
-    operation = recorded.operations[at]
-    return f"{operation.kind} {operation.name}".strip()
 
 
 @contextmanager

@@ -18,32 +18,24 @@ def sync(path):
     os.close(descriptor)
 
 
-@pytest.fixture
-def recorded(tmp_path):
-    """Calls a function with an empty recording folder; returns what was recorded and a view of the folder."""
-
-    def record(do):
-        with mounted(tmp_path / "disk", tmp_path / "log"):
-            do(tmp_path / "disk")
-            return read_log(tmp_path / "log"), tree(tmp_path / "disk")
-
-    return record
+def recorded(tmp_path, do):
+    """What a function does in an empty recording folder."""
+    with mounted(tmp_path / "disk", tmp_path / "log"):
+        do(tmp_path / "disk")
+        return read_log(tmp_path / "log")
 
 
-def tree(folder):
-    found = sorted(path for path in folder.rglob("*"))
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in found
-    }
-
-
-def left(operations, tmp_path, keep=lambda _operation: None, **rules):
+def left(operations, tmp_path, **rules):
     with tempfile.TemporaryDirectory(dir=tmp_path) as name:
-        after_cut(operations, 0, len(operations), keep, Rules(**rules)).write_to(Path(name))
-        return tree(Path(name))
+        folder = Path(name)
+        after_cut(operations, 0, len(operations), lambda _operation: None, Rules(**rules)).write_to(folder)
+        return {
+            path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None
+            for path in folder.rglob("*")
+        }
 
 
-def test_only_what_was_synced_is_sure(recorded, tmp_path):
+def test_only_what_was_synced_is_sure(tmp_path):
     def work(folder):
         for name in ("neither", "content", "both", "replaced"):
             (folder / name).write_bytes(b"old")
@@ -53,13 +45,13 @@ def test_only_what_was_synced_is_sure(recorded, tmp_path):
         (folder / "replaced").rename(folder / "both")
         (folder / "neither").unlink()
 
-    operations, _ = recorded(work)
+    operations = recorded(tmp_path, work)
     assert left(operations, tmp_path) == {}
     # as on usual file systems, where the sync of a file keeps its name
     assert left(operations, tmp_path, syncs_names="/")["content"] == b"old"
 
 
-def test_a_name_is_as_durable_as_its_folder(recorded, tmp_path):
+def test_a_name_is_as_durable_as_its_folder(tmp_path):
     def work(folder):
         (folder / "in").mkdir()
         (folder / "in" / "file").write_bytes(b"old")
@@ -71,7 +63,7 @@ def test_a_name_is_as_durable_as_its_folder(recorded, tmp_path):
         (folder / "aside").rename(folder / "in" / "file")
         sync(folder / "in")
 
-    operations, _ = recorded(work)
+    operations = recorded(tmp_path, work)
     assert left(operations, tmp_path) == {"in": None, "in/file": b"new"}
     without = operations[:-1]
     assert left(without, tmp_path) == {"in": None, "in/file": b"old"}

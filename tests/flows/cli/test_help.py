@@ -103,3 +103,4 @@ def test_no_command_waits_for_what_it_does_not_use(tmp_path):
     assert ["polars" in one for one in helps] == [True], "control: its own modules are imported"
     assert not helps[0] & {"prefect", "great_expectations", "scipy"}
     assert not any("great_expectations" in one for one in quick)
+    assert not quick[len(LISTS + HELPS)] & {"scipy", "cvxpy"}, "the first of the quick ones is status"

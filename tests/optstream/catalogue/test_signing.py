@@ -1,4 +1,4 @@
-"""Signed catalogues and manifests, in every kind of place: what the key did not sign is not read with it."""
+"""Signed catalogues, in every kind of place: what the key did not sign is not read with it."""
 
 import os
 
@@ -66,6 +66,25 @@ def test_a_file_that_the_signed_catalogue_does_not_name_is_refused(published, si
     published.write(entry.file, (tmp_path / "other" / other.file).read_bytes())
     with pytest.raises(PublicationError, match="differs from its hash"):
         read_published(published.name, public_key=PEM)
+
+
+def test_the_catalogue_alone_is_signed_and_covers_manifests_by_its_hashes(published, sign):
+    """Version 0.2 signed manifests too: those signatures are no longer read."""
+    entry = sign(published).entry
+    (only,) = [name for name in published.files() if name.startswith("signatures/")]
+    assert only == signature_file(published.read("catalogue.json"), SIGNER.name)
+    manifest = published.read(entry.manifest)
+    for signature in (PRIVATE.sign(manifest), b"spoilt"):
+        published.write(signature_file(manifest, SIGNER.name), signature)
+        assert signed_days_in(published) == [DAY]
+        assert check_files(published.name, public_key=PEM) == []
+    other = manifest.replace(b'"revision": 1', b'"revision": 2')
+    assert other != manifest
+    for signature in (PRIVATE.sign(manifest), b"spoilt"):
+        published.write(signature_file(other, SIGNER.name), signature)
+        published.write(entry.manifest, other)
+        (line,) = check_files(published.name, public_key=PEM)
+        assert "says other things than the file and the catalogue" in line
 
 
 def test_a_lost_or_spoilt_signature_is_put_back(published, sign):

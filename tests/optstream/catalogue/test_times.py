@@ -11,7 +11,7 @@ from optstream.catalogue import check_files, read_catalogue, replace_page
 from optstream.catalogue.about import About, NodeFacts, parse_about, put_about
 from optstream.catalogue.documents import json_schema
 from optstream.catalogue.index import catalogue_time
-from optstream.catalogue.layout import ABOUT
+from optstream.catalogue.layout import ABOUT, signature_file
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT, SIGNER, make_page, take_back
 
@@ -74,11 +74,11 @@ def test_nothing_in_the_folder_has_the_time_of_a_run(tmp_path, put, signer):
         work()
         assert of_a_run(tmp_path) == set()
     if signer:
-        # of a manifest whose signature was written just before a crash, publishing again sets the time
-        for path in (tmp_path / "signatures").iterdir():
-            os.utime(path)
+        # of a file whose signature was written just before a crash, putting it again sets the time
+        put_about(tmp_path, DESCRIBED, signer)
+        (tmp_path / signature_file(DESCRIBED.to_bytes(), signer.name)).touch()
         before = of_a_run(tmp_path)
-        put(tmp_path, NEXT, signer=signer)
+        put_about(tmp_path, DESCRIBED, signer)
         assert of_a_run(tmp_path) < before
 
 

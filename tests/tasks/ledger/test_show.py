@@ -12,8 +12,11 @@ from flows.cli.ledger import show_book
 from flows.cli.output import Terminal
 from optstream.errors import LedgerError
 from optstream.ledger import Key, ReleaseState, StreamTerms
+from optstream.mechanisms import blocks
+from optstream.mechanisms.blocks import choose_tree_blocks
 from optstream.privacy import PrivacyModel, StepSpend
 from tasks.ledger.show import Book, read_book, refused_changes
+from tasks.release.mechanism import mechanism_for, plan_of, planner_for, recall
 from tasks.release.outcomes import budget_of
 from tasks.release.run import terms_of
 from tests.tasks.products import two_products
@@ -47,6 +50,31 @@ def is_refused(installation):
 
 def at(day, hour, minute=0):
     return datetime(2016, 6, day, hour, minute, tzinfo=PARIS)
+
+
+@pytest.mark.parametrize("keys", ["scale = 100.0", "scale = 100.0\nn_blocks = 3", ""])
+def test_whether_a_day_is_refused_is_judged_by_the_plan_of_its_run(installation, keys, monkeypatch):
+    """Blocks are chosen once for a configuration, and the same whether they are read or chosen."""
+    installation.change_mechanism("HistoryInformed", keys)
+    settings, ledger, day = installation.settings, installation.ledger, DAYS[0]
+
+    def plan(mechanism):
+        memory = recall(settings, ledger, mechanism, day, 0)
+        return plan_of(settings, mechanism, day, state=memory.state)
+
+    wanted = plan(mechanism_for(settings, day))
+    assert plan(planner_for(settings, day)) == wanted
+    monkeypatch.setattr(blocks, "expected_error_of", pytest.fail)
+    choose_tree_blocks.cache_clear()
+    assert plan(planner_for(settings, day)) == wanted
+    monkeypatch.undo()
+    for damage in (b"", b"[]", b"\xff"):
+        settings.blocks_file.write_bytes(damage)
+        assert plan(planner_for(settings, day)) == wanted
+    installation.configure('epsilon = "1"', 'epsilon = "1/1000"')
+    settings = installation.settings
+    wanted = plan(mechanism_for(settings, day))
+    assert plan(planner_for(settings, day)) == wanted
 
 
 def test_windows_and_days_tell_what_they_have_left_and_whether_they_may_be_released(released):
