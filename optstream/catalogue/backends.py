@@ -317,7 +317,7 @@ class ObjectStorage:
                 return work(ObjectTransaction(self._store, is_again=number > 0))
             except ConflictError:
                 learn_how_tags_are_named(self._store)
-        raise OSError(errno.EBUSY, "others replaced the catalogue every time")
+        raise OSError(errno.EBUSY, "others replaced it every time")
 
 
 class ObjectTransaction:

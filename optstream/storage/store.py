@@ -6,7 +6,7 @@ import io
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -106,6 +106,7 @@ REASONS: dict[type[OSError], str] = {
     OSError: "the store refuses",
 }
 ANY = 2**62  # bytes: more than any object has
+AT_ONCE = 2**23  # bytes of one request while an object is read from end to end
 
 
 @dataclass(frozen=True)
@@ -144,9 +145,10 @@ class Store:
             return False
 
     @contextmanager
-    def opened(self, name: str, **how: Any) -> Iterator[IO[bytes]]:
-        """An object to be read in parts, all from the same one; how: as fsspec's own `open` takes it."""
-        with self.in_plain_words(name), self.filesystem.open(self.path(name), "rb", **how) as file:
+    def opened(self, name: str) -> Iterator[IO[bytes]]:
+        """An object to be read in parts, all from the same one."""
+        path = self.path(name)
+        with self.in_plain_words(name), self.filesystem.open(path, "rb", block_size=AT_ONCE) as file:
             yield file
 
     def facts(self, name: str) -> Mapping[str, Any]:
@@ -229,14 +231,17 @@ NOT_KNOWN = 501
 SKEWED = "RequestTimeTooSkewed"
 MISSING = ("NoSuchKey", "404")
 PART = 2**20
+MOST_READS = 3
 
 
 class S3Store(Store):
     """`Store` on S3 and compatible services."""
 
     def get(self, name: str, largest: int = ANY) -> Stored:
-        """Return bytes and ETag of one answer; no more than `largest` and one bytes are held."""
+        """Return bytes and ETag of one answer, a new one where it breaks off; no more than `largest` and one
+        bytes are held."""
         import fsspec.asyn
+        from aiohttp import ClientPayloadError
 
         async def read(body: Any) -> bytes:
             parts, length = [], 0
@@ -249,9 +254,12 @@ class S3Store(Store):
             return b"".join(parts)
 
         with self.in_plain_words(name):
-            response = self.filesystem.call_s3("get_object", **self._place(name))
-            data = fsspec.asyn.sync(self.filesystem.loop, read, response["Body"])
-        return Stored(data, response["ETag"])
+            for _ in range(MOST_READS):
+                response = self.filesystem.call_s3("get_object", **self._place(name))
+                with suppress(ClientPayloadError):
+                    data = fsspec.asyn.sync(self.filesystem.loop, read, response["Body"])
+                    return Stored(data, response["ETag"])
+            raise ConnectionError
 
     def for_polars(self, name: str) -> Any:
         """Return the URL: polars reads the columns that it needs, where and as whom s3fs would."""
@@ -349,17 +357,13 @@ INSTALL = "install what reaches it: pip install 'optstream[s3]' for s3://"
 
 def open_store(url: StoreUrl) -> Store:
     """Return the store of a URL. Raises PublicationError for a protocol not known, or not installed."""
-    return KINDS.get(url.protocol, Store)(url, connect(url.protocol))
-
-
-def connect(protocol: str) -> Any:
-    """Return fsspec's file system, one a process, without a cache. Raises PublicationError without any."""
-    return _connected(protocol, os.getpid())
+    return KINDS.get(url.protocol, Store)(url, _connected(url.protocol, os.getpid()))
 
 
 @lru_cache
 def _connected(protocol: str, _process: int) -> Any:
-    import fsspec  # of the extra `s3`
+    """Return fsspec's file system, one a process, without a cache. Raises PublicationError without any."""
+    import fsspec
 
     try:
         return fsspec.filesystem(protocol, use_listings_cache=False, skip_instance_cache=True)
