@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
@@ -18,7 +18,6 @@ from optstream.errors import ParameterError, PublicationError
 
 _PROTOCOL = re.compile(r"[a-z][a-z0-9+.-]*")
 _HOST = re.compile(r"[^/:]*(:[0-9]{1,5})?(/|\Z)")
-SAME = {"s3a": "s3"}  # two words for one store: places are compared by their text
 _LEGAL = "must be a path, or a plain URL such as s3://bucket/folder"
 
 
@@ -48,12 +47,6 @@ class StoreUrl:
 
     def is_relative_to(self, other: "StoreUrl") -> bool:
         return f"{self.text}/".startswith(f"{other.text}/")
-
-    def relative_to(self, other: "StoreUrl") -> PurePosixPath:
-        """Return this URL's name below another. Raises ValueError where it does not lie below."""
-        if not self.is_relative_to(other):
-            raise ValueError(f"{self} does not lie below {other}")
-        return PurePosixPath(self.text[len(other.text) + 1 :])
 
 
 Location = Path | StoreUrl
@@ -86,13 +79,14 @@ def locate(place: Location | str) -> Location:
         raise ParameterError(
             f"{_LEGAL}: its protocol in small letters, its parts neither empty nor '.' nor '..'"
         )
-    return StoreUrl(f"{SAME.get(protocol, protocol)}://{'/'.join(parts)}")
+    protocol = "s3" if protocol == "s3a" else protocol  # one store, and places are compared by their text
+    return StoreUrl(f"{protocol}://{'/'.join(parts)}")
 
 
 def name_below(place: Location, folder: Location) -> str:
     """Return the name of a place below a folder. Raises ValueError where it is elsewhere."""
-    if isinstance(place, StoreUrl) and isinstance(folder, StoreUrl):
-        return place.relative_to(folder).as_posix()
+    if isinstance(place, StoreUrl) and isinstance(folder, StoreUrl) and place.is_relative_to(folder):
+        return place.text[len(folder.text) + 1 :] or "."
     if isinstance(place, Path) and isinstance(folder, Path):
         return place.relative_to(folder).as_posix()
     raise ValueError(f"{place} does not lie below {folder}")
