@@ -1,6 +1,6 @@
 """The frames of metrics that suites judge. None holds a reading, and what stops a day is structural."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -10,9 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from optstream.catalogue import error_columns
-from optstream.privacy import PrivacyModel
 from optstream.storage.parquet import Limits
-from optstream.stream import AggregationTree, Calendar, Feature, PrivatePeriod
+from optstream.stream import AggregationTree, Feature
 
 LIMITS = Limits(rows=2**31, columns=10_000)
 """What the footer of one file of a dump may claim; a day may have many files."""
@@ -79,21 +78,6 @@ RAW_METERED = {
 }
 """Further columns where [input] schema is "metered"."""
 
-PRIVATE_PERIOD = {
-    "day": "the local day",
-    "region": "the root of the hierarchy",
-    "periods": "1 if a private period was built from the raw readings, else 0",
-    "leaves": "its rows, a leaf each",
-    "leaves_expected": "leaves of the hierarchy",
-    "steps": "its columns, a step each",
-    "steps_expected": "steps of the day",
-    "first_step": "the running number of its first step",
-    "first_step_expected": "that of the day's first step",
-    "resolution": "what it counts in, as text",
-    "resolution_expected": "the configured resolution, as text",
-}
-"""A row a day, from public facts about its period."""
-
 RELEASE = {
     "day": "the local day",
     "region": "a node of the hierarchy",
@@ -118,29 +102,6 @@ RELEASE = {
 def raw_columns(*, metered: bool) -> dict[str, str]:
     """Return the columns of the raw frame, each with its meaning."""
     return {**RAW, **RAW_METERED} if metered else RAW
-
-
-def private_period_metrics(
-    periods: Sequence[tuple[date, PrivatePeriod | None]],
-    tree_of: Callable[[date], AggregationTree],
-    calendar: Calendar,
-    model: PrivacyModel,
-) -> pl.DataFrame:
-    """Return a row for each day, from public facts about its period: type, shape, place and resolution."""
-    rows = []
-    for day, period in periods:
-        tree, held = tree_of(day), period if isinstance(period, PrivatePeriod) else None
-        facts = {
-            "leaves": (held.n_leaves if held else 0, len(tree.leaves)),
-            "steps": (held.n_steps if held else 0, calendar.n_steps(day)),
-            "first_step": (held.first_step if held else -1, calendar.first_step(day)),
-            "resolution": (str(held.resolution if held else None), str(model.resolution)),
-        }
-        row = {"day": day.isoformat(), "region": tree.nodes[0], "periods": int(held is not None)}
-        for name, (found, expected) in facts.items():
-            row |= {name: found, f"{name}_expected": expected}
-        rows.append(row)
-    return pl.DataFrame(rows)
 
 
 LINEAGE = (

@@ -7,7 +7,6 @@ from great_expectations.expectations import (
     ExpectColumnPairValuesAToBeGreaterThanB,
     ExpectColumnPairValuesToBeEqual,
     ExpectColumnValuesToBeBetween,
-    ExpectColumnValuesToBeInSet,
     ExpectColumnValuesToBeNull,
 )
 from great_expectations.expectations.metadata_types import FailureSeverity
@@ -107,21 +106,6 @@ def raw_contract(*, metered: bool) -> Contract:
     return Contract("raw", _METERED if metered else _AGGREGATED)
 
 
-PRIVATE_PERIOD_CONTRACT = Contract(
-    "private period",
-    (
-        ExpectColumnValuesToBeInSet(
-            column="periods",
-            value_set=[1],
-            severity=STOPS,
-            meta={"says": "must have been built from the raw readings, as int64"},
-        ),
-        equal("leaves", "leaves_expected", "must have a row for each leaf of the hierarchy"),
-        equal("steps", "steps_expected", "must have a column for each step of the day"),
-        equal("first_step", "first_step_expected", "must begin at the day's first step"),
-        equal("resolution", "resolution_expected", "must count in the configured resolution"),
-    ),
-)
 RELEASE_CONTRACT = Contract(
     "release",
     (

@@ -29,7 +29,6 @@ from .mechanisms import HistoryInformedTree as HistoryInformedTree
 from .mechanisms import Laplace as Laplace
 from .mechanisms import OptStream as OptStream
 from .mechanisms import PeGaSus as PeGaSus
-from .mechanisms import PeGaSusTree as PeGaSusTree
 from .mechanisms import Release as Release
 from .mechanisms import Sample as Sample
 from .mechanisms import Session as Session

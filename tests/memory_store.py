@@ -1,6 +1,7 @@
 """fsspec's memory:// as an object store with conditions. What one process puts, no other sees."""
 
 import hashlib
+from dataclasses import replace
 from threading import Lock
 
 from optstream.storage.store import ANY, Store, Stored
@@ -34,6 +35,17 @@ class MemoryStore(Store):
                 return False
             self.filesystem.pipe_file(path, data)
             return True
+
+
+class Literal(MemoryStore):
+    """A store that gives tags in quotes and takes them without, as Ceph's gateway does."""
+
+    def get(self, name: str, largest: int = ANY) -> Stored:
+        stored = super().get(name, largest)
+        return replace(stored, tag=f'"{stored.tag}"')
+
+    def put_instead(self, name: str, data: bytes, tag: str) -> bool:
+        return self.bare_tags and super().put_instead(name, data, tag.strip('"'))
 
 
 def _tag(data: bytes) -> str:

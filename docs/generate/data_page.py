@@ -44,7 +44,6 @@ def data_page() -> str:
     for heading, contract, columns, then in (
         ("the raw readings, a row a step", suites.raw_contract(metered=False), metrics.RAW, STOPPED),
         ("the raw readings, a row a customer and step", suites.raw_contract(metered=True), METERED, STOPPED),
-        ("the private period", suites.PRIVATE_PERIOD_CONTRACT, metrics.PRIVATE_PERIOD, STOPPED),
         ("the release", suites.RELEASE_CONTRACT, metrics.RELEASE, UNPUBLISHED),
     ):
         parts += _contract(heading, contract, columns, then)

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import version as version_of
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -91,7 +90,9 @@ for _name, _row in COMMANDS.items():
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"optstream {version_of('optstream')}")
+        from importlib.metadata import version  # which no other command waits for
+
+        print(f"optstream {version('optstream')}")
         raise typer.Exit
 
 

@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -27,20 +27,15 @@ from flows.orchestration.environment import (
 )
 from flows.orchestration.listening import listen
 from flows.orchestration.supervise import (
-    LEAST_SECONDS,
-    MOST_MEMORY,
     STOPPING,
     Child,
-    Plan,
-    Watches,
-    become,
     run_server,
     stop_once,
+    supervise,
 )
 from optstream.errors import ConfigurationError
 from tasks.config import Settings, load_settings
 from tasks.config.schema import next_fire
-from tasks.monitor.facts import LONGEST_WATCH, last_end
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import looks_of
 from tasks.trusted.files import make_private_folder
@@ -87,7 +82,6 @@ def serve_streams(
     streams: Sequence[Settings], api: str | None, work_pool: str | None, ui_port: int | None
 ) -> NoReturn:
     """Run server, worker, pages and watches of these streams until a signal; then SystemExit."""
-    before = dict(os.environ)
     for one in streams:
         check_trusted(one)
         looks_of(one)
@@ -105,34 +99,8 @@ def serve_streams(
         else:
             _prepare_server(settings, home)
         files = [str(one.file) for one in streams]
-        plan = Plan(
-            name=settings.stream.name,
-            home=str(home),
-            trusted=[str(one.trusted_folder) for one in streams],
-            api=api_of_settings(),
-            is_own=not api,
-            register=("flows.orchestration.serve", json.dumps([files, work_pool, not api])),
-            listening=listening.fileno(),
-            watches=[watches_of(one) for one in streams],
-            begin=sys.orig_argv[1:],
-            before=before,
-            most_memory=MOST_MEMORY,
-            least_seconds=LEAST_SECONDS,
-        )
-        become(plan, ["serve", *(word for file in files for word in ("--config", file))])
-
-
-def watches_of(settings: Settings, longest: timedelta = LONGEST_WATCH) -> Watches:
-    """The watches of a stream, as `watching` runs them."""
-    log, last = settings.serve_folder / f"watch-{settings.stream.name}.log", last_end(settings, "watch")
-    return Watches(
-        config=str(settings.file),
-        cron=settings.scheduling.watch_cron,
-        zone=settings.stream.time_zone,
-        log=str(log),
-        last=None if last is None else last.isoformat(),
-        longest=longest.total_seconds(),
-    )
+        register = ("flows.orchestration.serve", json.dumps([files, work_pool, not api]))
+        supervise(streams, api_of_settings(), not api, register, listening)
 
 
 def register(configs: Sequence[str], work_pool: str | None, is_own: bool) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from .laplace import Laplace as Laplace
 from .laplace import Uniform as Uniform
 from .optstream import OptStream as OptStream
 from .pegasus import PeGaSus as PeGaSus
-from .pegasus import PeGaSusTree as PeGaSusTree
 from .period_release import Release as Release
 from .sample import Sample as Sample
 from .session import Session as Session

@@ -133,11 +133,13 @@ def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -
     def expected(count: int, long: int) -> float:
         return expected_error_of(tree, public, shares, (count, long)) if count * long <= window else math.inf
 
-    # few blocks are noisy and many see more: the error has one valley over their number
+    # many blocks are noisy and few see less: the error has one valley over their number, but for numbers
+    # by which blocks come at few hours of the day, where a window has several
     low, high = 0, len(counts) - 1
     while low < high:
         middle = (low + high) // 2
-        if expected(counts[middle], lengths[0]) <= expected(counts[middle + 1], lengths[0]):
+        after = counts[middle + 1 : middle + 3]
+        if expected(counts[middle], lengths[0]) <= min(expected(one, lengths[0]) for one in after):
             high = middle
         else:
             low = middle + 1

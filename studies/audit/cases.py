@@ -23,8 +23,6 @@ from optstream.mechanisms import (
     HistoryInformed,
     Laplace,
     OptStream,
-    PeGaSus,
-    PeGaSusTree,
 )
 from optstream.mechanisms.base import Mechanism, SeriesMechanism
 from optstream.mechanisms.optstream import LevelPlan
@@ -366,9 +364,6 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
     roaming = plan(ROAMING, FLAT, ["9/10", "1/10"])
     roaming_six = replace(SIX, unit="roaming", leaves_per_step=2)
 
-    def grouped(n_steps: int) -> Mechanism:
-        return PeGaSusTree(PeGaSus(PAIR), FLAT, ["3/4", "1/4"])
-
     cases = [
         *_first(f"{STRICT} 2, points only", points, SINGLE, [2]),
         *_across(f"{STRICT} 2, points only", points, SINGLE, [3, 1, 2]),
@@ -384,7 +379,6 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
         *mechanism_cases(f"{L1} 6", short_l1, SINGLE, [6]),
         *_across(f"{L1} 6", short_l1, SINGLE, [5, 6, 7], 3),
         *(Case("ours", sampler) for sampler in enumerated_samplers()),
-        *_across("PeGaSusTree, window of 2", grouped, FLAT, [3, 1, 2]),
         *_first("Laplace beside a margin", _cells(CLAIMED), CELLS, [1]),
         *_first("OptStream beside a margin", _cell_sums(CLAIMED, SHARES), CELLS, [4]),
         Case("ours", enumerated_window()),

@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 
 from optstream.storage.store import Location, StoreUrl, open_store
 
-HASHED_AT_ONCE = 2**23
-"""Bytes of one request while an object is read from end to end."""
 TELLING = ("ETag", "etag", "size", "LastModified", "last_modified", "mtime", "created", "VersionId")
 """What a store says of an object that is another one, or was written to, in the words of several stores."""
 WRITTEN = ("LastModified", "last_modified", "mtime", "updated", "created")
@@ -65,10 +63,10 @@ def identity_of(file: Location) -> Identity:
 
 
 @contextmanager
-def opened(file: Location, **how: Any) -> Iterator[Any]:
-    """The file, to be read from end to end. how: as fsspec takes it, for an object. Raises OSError."""
+def opened(file: Location) -> Iterator[Any]:
+    """The file, to be read from end to end. Raises OSError."""
     if isinstance(file, StoreUrl):
-        with open_store(file.parent).opened(file.name, **(how or {"block_size": HASHED_AT_ONCE})) as found:
+        with open_store(file.parent).opened(file.name) as found:
             yield found
     else:
         # where a pipe took its place nobody waits for a writer

@@ -129,7 +129,7 @@ def _is_parquet(file: Location) -> bool:
 
 def _parquet_schema(file: SourceFile) -> tuple[SourceFile, dict[str, Any]]:
     if isinstance(file.path, StoreUrl):
-        with opened(file.path, cache_type="none") as stored:
+        with opened(file.path) as stored:
             claims = claims_of(stored)
     else:
         claims = claims_of(file.path)

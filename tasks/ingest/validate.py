@@ -3,19 +3,18 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 
 import polars as pl
 
 from data_contracts.judge import Broken, judge
-from data_contracts.metrics import FAULTY_COLUMNS, private_period_metrics
-from data_contracts.suites import PRIVATE_PERIOD_CONTRACT, raw_contract
+from data_contracts.metrics import FAULTY_COLUMNS
+from data_contracts.suites import raw_contract
 from optstream.errors import ContractError
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest import IngestedDay
 from tasks.ingest.arrivals import likewise, parts_of, several, shown_place
-from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, judge_by_users, keep
+from tasks.trusted.verdicts import RAW, judge_by_users, keep
 
 Fault = tuple[str, str, str, int | None, tuple[str, ...]]
 
@@ -30,18 +29,11 @@ def validate(
         [day.metrics.select(pl.lit(day.day.isoformat()).alias("day"), pl.all()) for day in days]
     )
     raw, broken = judge(raw_contract(metered=settings.metered), metrics)
-    periods = private_period_metrics(
-        [(day.day, day.period) for day in days], settings.tree_of, settings.calendar, settings.model
-    )
-    private, misfits = judge(PRIVATE_PERIOD_CONTRACT, periods)
-    stopped, alarms = _messages(settings, days, broken, misfits)
-    for frame, judged in ((RAW, metrics), (PRIVATE_PERIOD, periods)):
-        for name, lines in judge_by_users(settings, frame, judged, now).items():
-            alarms[name] += lines
+    stopped, alarms = _messages(settings, days, broken)
+    for name, lines in judge_by_users(settings, RAW, metrics, now).items():
+        alarms[name] += lines
     dates, unfit = [day.day for day in days], [str(day.day) for day in days if not day.fits_clock]
-    kept = partial(keep, settings, days=dates, now=now, stopped=stopped)
-    kept(raw, RAW, alarms=alarms, metrics=metrics, unfit_clock=unfit)
-    kept(private, PRIVATE_PERIOD, metrics=periods)
+    keep(settings, raw, RAW, dates, now, stopped=stopped, alarms=alarms, metrics=metrics, unfit_clock=unfit)
     found = list[PrivatePeriod | ContractError]()
     for day in days:
         words = stopped.get(day.day.isoformat())
@@ -51,7 +43,7 @@ def validate(
 
 
 def _messages(
-    settings: Settings, days: Sequence[IngestedDay], broken: Sequence[Broken], unfit: Sequence[Broken]
+    settings: Settings, days: Sequence[IngestedDay], broken: Sequence[Broken]
 ) -> tuple[dict[str, str], defaultdict[str, list[str]]]:
     """Return why each day that stops does, and what else was found, by day."""
     known = {day.day.isoformat(): day for day in days}
@@ -78,9 +70,6 @@ def _messages(
         for one, *others in found:
             message = _message(settings, known[one.day], one)
             messages[one.day].append(message + likewise([other.region for other in others]))
-    for one in unfit:
-        if one.day not in stops:
-            stops[one.day].append(f"the private period {one.says}")
     return {day: f"{day}: " + several(found) for day, found in stops.items()}, alarms
 
 

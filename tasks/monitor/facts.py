@@ -35,7 +35,7 @@ from tasks.ledger.show import BudgetSummary, read_book
 from tasks.release.outcomes import Budget, budget_of, listed
 from tasks.trusted.covariates import read_covariates
 from tasks.trusted.files import read_verified, write_private
-from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, RELEASE, USER, newest_results, result_files
+from tasks.trusted.verdicts import RAW, RELEASE, USER, newest_results, result_files
 
 Work = Literal["look", "watch"]  # a look of the night, and the watch
 LONGEST_WATCH = timedelta(minutes=30)  # a watch that takes longer is killed, so that the next one can look
@@ -184,7 +184,7 @@ def read_verdicts(settings: Settings, days: set[date]) -> Verdicts:
     for day, suite, document in newest_results(settings, days):
         with suppress(KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError):
             meta = document["meta"]
-            if suite in (RAW, PRIVATE_PERIOD) and day.isoformat() in meta.get("stopped", ()):
+            if suite == RAW and day.isoformat() in meta.get("stopped", ()):
                 refused.add(day)
             if suite == RAW and (regions := _shares(pl.DataFrame(meta["metrics"], strict=False), day)):
                 suspect[day] = regions

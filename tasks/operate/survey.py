@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import product, takewhile
+from itertools import pairwise, product, takewhile
 from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -248,6 +248,13 @@ class Survey:
                 "a day has several files, and rows that are absent count as 0: a day is released without a "
                 "file that comes late: write a marker after the last, and name it as input.marker"
             )
+        by_name = self.roles.region is None and "region={" not in (self.path or USUAL)
+        columns = [one for one in self.left if by_name and REGION.fullmatch(plain(one))]
+        if columns and self.roles.customer is not None:
+            yield (
+                f"names of files say the leaves, such as {self.regions[0]!r:.60}: if {columns[0]!r:.60} is "
+                f'the column of regions, begin again with --column "region={columns[0]:.60}"'
+            )
         named = re.search(rf"({PEOPLE})[^/]*\{{region\}}", self.path or "")
         if named and self.roles.customer is None:
             yield (
@@ -351,9 +358,10 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
     if pattern.directives and (by_ends or stamps.mostly_beyond(begins, ends)):
         return survey(folder, zone, named, dated=False)
     roles = file.with_one_row(roles, given)
+    same = [one for one, span in days.items() if span == (begins, ends)]
     if len(stamps.found) == 1:  # of a file for each step
-        same = [_File.opened(folder / one) for one, span in days.items() if span == (begins, ends)]
-        known = [one.stamps(roles, formats=[stamps.written]) for one in same[:MOST_JOINED]]
+        joined = [_File.opened(folder / one) for one in same[:MOST_JOINED]]
+        known = [one.stamps(roles, formats=[stamps.written]) for one in joined]
         stamps = stamps._replace(found=pl.concat(one.found for one in known if one).unique().sort())
     some = [*found][:: -(1 + len(found) // FILES_OF_REGIONS)]  # the newest first
     others = [(_File.opened(folder / one), days[one]) for one in some]
@@ -371,6 +379,9 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
                 f"{folder}: names of files such as {files[0]!r:.120} say weeks or names of months: name the "
                 "files by dates such as 2024-01-15.csv, or their column of regions by --column region=COLUMN"
             )
+        own = {folder / one: found[one]["region"] for one in same[:FILES_OF_REGIONS]}
+        if "region={" not in path and _are_of_times(own, roles, stamps.written):
+            raise _not_read(folder, name)
     else:
         alike = [one for one, _ in others if columns <= one.types.keys()]
         regions = {one for other in alike for one in other.names(roles, stamps.written)}
@@ -427,12 +438,28 @@ def _days_in(
     first, last = min(map(min, ends.values())), max(map(max, ends.values()))
     lengths = sorted(max(own) - min(own) for own in ends.values())
     if 3 * (lengths[len(lengths) // 2] + timedelta(days=1)) < last - first:
-        raise DumpError(
-            f"{folder}: names of files such as {next(iter(found))!r:.120} seem to say times in a way "
-            "that is not read: name the files by dates such as 2024-01-15.csv, or move them into folders "
-            "region=NAME/date=2024-01-15, or name their column of regions by --column region=COLUMN"
-        )
+        raise _not_read(folder, next(iter(found)))
     return first, last
+
+
+def _are_of_times(files: Mapping[Path, str], roles: Roles, written: str | None) -> bool:
+    """Whether any two regions of some days' files have the same times, or one begins after the other ends."""
+    times = defaultdict[str, list[int]](list)
+    for one, region in files.items():
+        file = _File.opened(one)
+        is_alike = {*roles.timestamp, roles.value} <= file.types.keys()
+        stamps = file.stamps(roles, formats=[written]) if is_alike else None
+        times[region] += [stamps.found[0], stamps.found[-1]] if stamps else []
+    ends = sorted({(min(own), max(own)) for own in times.values() if own})
+    return len(ends) > 1 and all(own[1] < after[0] for own, after in pairwise(ends))
+
+
+def _not_read(folder: Path, name: str) -> DumpError:
+    return DumpError(
+        f"{folder}: names of files such as {name!r:.120} seem to say times in a way that is not read: name "
+        "the files by dates such as 2024-01-15.csv, or move them into folders region=NAME/date=2024-01-15, "
+        "or name their column of regions by --column region=COLUMN"
+    )
 
 
 # Names: which files there are, where they write the date, and where the region.
@@ -477,7 +504,9 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> str:
         if not all(MARK in one for one in marked):
             continue
         dates = [expression.search(one)[0] for one in files]  # type: ignore[index]
-        if not all(day in one for day, one in zip(dates, marked, strict=True)):  # such as the day after
+        if all(day in one for day, one in zip(dates, marked, strict=True)):
+            marked = [one.replace(day, MARK) for day, one in zip(dates, marked, strict=True)]
+        else:  # such as the day after
             marked = [expression.sub("*", one) for one in marked]
         if all(map(TIME_OF_DAY.search, marked)):
             marked = [TIME_OF_DAY.sub("*", one).replace("**", "*") for one in marked]
@@ -492,8 +521,8 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> str:
                 return text
     raise DumpError(
         f"{folder} holds files such as {files[0]!r:.120}, whose paths do not all name a date in the "
-        "same way: rename or move those that differ, to paths such as 2024/01/15.csv or "
-        "date=2024-01-15/part-0.parquet"
+        "same way, or differ in more than a date and a region: rename or move those that differ, to paths "
+        "such as 2024/01/15.csv or region=NAME/date=2024-01-15/part-0.parquet"
     )
 
 
@@ -560,7 +589,7 @@ def _patterns(
     for depth, own in enumerate(folders):
         in_one = {(row[depth], day) for row, day in zip(rows, dates, strict=True)}
         are_weeks = all(map(WEEK.search, own)) and len(in_one) == len({*dates})
-        hours = {one.lower().removeprefix("hour=").zfill(2) for one in own}
+        hours = {re.sub(r"^h(ou)?r?=", "", one.lower()).zfill(2) for one in own}
         if are_weeks or {one.lower() for one in own} <= MONTH_NAMES or hours == HOURS:
             folders[depth] = ["*"]
     varying = [depth for depth, own in enumerate(folders) if len({one.replace(MARK, "") for one in own}) > 1]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from optstream.catalogue.backends import MOST_TRANSACTIONS, check_conditions
+from optstream.catalogue.backends import ObjectStorage, Transaction
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import Ledger
 from optstream.storage.store import Location, StoreUrl, open_store
@@ -103,17 +103,15 @@ def _check(place: Location, known: Heads, ledger: Ledger) -> None:
 def _change(place: Location, work: Callable[[Grants], Grants]) -> None:
     """Replace the heads that a place knows by `work` of them, one caller at a time."""
     if isinstance(place, StoreUrl):
-        store = open_store(place)
-        check_conditions(store)
-        for _ in range(MOST_TRANSACTIONS):
+
+        def put(transaction: Transaction) -> None:
             known, tag = _read(place)
             wanted = work(known)
-            if wanted == known:
-                return
-            data = _to_bytes(wanted)
-            if store.put_new(NAME, data) if tag is None else store.put_instead(NAME, data, tag):
-                return
-        raise PublicationError("others wrote it every time")
+            if wanted != known:
+                transaction.replace_marked(NAME, _to_bytes(wanted), tag)
+
+        ObjectStorage(open_store(place)).change(put)
+        return
     with exclusive_in(place):
         known, _ = _read(place)
         wanted = work(known)

@@ -27,8 +27,10 @@ _NAME = re.compile(
     rf"\.?(?P<first>{PERIOD})(?:_(?P<last>{PERIOD}))?"
     r"-(?P<at>[0-9]{8}T[0-9]{12})(?:-(?P<suite>[^/]+?))?\.(?:json|html)(?:\..*)?"
 )
-RAW, PRIVATE_PERIOD, RELEASE = "raw", "private_period", "release"
+RAW, RELEASE = "raw", "release"
 """The built-in suites, and the frames that they judge."""
+GIVEN_UP = "private_period"
+"""The folder of suites that version 0.2 judged by figures that always hold."""
 USER = "user-"  # what the names of users' suites begin with: user-raw-night
 
 
@@ -126,15 +128,18 @@ def judge_by_users(
     from data_contracts.user_suites import judge_user_suite, unjudged, user_suites
 
     folder, alarms = settings.contracts_folder, defaultdict[str, list[str]](list)
-    suites = [] if folder is None else user_suites(folder / frame)
+    frames = (RAW, GIVEN_UP) if frame == RAW else (frame,)
+    suites = [] if folder is None else [(of, one) for of in frames for one in user_suites(folder / of)]
     by_day = [(str(day), own) for (day,), own in metrics.partition_by("day", as_dict=True).items()]
-    for (day, own), suite in product(by_day, suites):
+    for (day, own), (of, suite) in product(by_day, suites):
         words = (
-            f"{day}: the suite {frame}/{suite.name} of [contracts] folder {{}}. The day is not stopped: "
+            f"{day}: the suite {of}/{suite.name} of [contracts] folder {{}}. The day is not stopped: "
             "users' suites raise alarms only"
         )
         result, problem = judge_user_suite(suite, own)
-        named = (f"{USER}{frame}-{suite.name}", [period_from(day)], now)
+        if of == GIVEN_UP:
+            result, problem = unjudged(suite), "judges nothing any more: remove it"
+        named = (f"{USER}{of}-{suite.name}", [period_from(day)], now)
         try:
             keep(settings, result, *named, alarms={day: [words.format(problem)] if problem else []})
         except OSError:

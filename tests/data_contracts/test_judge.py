@@ -11,8 +11,8 @@ from great_expectations.expectations import ExpectColumnPairValuesToBeEqual
 
 from data_contracts import judge as module
 from data_contracts.judge import Contract, judge, page_of
-from data_contracts.metrics import KEYS, PRIVATE_PERIOD, RAW, RELEASE
-from data_contracts.suites import ALARMS, PRIVATE_PERIOD_CONTRACT, RELEASE_CONTRACT, none_of, raw_contract
+from data_contracts.metrics import KEYS, RAW, RELEASE
+from data_contracts.suites import ALARMS, RELEASE_CONTRACT, none_of, raw_contract
 from optstream.errors import ContractError
 
 PAIR = ExpectColumnPairValuesToBeEqual(
@@ -57,7 +57,6 @@ ALL = frozenset(RAW) - {*KEYS, "infinite", "out_of_bounds"}
 BUILT_IN = {
     "aggregated": (raw_contract(metered=False), ALL),
     "metered": (raw_contract(metered=True), {"file_fault"}),
-    "private period": (PRIVATE_PERIOD_CONTRACT, PRIVATE_PERIOD.keys() - KEYS),
     "release": (RELEASE_CONTRACT, RELEASE.keys() - {*KEYS, "highest", "total"}),
 }
 

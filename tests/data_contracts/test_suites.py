@@ -6,10 +6,9 @@ import polars as pl
 import pytest
 
 from data_contracts.judge import judge
-from data_contracts.metrics import LINEAGE, private_period_metrics, release_metrics
-from data_contracts.suites import PRIVATE_PERIOD_CONTRACT, RELEASE_CONTRACT, refusals
-from optstream.privacy import PrivacyModel
-from optstream.stream import AggregationTree, Calendar, Feature, PrivatePeriod
+from data_contracts.metrics import LINEAGE, release_metrics
+from data_contracts.suites import RELEASE_CONTRACT, refusals
+from optstream.stream import AggregationTree, Feature
 from optstream.stream.lattice import Margin
 
 DAY = date(2025, 3, 23)
@@ -110,40 +109,3 @@ def test_beside_a_margin_nodes_must_add_up_both_ways(off):
     found = metrics_of(rows(values, lattice), tree=lattice)
     hit = set(found.filter(pl.col("children_minus_parent") > 0)["region"])
     assert hit == {"FR": {"FR"}, "N": {"FR", "N"}, "x": {"FR", "x"}, "N-x": {"N", "x"}}[off]
-
-
-FRENCH = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
-CALENDAR = Calendar(30, "Europe/Paris")
-MODEL = PrivacyModel(epsilon="1", window_length=48, alpha=1)
-
-
-def period(day, leaves=2, steps=0, first_step=0, resolution="1/1000"):
-    """A day of ones, with some leaves, more steps, a later first step or another resolution."""
-    counts = np.ones((leaves, CALENDAR.n_steps(day) + steps), np.int64)
-    first_step += CALENDAR.first_step(day)
-    return PrivatePeriod(counts, resolution=Fraction(resolution), first_step=first_step)
-
-
-ALL = ["periods", "leaves", "steps", "first_step", "resolution"]
-PERIODS = [
-    (lambda day: None, ALL),
-    (lambda day: np.ones((2, 48), np.int64), ALL),
-    (lambda day: period(day, leaves=1), ["leaves"]),
-    (lambda day: period(day, steps=-2), ["steps"]),
-    (lambda day: period(day, first_step=2), ["first_step"]),
-    (lambda day: period(day, resolution="1"), ["resolution"]),
-    (lambda day: period(day, leaves=3, steps=-47), ["leaves", "steps"]),
-    (period, []),
-]
-"""From a Sunday to the next, which has 46 steps."""
-
-
-@pytest.mark.slow
-def test_a_period_is_judged_by_its_public_facts():
-    days = [DAY + timedelta(days=number) for number, _ in enumerate(PERIODS)]
-    held = [(day, make(day)) for day, (make, _) in zip(days, PERIODS, strict=True)]
-    metrics = private_period_metrics(held, lambda _: FRENCH, CALENDAR, MODEL)
-    _, broken = judge(PRIVATE_PERIOD_CONTRACT, metrics)
-    assert not any(one.alarm for one in broken)
-    for day, (_, columns) in zip(days, PERIODS, strict=True):
-        assert [one.column for one in broken if one.day == str(day)] == columns, day

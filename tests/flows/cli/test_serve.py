@@ -168,33 +168,6 @@ def test_no_run_that_ended_well_was_taken_for_dead(nights, killed, api):
     assert dead
 
 
-GROWS = """
-from flows.cli import main
-from flows.orchestration import serve
-serve.MOST_MEMORY, serve.LEAST_SECONDS = 0, 60
-main.main()
-"""
-
-
-def test_server_and_worker_that_have_grown_begin_again_between_two_runs(tmp_path):
-    settings = stream_of(tmp_path / "here", "grows")
-    with serving(settings, program=("-c", GROWS)) as served:
-        api = served.says("dashboard: ")
-        served.says("server or worker has grown")
-        until("it begins again", lambda: served.output.read_text().count("Ctrl-C") == 2, 200)
-        assert served.output.read_text().count(f"dashboard: {api}\n") == 2, "at the same address"
-
-        def over():
-            found = runs_of(api, served.password, "optstream-nightly", "grows")
-            return [run["state_type"] for run in found if run["state_type"] != "SCHEDULED"]
-
-        before, day = over().count("COMPLETED"), settings.watching.first_day
-        until("the day is published", lambda: served.state_of(day) == ("PUBLISHED", 0), 300)
-        until("runs go on", lambda: over().count("COMPLETED") > before, 200)
-        assert set(over()) & {"CRASHED", "FAILED"} == set()
-        assert served.events_of(day).count("drawn") == 1
-
-
 def test_a_polite_stop_ends_the_worker_and_leaves_the_server(nights, again):
     again.says("Ctrl-C or SIGTERM ends it")
     family = [again.process.pid, *descendants(again.process.pid)]

@@ -9,7 +9,7 @@ import pytest
 
 from optstream import mechanisms
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.mechanisms import MECHANISMS, Hierarchical, OptStream, PeGaSus, PeGaSusTree
+from optstream.mechanisms import MECHANISMS, Hierarchical, OptStream
 from optstream.mechanisms.base import SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
@@ -44,10 +44,6 @@ def _optstream_joint(model, shortest):
 
 def _plain(name: str, **parameters: Any) -> Make:
     return lambda model, shortest: getattr(mechanisms, name)(model, **parameters)
-
-
-def _pegasus_tree(model, shortest):
-    return PeGaSusTree(PeGaSus(model), TREE, ["1/3", "2/3"])
 
 
 def _fourier(model, shortest):
@@ -106,7 +102,6 @@ def _on_tree(make: Make) -> Make:
 ALL: Mapping[str, Make] = {
     **PLAIN,
     **{f"{name} on a tree": _on_tree(make) for name, make in PLAIN.items()},
-    "PeGaSusTree": _pegasus_tree,
     "HistoryInformedTree": _history_informed_tree,
     "OptStream": _opt(EquallySpaced(2)),
     "OptStream joint": _optstream_joint,

@@ -18,7 +18,6 @@ from optstream.mechanisms import (
     Laplace,
     OptStream,
     PeGaSus,
-    PeGaSusTree,
 )
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature
@@ -127,10 +126,6 @@ WRONG = {
         ({"kind": Hierarchical, "pattern": Laplace(MODEL), "shares": ["1/8"] * 3}, "must have 4 shares"),
         ({"kind": Hierarchical, "pattern": Laplace(MODEL), "shares": ["1/2"] * 4}, "at most 1"),
         ({"kind": Hierarchical, "pattern": Laplace(MODEL), "shares": ["1", "0", "0", "0"]}, "holds the leaf"),
-        (
-            {"kind": PeGaSusTree, "pattern": PeGaSus(MODEL), "shares": ["1/4"] * 4},
-            "groups = \"children\" takes no margin, such as 'sector'",
-        ),
     ],
     joint_laplace: [
         ({"noise": "gaussian"}, 'noise must be "joint" or "laplace", or be left out'),

@@ -9,8 +9,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.measurement.grouping import measure_groups
-from optstream.mechanisms import Hierarchical, Laplace, PeGaSus, PeGaSusTree
-from optstream.mechanisms.pegasus import GroupedBelow
+from optstream.mechanisms import Hierarchical, PeGaSus
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
@@ -138,15 +137,11 @@ def test_m_times_the_noise_covers_a_user_in_m_states(n_states):
 
 
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
-DEEP = AggregationTree.from_parents(
-    {"all": None, "A": "all", "B": "all", "a": "A", "b": "A", "c": "B", "d": "B"}
-)
 CHAIN = AggregationTree.from_parents({"all": None, "A": "all", "a": "A", "b": "A"})
-RAGGED = AggregationTree.from_parents({"all": None, "A": "all", "alone": "all", "a": "A", "b": "A"})
 
 
-def on_tree(tree=TREE, shares=("1/2", "1/2"), model=MODEL, kind=PeGaSusTree, **parameters):
-    return kind(PeGaSus(model, **parameters), tree, list(shares))
+def on_tree(tree=TREE, shares=("1/2", "1/2"), model=MODEL, **parameters):
+    return Hierarchical(PeGaSus(model, **parameters), tree, list(shares))
 
 
 def blocks(n_steps, n_series=2, seed=0):
@@ -181,15 +176,15 @@ def test_noise_is_drawn_at_the_scales_that_were_priced_and_spent_as_planned():
         mechanism, watched = on_tree(shares=["1/4", "3/4"], model=model), SilentNoise()
         assert mechanism.release(blocks(40), noise=watched).spends == mechanism.plan(40)
         step = float(model.epsilon) / 4
-        leaf = step * 3 / 4
-        scales = [4 / step, 1 / leaf / 0.8, 4 / leaf / 0.2, 8 / leaf / 0.2]
+        levels = (step / 4, step * 3 / 4)
+        scales = [scale for own in levels for scale in (1 / own / 0.8, 4 / own / 0.2, 8 / own / 0.2)]
         assert watched.scales == pytest.approx(sorted(alpha * scale for scale in scales), rel=1e-12)
 
 
 @pytest.mark.parametrize("smoother", ["median", "average", "james_stein"])
 @pytest.mark.parametrize("tree", [TREE, CHAIN], ids=["two levels", "three"])
 def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother, tree):
-    shares = {2: ["1/3", "2/3"], 3: ["1/7", "2/7", "4/7"]}[tree.n_levels]
+    shares = {2: ["2/7", "5/7"], 3: ["1/11", "3/11", "7/11"]}[tree.n_levels]
     values = 20 * blocks(40, len(tree.leaves))
     mechanism = on_tree(tree, shares, threshold=2000, smoother=smoother)
     (whole,) = released(mechanism, values, [], noise=ByScale(1))
@@ -205,28 +200,6 @@ def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother, tre
     assert np.allclose(np.concatenate([part.values for part in online], axis=1), whole.values)
 
 
-def test_a_level_with_leaves_keeps_its_grouper_and_a_derived_one_hands_on():
-    ragged = on_tree(RAGGED, ["1/3", "1/3", "1/3"])
-    assert [type(mechanism) for _, mechanism in ragged.levels] == [GroupedBelow, PeGaSus, PeGaSus]
-    root, middle, _ = ragged.measure(blocks(40, 3), noise=simulated_noise(1)).parts
-    assert np.array_equal(root.choices["groups"][0], np.max(middle.choices["groups"], axis=0))
-    derived = on_tree(DEEP, ["1/2", "0", "1/2"], threshold=100)
-    root, leaves = derived.measure(blocks(40, 4), noise=simulated_noise(1)).parts
-    assert np.array_equal(root.choices["groups"][0], np.max(leaves.choices["groups"], axis=0))
-    flat = on_tree(AggregationTree.from_parents({"only": None}), ["1"])
-    assert [type(mechanism) for _, mechanism in flat.levels] == [PeGaSus]
-
-
-def test_another_pattern_and_another_state_are_refused():
-    with pytest.raises(ParameterError, match="mechanism of PeGaSusTree must be a PeGaSus; got Laplace"):
-        PeGaSusTree(Laplace(MODEL), TREE, ["1/2", "1/2"])
-    own, children = on_tree(kind=Hierarchical), on_tree()
-    left = own.measure(blocks(10), noise=simulated_noise(1)).state
-    with pytest.raises(ParameterError, match="state of GroupedBelow"):
-        children.measure(blocks(10), noise=simulated_noise(1), first_step=10, state=left)
-    assert children.recall([], public_part(left))["levels"]["0"] == {"mechanism": "GroupedBelow"}
-
-
 def test_smoothing_pays_where_nothing_changes():
     """Mean squared error over 8,000 equal steps, against the noise alone."""
     values = np.full((4, 2000), 500)
@@ -236,21 +209,3 @@ def test_smoothing_pays_where_nothing_changes():
             mechanism = PeGaSus(MODEL, threshold=threshold, smoother=smoother)
             release = mechanism.release(values, noise=simulated_noise(5))
             assert np.mean((release.values - values) ** 2) < least * noise_alone
-
-
-def error_at_root(kind, values):
-    mechanism = on_tree(kind=kind, threshold=3000, smoother="average")
-    measured = mechanism.measure(values, noise=simulated_noise(8))
-    return np.mean(np.abs(mechanism.merged(measured).points[0] - values.sum(axis=0)))
-
-
-def test_it_pays_where_the_children_move_together_and_not_where_they_move_apart():
-    """Mean absolute error of the root: own groups have as much to smooth, or nothing at all."""
-    moves = np.tile(np.repeat([[0, 10**5]], 10, axis=1), 100)
-    together, apart = np.tile(moves, (2, 1)), np.concatenate([moves, 10**5 - moves])
-    ratios = [
-        error_at_root(PeGaSusTree, values) / error_at_root(Hierarchical, values)
-        for values in (together, apart)
-    ]
-    assert 0.7 < ratios[0] < 0.9
-    assert ratios[1] > 2

@@ -255,7 +255,6 @@ def test_a_day_has_the_steps_that_its_contract_says(small, day, kept):
 FIRST = date(2016, 6, 1)
 SUITES = {
     "raw": ("rows", {"max_value": 1}),
-    "private_period": ("steps", {"max_value": 1}),
     "release": ("total", {"max_value": -1}),
 }
 
@@ -280,6 +279,13 @@ def watched(tmp_path):
     installation = Watched(tmp_path, datetime(2016, 6, 2, 12, tzinfo=UTC))
     installation.simulate(FIRST)
     return installation
+
+
+def test_suites_of_a_frame_that_is_no_more_are_named_until_they_are_removed(watched):
+    add(watched.folder, {"private_period": ("steps", {"max_value": 1})})
+    watched.released(FIRST)
+    (found,) = [one for one in watched.watch().alarms if one.kind == "user-suite"]
+    assert "private_period/odd of [contracts] folder judges nothing any more: remove it" in found.words
 
 
 def test_a_critical_expectation_of_a_user_stops_no_day_and_alarms_operators_alone(watched):

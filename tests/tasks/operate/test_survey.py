@@ -247,6 +247,14 @@ def test_a_file_an_hour_has_the_step_of_those_of_its_day(tmp_path):
     assert meaning(found) == (True, False, False)
 
 
+def test_a_file_without_rows_is_one_of_its_region(tmp_path):
+    """Suppliers are to deliver each leaf's file every day."""
+    write(tmp_path, "{}/%Y-%m-%d.csv", "time,customer_id,kwh")
+    (tmp_path / "south/2024-01-16.csv").write_text("time,customer_id,kwh\n")
+    (tmp_path / "south/2024-01-17.csv").write_text("time,customer_id,kwh")
+    assert survey(tmp_path, "UTC").regions == ("north", "south")
+
+
 def test_the_first_day_is_one_of_every_region(tmp_path):
     for region, days in (("north", DAYS), ("south", DAYS[2:])):
         write(tmp_path, "{}/%Y-%m-%d.csv", "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", days, (region,))
@@ -358,6 +366,8 @@ def test_folders_of_the_month_and_year_are_those_of_any(tmp_path, name, path):
         ("%Y-%m-%d/%H/{}.csv", "{date:%Y-%m-%d}/*/{region}.csv"),
         ("{}_%Y-%m-%d_2024-01-25.csv", "{region}_{date:%Y-%m-%d}_*.csv"),
         ("{}.%Y.%m.csv", "{region}.{date:%Y.%m}.csv"),
+        ("{}_%Y%m%d0000-%Y%m%d2359.csv", "{region}_{date:%Y%m%d}*-{date:%Y%m%d}*.csv"),
+        ("region={}/dt=%Y%m%d/hr=%-H/part-0.csv", "region={region}/dt={date:%Y%m%d}/*/*.csv"),
     ],
 )
 def test_times_of_day_and_second_dates_in_names_are_no_regions(tmp_path, name, path):
@@ -371,6 +381,30 @@ def test_names_with_times_that_are_not_read_are_no_regions(tmp_path):
     write(tmp_path, "{}_%s.csv", "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", days)
     with pytest.raises(DumpError, match=r"seem to say times.*name the files by dates"):
         survey(tmp_path, "UTC")
+
+
+@pytest.mark.parametrize(
+    "name", ["load_%Y%m%d_%H.csv", "%Y-%m-%d/%H00/0.csv", "{}_%Y%m%d_%p.csv", "%Y/%j/load.csv"]
+)
+@pytest.mark.parametrize("head", ["time,visits,zone", "time,kwh,zone,customer_id"])
+def test_parts_of_a_day_or_a_year_are_no_regions(tmp_path, name, head):
+    """Rows that are absent count as 0: each hour would be a leaf whose other hours are empty."""
+    row = "{at:%Y-%m-%dT%H:%MZ},5,one" + ",c" * ("customer" in head)
+    write(tmp_path, name, head, row, regions=("one",))
+    with pytest.raises(DumpError, match=r"seem to say times.*or move them into folders region=NAME"):
+        survey(tmp_path, "UTC")
+    assert survey(tmp_path, "UTC", {"region": "zone"}).regions == ("one",)
+    moved = write(tmp_path / "moved", "region=one/date=%Y-%m-%d/%H.csv", head, row, regions=("one",))
+    assert survey(moved, "UTC").regions == ("one",)
+
+
+def test_a_column_of_regions_is_named_where_names_of_files_say_the_leaves_of_customers(tmp_path):
+    """A file may be of a customer, or of a partition of a log."""
+    head, row = "time,zone,customer_id,kwh", "{at:%Y-%m-%dT%H:%MZ},z{r},c{r},5"
+    found = survey(write(tmp_path, "{}_%Y-%m-%d.csv", head, row), "UTC")
+    assert [one for one in found.doubts() if one.endswith('begin again with --column "region=zone"')]
+    found = survey(tmp_path, "UTC", {"region": "zone"})
+    assert (found.regions, "--column" in "".join(found.doubts())) == (("znorth", "zsouth"), False)
 
 
 @pytest.mark.parametrize("order", ["%d-%m-%Y", "%m-%d-%Y"])

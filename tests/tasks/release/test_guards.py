@@ -16,11 +16,13 @@ from optstream.errors import LedgerError
 from optstream.ledger import Key
 from optstream.ledger.schema import metadata
 from optstream.storage import folders as lock
+from optstream.storage.store import KINDS
 from tasks.ledger.verify import verify
 from tasks.operate.amend import declare
 from tasks.operate.doctor import examine
 from tasks.release.run import Status
 from tests.by_night import few
+from tests.memory_store import Literal
 from tests.tasks.release.conftest import NONE, SUMMER_TIME
 from tests.tasks.release.noises import NoiseMeanwhile
 from tests.tasks.two_regions import STEPS, Installation
@@ -288,6 +290,13 @@ def test_all_parts_of_any_earlier_moment_are_noticed_by_a_second_place_outside_o
     moments = Moments(either)
     moments.judge(STORES, range(moments.last))
     assert doctor_finds_an_older_copy(either)
+
+
+def test_a_second_place_in_a_store_that_takes_tags_without_quotes(installation, monkeypatch):
+    monkeypatch.setitem(KINDS, "memory", Literal)
+    with_second_witness(installation, f"memory://witness/bare-{installation.folder.name}")
+    installation.released(FIRST)
+    assert installation.status(SECOND) is Status.PUBLISHED
 
 
 def test_a_copied_trusted_folder_run_elsewhere_is_noticed_by_the_second_place(installation, tmp_path_factory):

@@ -1,7 +1,6 @@
 """In an object store: others who publish, at every request, and stores that cannot keep publishers apart."""
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 from itertools import permutations
@@ -15,7 +14,7 @@ from optstream.errors import LedgerError, PublicationError
 from optstream.storage.store import KINDS as KINDS_OF_STORES
 from optstream.storage.store import S3Store, Store
 from tests.failing import at_each, dying_at
-from tests.memory_store import MemoryStore
+from tests.memory_store import Literal, MemoryStore
 from tests.optstream.catalogue.folders import (
     DAY,
     NEXT,
@@ -213,17 +212,6 @@ class Losing(MemoryStore):
         return False
 
 
-class Literal(MemoryStore):
-    """A store that gives tags in quotes and takes them without, as Ceph's gateway does."""
-
-    def get(self, name, largest=2**62):
-        stored = super().get(name, largest)
-        return replace(stored, tag=f'"{stored.tag}"')
-
-    def put_instead(self, name, data, tag):
-        return self.bare_tags and super().put_instead(name, data, tag.strip('"'))
-
-
 class HalfLiteral(Literal):
     """A store that takes any tag without quotes, also a wrong one."""
 
@@ -247,8 +235,8 @@ REFUSED = {
     Forgetful: r"does not refuse a put whose condition fails.*use a store",
     HalfForgetful: r"does not refuse a put whose condition fails.*use a store",
     Store: r"no put here that fails.*local folder",
-    Losing: "others replaced the catalogue every time",
-    HalfLiteral: "others replaced the catalogue every time",
+    Losing: "others replaced it every time",
+    HalfLiteral: "others replaced it every time",
 }
 
 

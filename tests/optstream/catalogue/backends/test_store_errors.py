@@ -6,10 +6,12 @@ import pytest
 
 from optstream.catalogue import check_files, read_published
 from optstream.errors import PublicationError
-from tests.optstream.catalogue.folders import DAY, NEXT, s3_folder, take_back
+from tests.optstream.catalogue.folders import DAY, NEXT, days_in, s3_folder, take_back
 
 pytest.importorskip("s3fs")
 
+from aiobotocore.response import StreamingBody
+from aiohttp import ClientPayloadError
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 from s3fs.errors import translate_boto_error
 
@@ -65,6 +67,25 @@ def test_errors_say_what_to_do_and_repeat_nothing(failing, put, make_error, word
         with pytest.raises(PublicationError, match=words) as caught:
             work()
         assert "hush" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("n_breaks", [2, 100])
+def test_an_answer_that_breaks_off_is_asked_for_again(s3_bucket, put, monkeypatch, n_breaks):
+    folder, left = s3_folder(s3_bucket), [ClientPayloadError("hush")] * n_breaks
+    put(folder.name, DAY)
+    read = StreamingBody.read
+
+    async def breaks_off(body, *amount, **named):
+        if left:
+            raise left.pop()
+        return await read(body, *amount, **named)
+
+    monkeypatch.setattr(StreamingBody, "read", breaks_off)
+    if n_breaks == 2:
+        assert days_in(folder.name) == [DAY]
+    else:
+        with pytest.raises(PublicationError, match="cannot be reached"):
+            days_in(folder.name)
 
 
 def test_a_missing_bucket(put, s3_server):
