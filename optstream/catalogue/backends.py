@@ -117,10 +117,8 @@ class LocalTransaction:
     def read(self, name: str) -> bytes:
         return read_plain(self._root, name, largest(name))
 
-    def prepare(self, *folders: str) -> None:
-        """Make missing folders, durable; unlink a crash's leftovers, which may name published files."""
-        for folder in folders:
-            self._make(folder)
+    def prepare(self) -> None:
+        """Unlink a crash's leftovers, which may name published files."""
         with opened(self._root, INCOMING, HIDDEN_FOLDER) as incoming:
             if stat.S_IMODE(os.fstat(incoming).st_mode) != HIDDEN_FOLDER:
                 with suppress(PermissionError):  # of an older version, or of another owner
@@ -338,8 +336,8 @@ class ObjectTransaction:
             self._tag = stored.tag
         return bounded(stored.data, name)
 
-    def prepare(self, *folders: str) -> None:
-        """Do nothing: a store has no folders."""
+    def prepare(self) -> None:
+        """Do nothing: a store has no half-written files."""
 
     def create_new(self, name: str, data: bytes) -> bool:
         """Put the object on the condition that there is none."""

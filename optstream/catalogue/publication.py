@@ -144,7 +144,7 @@ def _put(
         if before is not None and before.withdrawn:
             # a withdrawal that a crash cut short must not end with its files in superseded/
             delete_files(transaction, before.period, before.revision)
-    transaction.prepare(layout.MANIFESTS)
+    transaction.prepare()
     written = [_write(transaction, *one) for one in zip(entries, releases, strict=True)]
     first = releases[0].statement
     catalogue = known or Catalogue(stream=first.stream, value_column=first.value_column, ledger_head=head)

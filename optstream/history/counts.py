@@ -431,7 +431,8 @@ def level_factors(posterior: TreePosterior) -> Floats:
 
     A band around the prediction by all other blocks should hold a measured value as often as its level: the
     factor is the one under which the mean coverage over `SHARES` is right, each value weighted by the share
-    of its variance that is not noise, joined with a prior; 1 at a level that was not measured. A value errs
+    of its variance that is not noise, joined with a prior. A level that was not measured has that of the next
+    one below it, whose errors its own add up; 1 where there is none. A value errs
     by Laplace noise and by a normal part, the variation of counts and all joint noise: the more of it is
     Laplace noise, the more lies near 0. By coverage and not by mean squares: a few wild days widen no others.
     """
@@ -443,13 +444,15 @@ def level_factors(posterior: TreePosterior) -> Floats:
     found, normal = np.ones(len(seen.noise)), np.minimum(varied, seen.noise)
     if seen.like_group is not None:
         normal = np.where((seen.like_group > 1).any(axis=1), seen.noise, normal)
-    for level in seen.tree.levels:
+    below = 1.0
+    for level in reversed(seen.tree.levels):
         at = slice(level.start, level.stop)
         noise = seen.noise[at, None]
         if np.isfinite(noise).all() and ordinary.any():
             model_variance = np.maximum(spread[at][:, ordinary] - noise, 0.0)
             missed = np.abs(surprise[at][:, ordinary])
-            found[at] = _level_factor(missed, noise, normal[at, None], model_variance)
+            below = _level_factor(missed, noise, normal[at, None], model_variance)
+        found[at] = below
     return found
 
 

@@ -1,7 +1,6 @@
 """One folder of an object store, through fsspec: reading from any, writing where puts can be conditional."""
 
 import errno
-import hashlib
 import io
 import os
 import re
@@ -9,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
@@ -19,7 +18,6 @@ from optstream.errors import ParameterError, PublicationError
 
 _PROTOCOL = re.compile(r"[a-z][a-z0-9+.-]*")
 _HOST = re.compile(r"[^/:]*(:[0-9]{1,5})?(/|\Z)")
-SAME = {"s3a": "s3"}  # two words for one store: places are compared by their text
 _LEGAL = "must be a path, or a plain URL such as s3://bucket/folder"
 
 
@@ -49,12 +47,6 @@ class StoreUrl:
 
     def is_relative_to(self, other: "StoreUrl") -> bool:
         return f"{self.text}/".startswith(f"{other.text}/")
-
-    def relative_to(self, other: "StoreUrl") -> PurePosixPath:
-        """Return this URL's name below another. Raises ValueError where it does not lie below."""
-        if not self.is_relative_to(other):
-            raise ValueError(f"{self} does not lie below {other}")
-        return PurePosixPath(self.text[len(other.text) + 1 :])
 
 
 Location = Path | StoreUrl
@@ -87,13 +79,14 @@ def locate(place: Location | str) -> Location:
         raise ParameterError(
             f"{_LEGAL}: its protocol in small letters, its parts neither empty nor '.' nor '..'"
         )
-    return StoreUrl(f"{SAME.get(protocol, protocol)}://{'/'.join(parts)}")
+    protocol = "s3" if protocol == "s3a" else protocol  # one store, and places are compared by their text
+    return StoreUrl(f"{protocol}://{'/'.join(parts)}")
 
 
 def name_below(place: Location, folder: Location) -> str:
     """Return the name of a place below a folder. Raises ValueError where it is elsewhere."""
-    if isinstance(place, StoreUrl) and isinstance(folder, StoreUrl):
-        return place.relative_to(folder).as_posix()
+    if isinstance(place, StoreUrl) and isinstance(folder, StoreUrl) and place.is_relative_to(folder):
+        return place.text[len(folder.text) + 1 :] or "."
     if isinstance(place, Path) and isinstance(folder, Path):
         return place.relative_to(folder).as_posix()
     raise ValueError(f"{place} does not lie below {folder}")
@@ -105,16 +98,18 @@ REASONS: dict[type[OSError], str] = {
     ConnectionError: "the store cannot be reached; see its address in the environment",
     OSError: "the store refuses",
 }
+SKEWED = "RequestTimeTooSkewed"
+WRONG_CLOCK = "the store refuses, for this machine's clock is wrong; set it"
 ANY = 2**62  # bytes: more than any object has
 AT_ONCE = 2**23  # bytes of one request while an object is read from end to end
 
 
 @dataclass(frozen=True)
 class Stored:
-    """An object's bytes and its tag, which is another whenever the bytes are."""
+    """An object's bytes and its tag, which is another whenever the bytes are; "" in a read-only store."""
 
     data: bytes = field(repr=False)
-    tag: str
+    tag: str = ""
 
 
 class Store:
@@ -135,8 +130,7 @@ class Store:
     def get(self, name: str, largest: int = ANY) -> Stored:
         """Return an object; of one that is longer than `largest` bytes, one byte more than that."""
         with self.opened(name) as file:
-            data = file.read(largest + 1)
-        return Stored(data, hashlib.sha256(data).hexdigest())
+            return Stored(file.read(largest + 1))
 
     def is_object(self, name: str) -> bool:
         try:
@@ -187,27 +181,40 @@ class Store:
 
     def delete(self, name: str) -> None:
         """Remove an object; one that is gone already is no error."""
-        with self.in_plain_words(name):
-            self.filesystem.rm_file(self.path(name))
+        raise no_conditions(self.url)
 
     @contextmanager
     def in_plain_words(self, name: str) -> Iterator[None]:
-        """Let nothing out but FileNotFoundError and OSError, whose words are our own."""
+        """Let nothing out but FileNotFoundError and OSError, in our own words with the store's code."""
         try:
             yield
         except FileNotFoundError:
             raise FileNotFoundError(errno.ENOENT, "there is no such object", name) from None
         except OSError as error:
-            kind = next(one for one in REASONS if isinstance(error, one))
-            raise kind(errno.EIO, REASONS[kind]) from None
+            kind, (_, code) = next(one for one in REASONS if isinstance(error, one)), _answer(error)
+            words = WRONG_CLOCK if code == SKEWED else REASONS[kind]
+            raise kind(errno.EIO, f"{words} ({code})" if code.isalnum() else words) from None
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Put an object where there is none. Returns False, with nothing written, if one may be there."""
-        raise no_conditions(self.url)
+        return self._put(name, data, IfNoneMatch="*")
 
     def put_instead(self, name: str, data: bytes, tag: str) -> bool:
         """Replace the object of this tag. Returns False, with nothing written, if another may be there."""
+        return self._put(name, data, IfMatch=tag.strip('"') if self.bare_tags else tag)
+
+    def _put(self, name: str, data: bytes, **condition: str) -> bool:
         raise no_conditions(self.url)
+
+
+def _answer(error: BaseException) -> tuple[int, str]:
+    """Return the HTTP status and the store's code behind an error, or 0 and the kind of what is behind it."""
+    cause: Any = error.__cause__
+    response = getattr(cause, "response", None)
+    if not isinstance(response, Mapping):
+        return 0, "" if cause is None else type(cause).__name__
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return int(status), str(response.get("Error", {}).get("Code", ""))
 
 
 def no_conditions(url: StoreUrl) -> PublicationError:
@@ -228,7 +235,6 @@ def no_conditions(url: StoreUrl) -> PublicationError:
 
 REFUSED = (409, 412)  # another put of the same object is under way; the condition does not hold
 NOT_KNOWN = 501
-SKEWED = "RequestTimeTooSkewed"
 MISSING = ("NoSuchKey", "404")
 PART = 2**20
 MOST_READS = 3
@@ -286,12 +292,6 @@ class S3Store(Store):
         with self.in_plain_words(name):
             self.filesystem.call_s3("delete_object", **self._place(name))
 
-    def put_new(self, name: str, data: bytes) -> bool:
-        return self._put(name, data, IfNoneMatch="*")
-
-    def put_instead(self, name: str, data: bytes, tag: str) -> bool:
-        return self._put(name, data, IfMatch=tag.strip('"') if self.bare_tags else tag)
-
     def _put(self, name: str, data: bytes, **condition: str) -> bool:
         try:
             with self.in_plain_words(name):
@@ -314,38 +314,17 @@ class S3Store(Store):
 
     @contextmanager
     def in_plain_words(self, name: str) -> Iterator[None]:
-        """Raise errors in plain words as `Store` does, also of what is below s3fs, with the store's code."""
+        """Raise errors as `Store` does, also those of what is below s3fs."""
         from aiohttp import ClientError
         from botocore.exceptions import BotoCoreError, NoCredentialsError
 
-        code = ""
-        try:
-            with super().in_plain_words(name):
-                try:
-                    yield
-                except NoCredentialsError:
-                    raise PermissionError from None
-                except (BotoCoreError, ClientError) as error:
-                    code = type(error).__name__
-                    raise ConnectionError from None
-                except OSError as error:
-                    code = _answer(error)[1]
-                    raise
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            if code == SKEWED:
-                error.strerror = "the store refuses, for this machine's clock is wrong; set it"
-            if code.isalnum():
-                error.strerror = f"{error.strerror} ({code})"
-            raise
-
-
-def _answer(error: BaseException) -> tuple[int, str]:
-    """Return the store's answer behind an error of s3fs: HTTP status and code; 0 and "" without one."""
-    response: Any = getattr(error.__cause__, "response", None) or {}
-    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return int(status), str(response.get("Error", {}).get("Code", ""))
+        with super().in_plain_words(name):
+            try:
+                yield
+            except NoCredentialsError:
+                raise PermissionError from None
+            except (BotoCoreError, ClientError) as error:
+                raise ConnectionError from error
 
 
 # The store that a URL names, and the connections of this process.

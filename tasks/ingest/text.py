@@ -107,14 +107,15 @@ def form_of(file: Location, columns: tuple[str, ...]) -> TextForm | None:
 
 def header_of(file: Location) -> TextForm:
     """Return the form of a text file whose columns are not known: the first row of as many as the next, and
-    as most below. Its last name may be empty, where each line ends in a separator.
+    as most below, or the only one. Its last name may be empty, where each line ends in a separator.
     """
     text, is_utf8 = _beginning(file)
     lines, found = text.split("\n")[:HIGHEST_HEADER], dict[TextForm, int]()
-    for number, (line, after) in enumerate(pairwise(lines), 1):
+    for number, (line, after) in enumerate(pairwise([*lines, ""]), 1):
         sign = max(SEPARATORS, key=lambda one: len(_cut(line, one)))
         names = _cut(line, sign)
-        if len(names) > 1 and all(names[:-1]) and len(names) == len(_cut(after, sign)):
+        is_above = len(names) == len(_cut(after, sign)) or "\n" not in text.strip()
+        if len(names) > 1 and all(names[:-1]) and is_above:
             alike = sum(len(_cut(one, sign)) == len(names) for one in lines[number:])
             found[TextForm(sign, tuple(names), (), number, is_utf8)] = alike
     if not found:

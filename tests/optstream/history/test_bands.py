@@ -73,6 +73,11 @@ def test_a_factor_is_near_1_where_the_prior_is_right_and_rises_with_what_a_surer
     assert level_factors(posterior(2.0, seed=seed))[1] > 2.5
 
 
+def test_a_level_that_was_not_measured_is_as_far_off_as_the_one_whose_errors_it_adds_up():
+    found = level_factors(posterior(2.0, root=False))
+    assert found[0] == found[1] > 2.5
+
+
 def test_bands_of_normal_and_laplace_noise_hold_what_they_say():
     """Of 10^5 values five standard errors are 0.008: beyond it by chance less than once in 10^6."""
     rng, normal = np.random.default_rng(5), 0.1

@@ -17,11 +17,11 @@ def test_a_url_can_be_extended_and_compared():
     assert (url.protocol, url.name, str(url.parent)) == ("s3", "published", "s3://bucket/a b")
     inner = url / "data" / "x.parquet"
     assert str(inner) == "s3://bucket/a b/published/data/x.parquet"
-    assert inner.relative_to(url).as_posix() == "data/x.parquet"
+    assert name_below(inner, url) == "data/x.parquet"
     assert inner.is_relative_to(url)
     assert not locate("s3://bucket/a b/published-elsewhere").is_relative_to(url)
     with pytest.raises(ValueError, match="does not lie below"):
-        url.relative_to(inner)
+        name_below(url, inner)
 
 
 SECRET = (

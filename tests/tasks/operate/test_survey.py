@@ -247,6 +247,14 @@ def test_a_file_an_hour_has_the_step_of_those_of_its_day(tmp_path):
     assert meaning(found) == (True, False, False)
 
 
+def test_a_file_without_rows_is_one_of_its_region(tmp_path):
+    """Suppliers are to deliver each leaf's file every day."""
+    write(tmp_path, "{}/%Y-%m-%d.csv", "time,customer_id,kwh")
+    (tmp_path / "south/2024-01-16.csv").write_text("time,customer_id,kwh\n")
+    (tmp_path / "south/2024-01-17.csv").write_text("time,customer_id,kwh")
+    assert survey(tmp_path, "UTC").regions == ("north", "south")
+
+
 def test_the_first_day_is_one_of_every_region(tmp_path):
     for region, days in (("north", DAYS), ("south", DAYS[2:])):
         write(tmp_path, "{}/%Y-%m-%d.csv", "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", days, (region,))
