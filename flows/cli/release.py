@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +18,6 @@ from flows.cli.activity import work
 from flows.cli.ledger import plain_sum
 from flows.cli.output import Terminal
 from flows.orchestration.environment import connect
-from flows.orchestration.serve import own_server
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.config import Settings
@@ -360,14 +359,11 @@ def _check_cluster(settings: Settings) -> None:
 def _run(
     settings: Settings, plan: BackfillPlan, workers: int, dask: str | None, terminal: Terminal
 ) -> list[Ended]:
-    with ExitStack() as running:
-        with terminal.step("prepare"):
-            if connect(settings.trusted_folder) is None and workers > 1:
-                # which a task runner needs
-                running.enter_context(own_server(settings, settings.trusted_folder / "prefect"))
-            from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
+    connect(settings.trusted_folder)
+    with terminal.step("prepare"):
+        from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
 
-        bar = running.enter_context(terminal.bar(*BAR, total=len(plan.to_run), transient=False, rate=""))
+    with terminal.bar(*BAR, total=len(plan.to_run), transient=False, rate="") as bar:
         shown = _Progress(len(plan.to_run), settings.stream.period, terminal, bar)
         return run_backfill(settings, plan.first, plan.last, shown, workers, dask)
 

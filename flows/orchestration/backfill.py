@@ -4,13 +4,16 @@ import fcntl
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, cast
 
 from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
@@ -34,6 +37,7 @@ LEASE_MINUTES = 2.0
 """Of a month's days: should their run die, another takes them up after that. A live run renews it."""
 MARGIN_SECONDS = 1.0
 MARK = ".backfill-"
+POOL: ContextVar[ProcessPoolExecutor | None] = ContextVar("processes for months", default=None)
 
 
 @flow(name="optstream-backfill", flow_run_name=run_name, **FLOW)
@@ -91,6 +95,21 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
         return release(config, days, lease_minutes=lease_minutes, report=False, revise=False)
 
 
+def release_month_here(*chunk: Any) -> list[Ended]:
+    """Release a month in this process of a pool."""
+    return release_month.fn(*chunk)
+
+
+@contextmanager
+def _processes(n_workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes for months; what has not begun when the block ends is not begun."""
+    pool = ProcessPoolExecutor(n_workers, get_context("spawn"), begin_worker)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
 @contextmanager
 def _marked(settings: Settings) -> Iterator[Path]:
     """A file in the trusted folder, locked while workers may look for it; those of the dead are removed."""
@@ -127,7 +146,10 @@ def _run(
         for month in months
     ]
     here: Callable[..., list[Ended]] = release_month if in_prefect() else release_month.fn
-    futures: list[Any] = [release_month.submit(*chunk) if at_once else None for chunk in chunks]
+    pool, submit = POOL.get(), cast(Callable[..., Any], release_month.submit)
+    if pool is not None:
+        submit = partial(pool.submit, release_month_here)
+    futures: list[Any] = [submit(*chunk) if at_once else None for chunk in chunks]
     watcher = WATCHER.get()  # of months, and later of the steps of new estimates
     for chunk, future in zip(chunks, futures, strict=True):
         ended: list[Ended] | None = None
@@ -186,6 +208,8 @@ def run_backfill(
 ) -> list[Ended]:
     """Run the flow, or its function without a server. watcher: shows `months` and each `step`."""
     runner: Any = None
+    pool: Any = nullcontext()
+    at_once = n_workers > 1 or dask is not None
     if dask is not None:
         try:
             from prefect_dask.task_runners import DaskTaskRunner
@@ -194,7 +218,10 @@ def run_backfill(
                 "--dask needs the package prefect-dask: install optstream[dask]"
             ) from None
         runner = DaskTaskRunner(address=dask)
-    elif n_workers > 1:
+    elif n_workers > 1 and one_run.with_prefect():
         runner = ProcessPoolTaskRunner(max_workers=n_workers, initializer=begin_worker)
-    asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
-    return one_run.run_here(backfill.with_options(task_runner=runner), settings, watcher, *asked)
+    elif n_workers > 1:
+        pool = _processes(n_workers)
+    asked = (str(settings.file), str(first), str(last), at_once, lease_minutes)
+    with pool as processes, one_run.bound(POOL, processes):
+        return one_run.run_here(backfill.with_options(task_runner=runner), settings, watcher, *asked)

@@ -1,4 +1,4 @@
-"""`optstream serve`: what it checks and prepares, and the server that a backfill in processes needs."""
+"""`optstream serve`: what it checks and prepares."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,8 +28,6 @@ from flows.orchestration.environment import (
 from flows.orchestration.listening import listen
 from flows.orchestration.supervise import (
     STOPPING,
-    Child,
-    run_server,
     stop_once,
     supervise,
 )
@@ -41,21 +39,6 @@ from tasks.plan.backfill import looks_of
 from tasks.trusted.files import make_private_folder
 
 PAGES_PORT = 8484  # of the operators' pages, where nobody asks for another
-
-
-def _prepare_server(settings: Settings, home: Path) -> None:
-    """Set the environment of a server on loopback behind a password, and have Prefect read it."""
-    make_private_folder(home)
-    os.environ.setdefault("PREFECT_HOME", str(home))
-    os.environ.update(reaching(f"http://{LOOPBACK}:{_port_of(settings)}/api", password_of(home)))
-    os.environ.update(environment(settings.trusted_folder, os.environ))
-    import_prefect(again=True)  # `backfill` has imported it
-
-
-def own_server(settings: Settings, home: Path) -> AbstractContextManager[Child]:
-    """A Prefect server for this process, in a block; ConfigurationError if it does not answer."""
-    _prepare_server(settings, home)
-    return run_server(home, api_of_settings())
 
 
 def _port_of(settings: Settings) -> int:
@@ -97,7 +80,10 @@ def serve_streams(
             os.environ.setdefault("PREFECT_HOME", str(home))
             connect(settings.trusted_folder)
         else:
-            _prepare_server(settings, home)
+            os.environ.setdefault("PREFECT_HOME", str(home))
+            os.environ.update(reaching(f"http://{LOOPBACK}:{_port_of(settings)}/api", password_of(home)))
+            os.environ.update(environment(settings.trusted_folder, os.environ))
+            import_prefect()
         files = [str(one.file) for one in streams]
         register = ("flows.orchestration.serve", json.dumps([files, work_pool, not api]))
         supervise(streams, api_of_settings(), not api, register, listening)

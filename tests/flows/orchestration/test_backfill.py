@@ -2,6 +2,7 @@
 
 import json
 import logging
+from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
@@ -91,10 +92,15 @@ def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here, logged):
     assert open_ledger(load_settings(here / "optstream.toml").ledger_url).head("two-regions") == events
 
 
-@pytest.mark.usefixtures("prefect_api")
+@pytest.mark.parametrize("server", [True, False])
 @pytest.mark.nightly
-def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
+def test_months_run_in_processes_and_an_interrupted_day_is_finished(here, server, request, monkeypatch):
     """One day was drawn by a run that let it go: it is published from what that run drew."""
+    if server:
+        request.getfixturevalue("prefect_api")
+    else:
+        monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    own = nullcontext() if server else temporary_settings({PREFECT_API_URL: None})
     settings = load_settings(here / "optstream.toml")
     past = datetime.now(UTC) - timedelta(hours=1)
     run = Run(settings, open_ledger(settings.ledger_url), secure_noise(), "gone", lambda: past)
@@ -104,7 +110,8 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
         works = step(run, works)
     drawn = run.ledger.find(Key("two-regions", str(LAST))).measurements_hash
 
-    result = invoke("backfill", *SPAN, "--workers", "2", "--json")
+    with own:
+        result = invoke("backfill", *SPAN, "--workers", "2", "--json")
     document = json.loads(result.output)
     assert document["format"] == "optstream.backfill/1"
     assert document["without_dump"] == [str(ABSENT)]
