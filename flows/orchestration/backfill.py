@@ -4,7 +4,7 @@ import fcntl
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -37,6 +37,10 @@ LEASE_MINUTES = 2.0
 """Of a month's days: should their run die, another takes them up after that. A live run renews it."""
 MARGIN_SECONDS = 1.0
 MARK = ".backfill-"
+ENDED_FROM_OUTSIDE = (
+    "a process of --workers was ended from outside, as where memory is short, and the others with it: run "
+    "the same backfill again, with fewer --workers; what was drawn is finished, and nothing is drawn twice"
+)
 POOL: ContextVar[ProcessPoolExecutor | None] = ContextVar("processes for months", default=None)
 
 
@@ -162,6 +166,8 @@ def _run(
                     ended = persevering(partial(here, *chunk))
         except Exception as error:  # noqa: BLE001 - a month that fails stops no other, and says where
             why = str(error) if isinstance(error, OptStreamError) else unexpected(error)
+            if isinstance(error, BrokenExecutor):
+                why = ENDED_FROM_OUTSIDE
             ended = [Requested(period_from(day)).ended(Status.FAILED, why) for day in chunk[2]]
         done = [*done, *ended]
         if artifact:

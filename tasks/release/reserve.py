@@ -20,11 +20,13 @@ from tasks.release.lineage import released_by_lineage
 from tasks.release.mechanism import facts_of, plan_of, recall
 from tasks.release.run import (
     PUBLISHED_IN,
+    Ended,
     Judged,
     Lease,
     Reserved,
     Run,
     Stage,
+    Status,
     TakenOver,
     Unreleased,
     terms_of,
@@ -152,9 +154,15 @@ def _own_catalogue(run: Run) -> Catalogue | None:
     return found
 
 
-def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
+def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver | Ended:
     """Charge the day's plan, or take over a whole draw; BudgetError, nothing spent, if a window is full."""
     settings, day, revision = run.settings, judged.day, judged.revision
+    known = run.record(day, revision)
+    if known is not None and known.state is ReleaseState.PUBLISHED:  # by another run, meanwhile
+        if known.withdrawn is not None:
+            return judged.ended(Status.WITHDRAWN, f"{known.withdrawn}; a restatement may take its place")
+        words = "another run published it meanwhile; nothing changed, nothing spent"
+        return judged.ended(Status.UNCHANGED, words)
     entry = shown.catalogue.entry(day) if shown.catalogue else None
     if entry is not None and entry.revision >= revision:
         raise LedgerError(

@@ -2,6 +2,8 @@
 
 import json
 import logging
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
 
@@ -12,7 +14,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.orchestration import release
-from flows.orchestration.backfill import backfill, release_month
+from flows.orchestration.backfill import POOL, backfill, release_month
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import Key, open_ledger
@@ -139,6 +141,23 @@ def test_a_worker_of_another_trusted_folder_and_a_span_that_ends_first_release_n
     with pytest.raises(ParameterError, match="the last day, 2016-06-01, comes before the first, 2016-06-02"):
         backfill.fn(str(here / "optstream.toml"), "2016-06-02", "2016-06-01")
     assert not (here / "trusted").exists()
+
+
+class Broken:
+    """A pool of processes of which one was killed."""
+
+    def submit(self, *_asked):
+        future = Future()
+        future.set_exception(BrokenProcessPool())
+        return future
+
+
+def test_a_worker_that_is_killed_is_said_with_its_remedy(here):
+    with temporary_settings({PREFECT_API_URL: None}), release.bound(POOL, Broken()):
+        ended = backfill.fn(str(here / "optstream.toml"), str(FIRST), str(LAST), at_once=True)
+    assert [day.day for day in ended] == DAYS
+    assert all("run the same backfill again, with fewer --workers" in day.message for day in ended)
+    assert not (here / "published").exists()
 
 
 def vintages(here):

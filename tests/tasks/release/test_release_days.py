@@ -150,6 +150,27 @@ def test_one_day_that_cannot_be_published_keeps_no_other_back_and_a_chunk_is_pub
     assert check_files(installation.folder / "published") == []
 
 
+@pytest.mark.parametrize(
+    ("is_withdrawn", "status", "words"),
+    [
+        (False, Status.UNCHANGED, "another run published it meanwhile; nothing changed, nothing spent"),
+        (True, Status.WITHDRAWN, "a restatement may take its place"),
+    ],
+)
+def test_a_day_that_another_run_published_since_it_was_looked_up_is_over(
+    installation, is_withdrawn, status, words
+):
+    run, works = installation.through(STEPS[:4], FIRST)
+    installation.released(FIRST)
+    if is_withdrawn:
+        installation.withdraw(FIRST)
+    record = installation.record(FIRST)
+    (work,) = chunk.reserve_budget(run, works)
+    assert work.status is status
+    assert words in work.message
+    assert installation.record(FIRST) == record
+
+
 # Days of OptStream with points that the draw chooses, around a change of the clock.
 
 DAYS = [date(2016, 3, 25) + timedelta(days=number) for number in range(5)]
