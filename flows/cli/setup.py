@@ -96,14 +96,15 @@ def _begin(folder: Path, yes: bool, answers: Sequence[str], columns: Sequence[st
             "cd gas; optstream init ../FOLDER; streams of the same people: docs/products.md"
         )
     with terminal.step("look at the files"):
-        found = survey(folder, usual_zone(given.get("zone", "")), named)
+        asked = given.get("zone", "")
+        found = survey(folder, usual_zone(asked), named, by_end=asked.rpartition(",")[2].strip() == "end")
     if not yes and given.keys() != QUESTIONS.keys() and not sys.stdin.isatty():
         raise cli.WordsError(
             f"there is no terminal to ask on: take the usual answers with --yes, or give {len(QUESTIONS)} by "
             f"--answer KEY=ANSWER: {', '.join(QUESTIONS)}"
         )
     roles, n_leaves = found.roles, len(found.regions)
-    of = (roles.region and f" by {roles.region}") or ""
+    of = (roles.region and f" by {roles.region}") or f" ({some_of(found.regions)})"
     kind = f"a row a customer ({roles.customer}) and step" if roles.customer else "a row a leaf and step"
     terminal.say(
         f"{found.first} to {found.last}, {n_leaves} leaves{of}, {kind}; value {roles.value}, time "

@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -28,12 +28,15 @@ from flows.orchestration.environment import (
 from flows.orchestration.listening import listen
 from flows.orchestration.supervise import (
     STOPPING,
+    Plan,
+    Watches,
+    become,
     stop_once,
-    supervise,
 )
 from optstream.errors import ConfigurationError
 from tasks.config import Settings, load_settings
 from tasks.config.schema import next_fire
+from tasks.monitor.facts import LONGEST_WATCH, last_end
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import looks_of
 from tasks.trusted.files import make_private_folder
@@ -85,8 +88,30 @@ def serve_streams(
             os.environ.update(environment(settings.trusted_folder, os.environ))
             import_prefect()
         files = [str(one.file) for one in streams]
-        register = ("flows.orchestration.serve", json.dumps([files, work_pool, not api]))
-        supervise(streams, api_of_settings(), not api, register, listening)
+        plan = Plan(
+            name=settings.stream.name,
+            home=str(home),
+            trusted=[str(one.trusted_folder) for one in streams],
+            api=api_of_settings(),
+            is_own=not api,
+            register=("flows.orchestration.serve", json.dumps([files, work_pool, not api])),
+            listening=listening.fileno(),
+            watches=[watches_of(one) for one in streams],
+        )
+        become(plan, ["serve", *(word for file in files for word in ("--config", file))])
+
+
+def watches_of(settings: Settings, longest: timedelta = LONGEST_WATCH) -> Watches:
+    """The watches of a stream, as `watching` runs them."""
+    log, last = settings.serve_folder / f"watch-{settings.stream.name}.log", last_end(settings, "watch")
+    return Watches(
+        config=str(settings.file),
+        cron=settings.scheduling.watch_cron,
+        zone=settings.stream.time_zone,
+        log=str(log),
+        last=None if last is None else last.isoformat(),
+        longest=longest.total_seconds(),
+    )
 
 
 def register(configs: Sequence[str], work_pool: str | None, is_own: bool) -> dict[str, Any]:

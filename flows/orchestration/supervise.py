@@ -1,4 +1,7 @@
-"""The part of `optstream serve` that lasts: it starts and supervises server, worker, pages and watches."""
+"""The part of `optstream serve` that lasts: it starts and supervises server, worker, pages and watches.
+
+`serve` becomes this program once all is prepared, by `exec`: the same process without its 150 MB of imports.
+"""
 
 import fcntl
 import json
@@ -12,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -25,8 +29,6 @@ from cronsim import CronSim
 
 from flows.orchestration.environment import LOOPBACK, STATE, Api, ask_apart, password_of
 from optstream.errors import ConfigurationError
-from tasks.config import Settings
-from tasks.monitor.facts import LONGEST_WATCH, last_end
 from tasks.trusted.files import make_private_folder, private_opener, write_private
 
 LOOK_SECONDS = 0.5
@@ -180,11 +182,23 @@ def notify_systemd(address: str, state: str) -> None:
             own.sendto(state.encode(), socket.MSG_DONTWAIT, place)  # it may not read
 
 
+@dataclass(frozen=True)
+class Watches:
+    """The watches of a stream. last: when one ended; longest: seconds."""
+
+    config: str
+    cron: str
+    zone: str
+    log: str
+    last: str | None
+    longest: float
+
+
 @contextmanager
-def watching(streams: Sequence[Settings], longest: timedelta = LONGEST_WATCH) -> Iterator[Callable[[], None]]:
+def watching(streams: Sequence[Watches]) -> Iterator[Callable[[], None]]:
     """Run `optstream watch` of each stream by its cron, a process each; give what stops them."""
     stop = Event()
-    threads = [Thread(target=_watch, args=(one, longest, stop), daemon=True) for one in streams]
+    threads = [Thread(target=_watch, args=(one, stop), daemon=True) for one in streams]
     for thread in threads:
         thread.start()
     try:
@@ -195,17 +209,16 @@ def watching(streams: Sequence[Settings], longest: timedelta = LONGEST_WATCH) ->
             thread.join()
 
 
-def _watch(settings: Settings, longest: timedelta, stop: Event) -> None:
-    now, zone, cron = datetime.now(UTC), ZoneInfo(settings.stream.time_zone), settings.scheduling.watch_cron
-    log = settings.serve_folder / f"watch-{settings.stream.name}.log"
-    words = ("flows.cli.main", "watch", "--config", str(settings.file))
-    seen = max(last_end(settings, "watch") or now, now - MADE_UP)
+def _watch(one: Watches, stop: Event) -> None:
+    now, zone = datetime.now(UTC), ZoneInfo(one.zone)
+    words = ("flows.cli.main", "watch", "--config", one.config)
+    seen = max(datetime.fromisoformat(one.last) if one.last else now, now - MADE_UP)
     while not stop.wait(LOOK_SECONDS):
         now = datetime.now(UTC)
-        if next(CronSim(cron, seen.astimezone(zone))) > now:
+        if next(CronSim(one.cron, seen.astimezone(zone))) > now:
             continue
-        seen, until = now, time.monotonic() + longest.total_seconds()
-        with suppress(OSError), Child("watch", log, 0, {}, *words) as child:
+        seen, until = now, time.monotonic() + one.longest
+        with suppress(OSError), Child("watch", Path(one.log), 0, {}, *words) as child:
             while child.process.poll() is None and time.monotonic() < until:
                 if stop.wait(LOOK_SECONDS):
                     break
@@ -312,6 +325,39 @@ def refuse_waiting(listening: socket.socket) -> None:
             listening.accept()[0].close()
 
 
+# From the program that prepares to this one.
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What lasts of `serve`.
+
+    name: of the first stream, whose trusted folder has home. trusted: folders of all. is_own: whether the
+    server of `api` is to be started. register: a module and words, for `ask_apart`. listening: the open
+    socket of the pages.
+    """
+
+    name: str
+    home: str
+    trusted: Sequence[str]
+    api: Api
+    is_own: bool
+    register: Sequence[str]
+    listening: int
+    watches: Sequence[Watches]
+
+
+def become(plan: Plan, words: Sequence[str]) -> NoReturn:
+    """Replace this program by `main` of this module; signals that are pending stay."""
+    place = os.memfd_create("plan")
+    os.write(place, json.dumps(asdict(plan)).encode())
+    os.lseek(place, 0, os.SEEK_SET)
+    for number in (place, plan.listening):
+        os.set_inheritable(number, True)
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    os.execv(sys.executable, [sys.executable, "-m", "flows.orchestration.supervise", str(place), *words])
+
+
 def stop_once(_signal: int, _frame: FrameType | None) -> None:
     """End `serve`, and on the way its worker and its server, once."""
     for number in STOPPING:
@@ -319,35 +365,49 @@ def stop_once(_signal: int, _frame: FrameType | None) -> None:
     raise SystemExit(0)
 
 
-def supervise(
-    streams: Sequence[Settings], api: Api, is_own: bool, register: Sequence[str], listening: socket.socket
-) -> NoReturn:
-    """Start and check server, worker, pages and pulse; ends by a signal or an error.
+def main() -> None:
+    """Serve by the plan in the open file that the first word names, until a signal or an error."""
+    with os.fdopen(int(sys.argv[1])) as file:
+        read = json.load(file)
+    read |= {"api": Api(**read["api"]), "watches": [Watches(**one) for one in read["watches"]]}
+    plan = Plan(**read)
+    os.set_inheritable(plan.listening, False)
+    for number in STOPPING:
+        signal.signal(number, stop_once)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+    try:
+        supervise(plan)
+    except ConfigurationError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 
-    is_own: whether the server of `api` is to be started. register: a module and words, for `ask_apart`.
-    """
-    systemd, say = systemd_address(), partial(print, flush=True)
-    name, home, port = streams[0].stream.name, streams[0].serve_folder, listening.getsockname()[1]
+
+def supervise(plan: Plan) -> NoReturn:
+    """Start and check server, worker, pages and pulse; ends by a signal or an error."""
+    systemd, home, say = systemd_address(), Path(plan.home), partial(print, flush=True)
     with ExitStack() as running:
-        stop_watches, children = running.enter_context(watching(streams)), list[Child]()
-        if is_own:
-            children.append(running.enter_context(run_server(home, api)))
-        trusted = [one.trusted_folder for one in streams]
-        running.enter_context(found_by_runs(trusted, api.url, home if is_own else None))
-        night = ask_apart(*register)
-        worker = f"{name}-{socket.gethostname()}-{os.getpid()}"
-        children.append(running.enter_context(worker_of(home, name, night["pool"], worker)))
+        listening = running.enter_context(socket.socket(fileno=plan.listening))
+        port = listening.getsockname()[1]
+        stop_watches, children = running.enter_context(watching(plan.watches)), list[Child]()
+        if plan.is_own:
+            children.append(running.enter_context(run_server(home, plan.api)))
+        trusted = [Path(one) for one in plan.trusted]
+        running.enter_context(found_by_runs(trusted, plan.api.url, home if plan.is_own else None))
+        night = ask_apart(*plan.register)
+        worker = f"{plan.name}-{socket.gethostname()}-{os.getpid()}"
+        children.append(running.enter_context(worker_of(home, plan.name, night["pool"], worker)))
+        configs = [one.config for one in plan.watches]
         say(f"operators' pages: http://{LOOPBACK}:{port}/")
-        say(f"dashboard: {api.url.removesuffix('/api')}")
-        if is_own and (home / "password").exists():
+        say(f"dashboard: {plan.api.url.removesuffix('/api')}")
+        if plan.is_own and (home / "password").exists():
             say(f"user and password: {home / 'password'}")
         say("\n".join([*night["lines"], "Ctrl-C or SIGTERM ends it"]))
         notify_systemd(systemd, "READY=1")
-        supervisor = Supervisor(pulse_of(api, night["pool"], worker, night["deployment"]))
+        supervisor = Supervisor(pulse_of(plan.api, night["pool"], worker, night["deployment"]))
         running.callback(supervisor.stop)
         running.callback(stop_watches)
-        running.callback(notify_systemd, systemd, "STOPPING=1")
-        configs, pages = [str(one.file) for one in streams], None
+        running.push(lambda kind, *_: notify_systemd(systemd, "STOPPING=1") if kind else None)
+        pages = None
         while True:
             for child in children:
                 child.check()
@@ -363,4 +423,8 @@ def supervise(
                     pages = None
                 time.sleep(LOOK_SECONDS)
             elif select.select([listening], [], [], LOOK_SECONDS)[0]:  # somebody looks
-                pages = running.enter_context(pages_of(home, name, configs, listening))
+                pages = running.enter_context(pages_of(home, plan.name, configs, listening))
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import pairwise, product, takewhile
+from itertools import count, pairwise, product, takewhile
 from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -329,9 +329,17 @@ def _words(columns: Iterable[str]) -> set[str]:
     return {word for one in columns for word in plain(one).split("_")}
 
 
-def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, dated: bool = True) -> Survey:
+def survey(
+    folder: Path,
+    zone: str,
+    named: Mapping[str, str] | None = None,
+    *,
+    by_end: bool = False,
+    dated: bool = True,
+) -> Survey:
     """Look at a folder. zone: which days' files are looked at first. named: columns by `ROLES`, where a
-    person says which they are. dated: whether dates in names say which days a file holds.
+    person says which they are. by_end: whether a person says that stamps are ends of steps. dated: whether
+    dates in names say which days a file holds.
 
     Raises DumpError where no configuration can describe the files.
     """
@@ -349,20 +357,23 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
     if not pattern.directives:
         days = dict.fromkeys(days, _days_in(folder, found, given, pattern))
     spans = sorted({span for span in days.values() if span is not None})
-    begins, ends = max(spans, key=lambda span: _tells(span, zone))
+    n_files = Counter(days.values())  # of the newest day some may not be there yet
+    begins, ends = max(
+        spans, key=lambda span: (2 * n_files[span] > max(n_files.values()), *_tells(span, zone))
+    )
     name = next(one for one, span in days.items() if span == (begins, ends))
     file = _File.opened(folder / name)
     roles, stamps = file.read(given, pattern.has_region, (begins, ends) if pattern.directives else None)
-    # names may say when files begin or were made, or of a file with ends of steps the day of these
-    by_ends = _words(roles.timestamp) & ENDS and stamps.are_those_of(begins, ends)
-    if pattern.directives and (by_ends or stamps.mostly_beyond(begins, ends)):
-        return survey(folder, zone, named, dated=False)
     roles = file.with_one_row(roles, given)
     same = [one for one, span in days.items() if span == (begins, ends)]
     if len(stamps.found) == 1:  # of a file for each step
         joined = [_File.opened(folder / one) for one in same[:MOST_JOINED]]
         known = [one.stamps(roles, formats=[stamps.written]) for one in joined]
         stamps = stamps._replace(found=pl.concat(one.found for one in known if one).unique().sort())
+    # names may say when files begin or were made, or of a file with ends of steps the day of these
+    by_ends = (by_end or _words(roles.timestamp) & ENDS) and stamps.are_those_of(begins, ends)
+    if pattern.directives and (by_ends or stamps.mostly_beyond(begins, ends)):
+        return survey(folder, zone, named, dated=False)
     some = [*found][:: -(1 + len(found) // FILES_OF_REGIONS)]  # the newest first
     others = [(_File.opened(folder / one), days[one]) for one in some]
     columns = {*roles.timestamp, roles.value, *filter(None, (roles.region, roles.customer))}
@@ -389,7 +400,7 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
     for one, span in days.items():
         begun[found[one].get("region", "")] += [span[0]] if span else []
     used = {*roles.timestamp, roles.period_number, roles.value, roles.region, roles.customer, roles.revision}
-    return Survey(
+    seen = Survey(
         folder=folder,
         # a marker at the top goes with a pattern alone
         path=None if path in (USUAL, IN_ONE) and (not marked or name.rpartition("/")[0] in marked) else path,
@@ -410,6 +421,10 @@ def survey(folder: Path, zone: str, named: Mapping[str, str] | None = None, *, d
         zone=None if stamps.zoned or stamps.highest else _zone_shown(folder, days, zone, roles, stamps),
         left=tuple(one for one in file.types if one not in used),
     )
+    zones = (zone, *COMMON_ZONES) if dated and pattern.directives else ()
+    if zones and not any(seen.meanings(one, seen.step_minutes) for one in zones):  # of the day before
+        return survey(folder, zone, named, dated=False)
+    return seen
 
 
 def _tells(span: tuple[date, date], zone: str) -> tuple[object, ...]:
@@ -500,14 +515,15 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> str:
     """
     for written, directives in DATES:
         expression = re.compile(written)
-        marked = [expression.sub(MARK, one, count=1) for one in files]
-        if not all(MARK in one for one in marked):
+        shown = [[found[0] for found in expression.finditer(one)] for one in files]
+        if not all(shown):
             continue
-        dates = [expression.search(one)[0] for one in files]  # type: ignore[index]
-        if all(day in one for day, one in zip(dates, marked, strict=True)):
-            marked = [one.replace(day, MARK) for day, one in zip(dates, marked, strict=True)]
-        else:  # such as the day after
-            marked = [expression.sub("*", one) for one in marked]
+        columns = [
+            *zip(*shown, strict=False)
+        ]  # a folder may have the month's first day, a name the day after
+        at = max(range(len(columns)), key=lambda place: len({*columns[place]}))
+        dates, is_one = columns[at], all(len({*own}) == 1 for own in shown)
+        marked = [_marked(expression, one, None if is_one else at) for one in files]
         if all(map(TIME_OF_DAY.search, marked)):
             marked = [TIME_OF_DAY.sub("*", one).replace("**", "*") for one in marked]
         for text in _patterns(folder, marked, dates, by_number=by_number):
@@ -524,6 +540,12 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> str:
         "same way, or differ in more than a date and a region: rename or move those that differ, to paths "
         "such as 2024/01/15.csv or region=NAME/date=2024-01-15/part-0.parquet"
     )
+
+
+def _marked(expression: re.Pattern[str], name: str, at: int | None) -> str:
+    """Return a name with a mark for its dates, or for one of them and "*" for others."""
+    places = count()
+    return expression.sub(lambda _: MARK if at in (None, next(places)) else "*", name)
 
 
 def _fits(path: str, files: Sequence[str]) -> bool:
@@ -924,8 +946,8 @@ def _roles(
         raise DumpError(
             f"{name}: neither its path nor a column, of {listed}, says which region its rows are of: name "
             "the column by --column region=COLUMN, or move the files into folders region=NAME, one for all "
-            "where there are no regions; where each region has a column of its own, write a row for each "
-            "region and step"
+            "where there are no regions, or leave out of names what changes but date and region; where each "
+            "region has a column of its own, write a row for each region and step"
         )
     timed = {one for own, number in timestamps for one in (*own, number)}
     used = {*timed, customer, region, *named(ABOUT), *named(TIME), *named(REGION)}

@@ -12,6 +12,7 @@ import pytest
 from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 
+from flows.orchestration.serve import watches_of
 from flows.orchestration.supervise import watching
 from flows.orchestration.watch import AppriseUrl, Block, _look_and_send, _send, watch_here
 from tasks.config import load_settings
@@ -172,11 +173,11 @@ def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(settings
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     note_end(settings, "watch", long_ago)
     with exclusive_in(settings.watch_folder):
-        with watching([settings], timedelta(seconds=20)):
+        with watching([watches_of(settings, timedelta(seconds=20))]):
             until("it begins", lambda: processes_of_watches(settings), 30)
             until("it is killed", lambda: not processes_of_watches(settings), 60)
         assert (last_end(settings, "watch"), receiver.messages) == (long_ago, [])
-    with watching([settings]):
+    with watching([watches_of(settings)]):
         until("the next one ends", lambda: last_end(settings, "watch") > long_ago, 120)
     assert len(receiver.messages) == 1
 

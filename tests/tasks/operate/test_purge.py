@@ -17,8 +17,8 @@ from tests.tasks.two_regions import RELEASING, STEPS
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 KINDS = ("staged files", "validation results", "hashes of inputs", "raw states", "lineage events")
 NOTHING = dict.fromkeys(KINDS, 0)
-RESULTS = 3 * 2
-"""Files of one chunk: of raw readings, private periods and releases each a result and its page."""
+RESULTS = 2 * 2
+"""Files of one chunk: of raw readings and of releases each a result and its page."""
 
 
 def removed(installation, **options):
@@ -159,7 +159,7 @@ def test_death_at_any_step_leaves_the_rest_to_the_next_call(released):
     kept = released.files("trusted/measurements", "published")
     kept = {path: data for path, data in kept.items() if path.suffix != ".raw"}
     released.later(days=4000)
-    assert sum(removed(released, dry_run=True).values()) == 15
+    assert sum(removed(released, dry_run=True).values()) == 13
     for n in range(100):
         try:
             with at_each([(os, ("unlink", "replace", "fsync", "rmdir"))], dying_at(n, [])):

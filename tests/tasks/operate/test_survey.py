@@ -366,6 +366,7 @@ def test_folders_of_the_month_and_year_are_those_of_any(tmp_path, name, path):
         ("%Y-%m-%d/%H/{}.csv", "{date:%Y-%m-%d}/*/{region}.csv"),
         ("{}_%Y-%m-%d_2024-01-25.csv", "{region}_{date:%Y-%m-%d}_*.csv"),
         ("{}.%Y.%m.csv", "{region}.{date:%Y.%m}.csv"),
+        ("%Y%m01_csv/%Y%m%d{}.csv", "*_csv/{date:%Y%m%d}{region}.csv"),
         ("{}_%Y%m%d0000-%Y%m%d2359.csv", "{region}_{date:%Y%m%d}*-{date:%Y%m%d}*.csv"),
         ("region={}/dt=%Y%m%d/hr=%-H/part-0.csv", "region={region}/dt={date:%Y%m%d}/*/*.csv"),
     ],
@@ -374,6 +375,25 @@ def test_times_of_day_and_second_dates_in_names_are_no_regions(tmp_path, name, p
     days = [date(2024, 1, 12 + number) for number in range(14)]
     found = survey(write(tmp_path, name, "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", days), "UTC")
     assert (found.path, found.regions) == (path, ("north", "south"))
+
+
+def test_names_of_the_day_after_and_of_the_ends_of_steps_say_no_days(tmp_path):
+    """Rows of a day lie in the file of the next, or its last step does."""
+    days, head, row = [date(2024, 1, 12 + number) for number in range(14)], "time,mw", "{at:%FT%H:%MZ},5"
+    for day in days:
+        name = f"{{}}_{day + timedelta(days=1)}.csv"
+        write(tmp_path / "after", name, head, row, [day])
+    assert survey(tmp_path / "after", "UTC").path == "{region}_*.csv"
+    write(tmp_path / "steps", "{}_%Y%m%d%H%M.csv", head, row, [*days, date(2024, 1, 26)])
+    for late in (tmp_path / "steps").glob("*20240126[!0]*"):
+        late.unlink()
+    for late in (tmp_path / "steps").glob("*202401260[!0]*"):
+        late.unlink()
+    found = survey(tmp_path / "steps", "UTC")
+    assert (found.path, meaning(found)) == ("{region}_{date:%Y%m%d}*.csv", (True, False, False))
+    found = survey(tmp_path / "steps", "UTC", by_end=True)
+    assert (found.path, found.step_minutes) == ("{region}_*.csv", 60)
+    assert (True, True, False) in found.meanings("UTC", 60)
 
 
 def test_names_with_times_that_are_not_read_are_no_regions(tmp_path):
