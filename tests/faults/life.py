@@ -5,12 +5,15 @@ and one judge, who looks after each night, and at the end, when a plain run has 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 from signal import SIGCONT, SIGTERM
 from typing import Any
+
+from sqlalchemy.exc import OperationalError
 
 from tests.faults.hook import REFUSALS, is_refusable
 from tests.faults.judge import Judge
@@ -145,9 +148,10 @@ def _in(fault: Callable[[World], Any]) -> Meanwhile:
     """It goes on, and to its end, while the fault lasts."""
 
     def happen(life: Life, _night: Night, process: Any) -> None:
-        with fault(life.world):
+        with suppress(OperationalError), fault(life.world):  # where the process itself has the lock
             process.strike(SIGCONT)
             process.wait()
+        process.strike(SIGCONT)
 
     return happen
 

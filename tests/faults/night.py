@@ -113,7 +113,9 @@ class Forked:
                 time.sleep(seconds)
 
     def strike(self, number: signal.Signals) -> None:
-        os.kill(self._process.pid or 0, number)
+        with FORKS, suppress(ProcessLookupError):
+            if self._process.is_alive():
+                os.kill(self._process.pid or 0, number)
 
     def last_words(self) -> LastWords | None:
         """None if it was killed before it could say any."""

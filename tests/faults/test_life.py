@@ -26,22 +26,22 @@ BEGUN, DRAWN, STAGED = (
 FILLING = "before write in _write < DrawingFile.fill, 1"
 
 
-def test_any_nights(bench):
-    """A seeded search, of few examples: in each, nights of any kind with faults of any kind anywhere."""
+def test_any_nights(sqlite_bench):
+    """A seeded search, of few lives: in each, nights of any kind with faults of any kind anywhere."""
 
     class Nights(RuleBasedStateMachine):
         @initialize(mechanism=st.sampled_from(MECHANISMS))
         def begin(self, mechanism):
-            self.life = Life(bench, mechanism)
+            self.life = Life(sqlite_bench, mechanism)
 
         @rule(chance=st.randoms(use_true_random=False))
         def a_night(self, chance):
-            night = night_by(chance, bench)
+            night = night_by(chance, sqlite_bench)
             self.life.happen(night)
             assert self.life.broken == [], night
 
         def teardown(self):
-            assert self.life.end(runs=2).broken == []
+            assert self.life.end(runs=2).broken == [], self.life.said
             self.life.world.remove()
 
     Nights.TestCase.settings = settings(
