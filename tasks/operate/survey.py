@@ -444,11 +444,15 @@ def _days_in(
     """Return the first and the last day of files whose names have no date. Raises DumpError where each
     region has a small part of these days alone: their names are times.
     """
-    ends = defaultdict[str, list[date]](list)
+    ends, known = defaultdict[str, list[date]](list), None
     for name in [*found][:: -(1 + len(found) // MOST_JOINED)]:  # of very many files some say enough
-        stamps = _File.opened(folder / name).read(given, pattern.has_region)[1].found
+        file = _File.opened(folder / name)
+        alike = known is not None and {*known[0].timestamp, known[0].value} <= file.types.keys()
+        stamps = file.stamps(known[0], formats=[known[1].written]) if known and alike else None
+        if stamps is None:
+            known = _, stamps = file.read(given, pattern.has_region)
         ends[found[name].get("region", "")] += [
-            (EPOCH + timedelta(microseconds=int(stamps[place]))).date() for place in (0, -1)
+            (EPOCH + timedelta(microseconds=int(stamps.found[place]))).date() for place in (0, -1)
         ]
     first, last = min(map(min, ends.values())), max(map(max, ends.values()))
     longest = max(max(own) - min(own) for own in ends.values())

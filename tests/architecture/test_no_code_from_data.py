@@ -16,7 +16,7 @@ ATTRIBUTES = {
 """Of a connection of `multiprocessing`, `recv` unpickles, `recv_bytes` does not; queues, managers and pools
 of processes unpickle what the other process says."""
 KEYWORDS = {"allow_pickle"}
-OWN_PROCESSES = {"flows/orchestration/backfill.py": {"ProcessPoolTaskRunner"}}
+OWN_PROCESSES = {"flows/orchestration/backfill.py": {"ProcessPoolExecutor", "ProcessPoolTaskRunner"}}
 """What unpickles the words of processes of the same program that decode no file of others themselves."""
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+import tests.flows.conftest  # noqa: F401 - Prefect reads its settings once, when `night` imports it
 from tests.faults.life import Bench, make_bench
 from tests.temporary_postgresql import Cluster
 
