@@ -522,9 +522,8 @@ def _pattern(folder: Path, files: Sequence[str], by_number: bool) -> str:
         shown = [[found[0] for found in expression.finditer(one)] for one in files]
         if not all(shown):
             continue
-        columns = [
-            *zip(*shown, strict=False)
-        ]  # a folder may have the month's first day, a name the day after
+        # a folder may have the month's first day, and a name the day after
+        columns = [*zip(*shown, strict=False)]
         at = max(range(len(columns)), key=lambda place: len({*columns[place]}))
         dates, is_one = columns[at], all(len({*own}) == 1 for own in shown)
         marked = [_marked(expression, one, None if is_one else at) for one in files]

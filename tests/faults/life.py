@@ -56,7 +56,7 @@ class Bench:
         return []
 
     def finish(self, life: "Life", runs: int) -> LastWords | None:
-        """So many runs, at most, are to complete all days; what the last said."""
+        """Run until all days are complete, at most so many times, and return what the last run said."""
         said = None
         for _ in range(runs):
             if not (said and said.is_good):

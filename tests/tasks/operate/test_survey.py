@@ -378,7 +378,7 @@ def test_times_of_day_and_second_dates_in_names_are_no_regions(tmp_path, name, p
 
 
 def test_names_of_the_day_after_and_of_the_ends_of_steps_say_no_days(tmp_path):
-    """Rows of a day lie in the file of the next, or its last step does."""
+    """The next day's file holds a day's rows, or its last step."""
     days, head, row = [date(2024, 1, 12 + number) for number in range(4)], "time,mw", "{at:%FT%H:%MZ},5"
     for day in days:
         name = f"{{}}_{day + timedelta(days=1)}.csv"
