@@ -28,7 +28,13 @@ from optstream.history.filter import (
 )
 from optstream.history.posterior import Seen, TreePosterior, pass_over_tree
 from optstream.history.prior import TemporalPrior
-from optstream.history.self_check import ALIKE, EXACT_LATEST, LARGEST_FACTOR, fitted_factor
+from optstream.history.self_check import (
+    ALIKE,
+    EXACT_LATEST,
+    LARGEST_FACTOR,
+    fitted_factor,
+    hour_factors,
+)
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 
@@ -662,13 +668,17 @@ def fit_counts(
     expected = shared.of_nodes + moved
     varied = count_variation(shared.tree, expected, shared.measured, steps)
     means, left, n_above = expected + varied.moved, 1.0 - varied.known, len(expected)
+    factors = shared.factors[:, None]
+    if not shared.found.posterior.prior.hours.size:
+        # not less than 1: counts of small hours have bands that 0 cuts
+        factors = factors * np.maximum(hour_factors(expected, variances * factors), 1.0)
 
     def variances_with(of_sizes: Floats) -> Floats:
-        whole = variances * shared.factors[:, None] + of_sizes * shared.shape(expected) ** 2
+        whole = variances * factors + of_sizes * shared.shape(expected) ** 2
         return whole * (1.0 - varied.known_expected)
 
     alone = variances_with(shared.excess_variances)
-    given, draws = alone + LEAST_VARIANCE, partial(_draws, shared, expected, varied, tree, steps)
+    given, draws = alone + LEAST_VARIANCE, partial(_draws, shared, factors, expected, varied, tree, steps)
     shape, rest = np.broadcast_to(shared.shape(expected), means.shape), shared.rest
     if small is None:
         return CountsFit(means, alone, given, left, n_above, shape, rest, partial(draws, None))
@@ -703,6 +713,7 @@ SIZES, COUNTS, NOISE_OF_COUNTS, LEAF_SIZES, LEAF_PARENTS, LEAF_NOISE, LEAF_COUNT
 
 def _draws(
     shared: SharedFit,
+    factors: Floats,
     expected: Floats,
     varied: Variation,
     tree: AggregationTree,
@@ -713,7 +724,7 @@ def _draws(
     """Return draws of the errors of `fit_counts`, (n, n_nodes, n_steps), each node by its own fit."""
     of_prior, of_rest = shared.found.draws(n, step_blocks(steps, shared.days, shared.events))
     of_nodes = np.stack([shared.tree.add_up(one) for one in of_prior + of_rest])
-    expectations = np.sqrt(shared.found.factor * shared.factors)[:, None] * of_nodes
+    expectations = np.sqrt(shared.found.factor * factors) * of_nodes
     sizes = normals(SIZES, np.arange(n)[:, None], keys_of(shared.tree.nodes))[:, :, None]
     shape, left = shared.shape(expected), np.sqrt(1.0 - varied.known_expected)
     counts = _variation_draws(shared.tree, expected, varied, steps, n)

@@ -92,6 +92,13 @@ def _joined(score_and_information: Floats, expected: float) -> float:
     return float(np.clip((score + expected * known) / (information + known), 0.0, LARGEST_FACTOR))
 
 
+def hour_factors(means: Floats, variances: Floats) -> Floats:
+    """Return E[x^2] of each step x over its mean in the period, (n_nodes, n_steps): the factors of variances
+    where readings stray as far as they are large, which measurements of little budget do not show."""
+    squares = np.maximum(means, 0.0) ** 2 + variances
+    return np.asarray(squares / np.maximum(squares.mean(axis=1, keepdims=True), 1e-300))
+
+
 def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float) -> bool:
     """Return whether a day's blocks miss their predictions by more than noise explains."""
     if not today.any() or today.all():

@@ -275,6 +275,15 @@ def test_sums_of_small_leaves_err_as_those_of_independent_series_with_joined_siz
     assert not agree(drawn, np.diag(np.diag(expected))), "the control: siblings err together"
 
 
+def test_large_hours_are_less_sure_where_it_was_not_learned_which_hours_stray():
+    learned = replace(BELIEF, prior=replace(BELIEF.prior, hours=np.ones(24)))
+    fit, even = (fit_counts(one, dense(), TREE, None, STEPS, 2.0) for one in (BELIEF, learned))
+    assert np.allclose(fit.means, even.means)
+    more, by_size = fit.variances[0] / even.variances[0], np.argsort(fit.means[0])
+    assert more[by_size[-6:]].min() > 1.2
+    assert more[by_size[:6]] == pytest.approx(1.0)
+
+
 def test_leaves_that_were_never_measured_have_no_draws():
     known = sparse()
     assert fitted({**known, 2: known[2].between(0, 0)}).draws is None

@@ -67,5 +67,10 @@ def test_bands_hold_after_two_weeks():
 @pytest.mark.slow
 def test_the_evening_is_expected_to_be_high_before_it_can_be_seen():
     pattern = replace(PATTERN, model=PrivacyModel(1, SLOTS, ALPHA, resolution="0.001"))
-    held = np.array([held for _, held, _ in released_after_two_weeks(pattern, 3)])
-    assert held[:, 0, -12:].mean() > 0.8, "0.70 with the prior of loads"
+    releases, held, _ = zip(*released_after_two_weeks(pattern, 3), strict=True)
+    assert np.array(held)[:, 0, -12:].mean() > 0.8, "0.70 with the prior of loads"
+    squares = releases[-1].standard_errors[0] ** 2
+    night, evening = squares[:12].mean(), squares[-12:].mean()
+    assert evening > 1.3 * night, "1.1 where widths do not follow the size of hours"
+    drawn = (releases[-1].replicates(400)[1] - releases[-1].estimate)[:, 0].var(axis=0)
+    assert drawn.reshape(4, 12).mean(axis=1) == pytest.approx(squares.reshape(4, 12).mean(axis=1), rel=0.3)
