@@ -14,9 +14,8 @@ from optstream.history.filter import event_numbers
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK, TemporalPrior
 from optstream.stream import AggregationTree
-from tests.by_night import few
 from tests.optstream.history.dense import Dense, by_hand
-from tests.optstream.history.test_tree_posterior import SLOTS, TREES, case
+from tests.optstream.history.test_tree_posterior import SLOTS, TREES
 from tests.optstream.monte_carlo import agree
 
 N = 1500
@@ -98,31 +97,6 @@ def gain_of(dense, steps):
 def of_leaves(seen, n):
     """The rows of leaves among nodes times n steps."""
     return np.arange(len(seen.tree.nodes) * n).reshape(-1, n)[seen.tree.leaf_indices].ravel()
-
-
-CASES = [
-    ("ragged", "all measured"),
-    ("cells that do not exist", "all measured"),
-    ("ragged", "leaves only"),
-    ("two dimensions", "all measured"),
-    ("ragged", "much noise"),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("names", few(CASES, 3), ids="-".join)
-def test_errors_are_those_of_the_dense_process(names):
-    """And so are their two parts, which are independent. False alarm below 1e-6 each."""
-    prior, seen, asked = case(*names)
-    blocks = replace(seen.blocks, clock=seen.blocks.clock + np.arange(14))  # no two begin together
-    seen, steps = replace(seen, blocks=blocks), asked.between(3, 3 + min(5, 22 // len(seen.sizes)))
-    dense, rows = Dense(prior, seen), of_leaves(seen, steps.clock.size)
-    noise = np.repeat(seen.noise, seen.blocks.clock.size)[dense.rows]
-    gain = gain_of(dense, steps)
-    of_noise = ((gain * noise) @ gain.T)[np.ix_(rows, rows)]
-    of_prior = dense.spread(steps)[np.ix_(rows, rows)] - of_noise
-    drawn = np.stack(ErrorDraws(TreePosterior(prior, seen), N).at(steps), axis=1)
-    assert agree(drawn, block_diag(of_prior, of_noise))
 
 
 def two_days():

@@ -10,7 +10,7 @@ from optstream.history.blocks import Blocks
 from optstream.history.filter import fit, star
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.robust import information, joint_information, joint_score, score, with_known_noise
+from optstream.history.robust import information, joint_information, joint_score, score
 from optstream.history.self_check import is_unlike
 
 SLOTS = 12
@@ -82,14 +82,6 @@ def posterior_of(values, noise, *, slots=SLOTS, clock=None, like_group=None):
     noises = np.array([np.inf] + [noise] * n_series)
     seen = Seen(star(n_series), blocks, residuals, noises, np.ones(n_series), like_group)
     return TreePosterior(TemporalPrior.broad(slots), seen)
-
-
-def test_the_noise_of_known_shape_lies_between_its_bounds():
-    size, n = 2, 60
-    noise, like_group = of_a_cube(5, size, 2 * n)[:, 0].reshape(2, n), np.full((3, n), size)
-    known = with_known_noise(posterior_of(noise, 4.0, like_group=like_group)).seen.noise[1:]
-    assert np.all(known < 4.0)
-    assert np.all(known >= size - 1e-9)
 
 
 @pytest.mark.slow

@@ -26,15 +26,6 @@ def changed(known, **change):
     return replace(known, **{name: change[name] for name in own}, model=model)
 
 
-def test_terms_come_back_and_an_identical_call_changes_nothing(ledger, kit):
-    terms = kit.terms("other", epsilon="1/3", grant="others", document='{"note": 1}')
-    assert ledger.terms("other") is None
-    for _ in range(2):
-        ledger.enrol(terms, kit.now)
-        assert ledger.terms("other") == terms
-        assert len(ledger.events_of("other")) == 1
-
-
 ANOTHER = [
     {"epsilon": Fraction(2)},
     {"alpha": Fraction(3)},
@@ -178,11 +169,6 @@ def test_a_product_with_releases_keeps_its_alpha_for_one_of_the_budget(ledger, p
     with pytest.raises(LedgerError, match="by the same factor"):
         ledger.amend(other, "another alpha", kit.now)
     assert ledger.terms("gas") == product(kit)
-
-
-def test_the_budgets_alpha_must_agree(ledger, kit):
-    with pytest.raises(LedgerError, match="shared, and has another alpha than stream 'gas'"):
-        ledger.enrol(product(kit, budget_alpha=2), kit.now)
 
 
 def shared(kit, stream, share):

@@ -60,13 +60,6 @@ def test_some_window_holds_all_of_them():
         assert fullest(counts, blocks.window_length) == blocks.n_blocks * blocks.length
 
 
-def test_a_stride_shorter_than_the_window_would_break_the_bound():
-    """The control: the same blocks on a cycle of w - 1 overfill a window."""
-    blocks = DriftingBlocks(7, 2, 2, 0)
-    overfull = covered(blocks, [200], 0)
-    assert fullest(overfull, 8) > 4
-
-
 def spend_of(weights, scale=Fraction(2)):
     return StepSpend(0, BLOCKS, 10, weights, scale, 1)
 

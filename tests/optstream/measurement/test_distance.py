@@ -59,23 +59,6 @@ def period_of(values, first_step=0):
     return PrivatePeriod(np.array(values, dtype=np.int64), resolution=Fraction(1), first_step=first_step)
 
 
-def test_by_hand_what_is_drawn_and_what_is_paid():
-    """Scales 3 * 8 / grains: 24, 12 and 6 for each of two series; noise 1, 2, 3, … makes the rest."""
-    rule, noise = FixedRule(1, 0, 2, 4), CountedNoise()
-    values = period_of([[40, 99, 41, 0], [9, 99, 12, 0]], 5)
-    measured = measure_by_distance(values, [0, 0], *plans(4), rule, noise)
-    # 49 + 1 > 2 * 24: published with 2 and 3; then |41 - 42| + |12 - 12| + 4 < 2 * 12; then 54 + 5 > 2 * 6
-    assert measured.positions == (0, 3)
-    assert measured.points.tolist() == [[42, 6], [12, 7]]
-    assert noise.asked == [(100.0, (1,)), (24.0, (2,)), (100.0, (1,)), (100.0, (1,)), (6.0, (2,))]
-    assert rule.published == [(0, 1), (3, 4)]
-    assert measured.point_variances.tolist() == [[2 * 24**2, 2 * 6**2]] * 2
-    distance, publications = measured.spends
-    assert (distance.weights, distance.scale) == ((1, 0, 1, 1), 100)
-    assert (publications.weights, publications.scale) == ((Fraction(1, 8), 0, 0, Fraction(1, 2)), 3)
-    assert not measured.simulated
-
-
 @pytest.mark.parametrize("n_series", [1, 3])
 def test_the_comparison_is_strict_and_exact_where_floats_are_not(n_series):
     """2^57 and one: as floats they are the same."""

@@ -59,14 +59,6 @@ def test_each_series_has_groups_of_its_own_and_noise_in_a_fixed_order():
     assert [group.limit for group in left] == [6, 11]
 
 
-def test_a_group_goes_on_where_it_was_left():
-    whole, left_whole = groups_of([0, 1, 2, 1, 0, 9], [0], [0, 0, 0, 0, 0], first_step=10)
-    first, left = groups_of([0, 1, 2], [0], [0, 0], first_step=10)
-    second, left_second = groups_of([1, 0, 9], [], [0, 0, 0], first_step=13, groups=left)
-    assert [first[0] + second[0]] == whole == [[10, 10, 10, 10, 10, 15]]
-    assert left_whole == left_second == [None]
-
-
 @pytest.mark.parametrize("largest", [1, 10**4, 2**50, 2**70])
 def test_the_deviation_is_that_of_its_definition(largest):
     generator = np.random.default_rng(largest % 1000)

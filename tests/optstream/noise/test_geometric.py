@@ -10,7 +10,6 @@ import pytest
 from optstream.errors import NoiseError
 from optstream.noise.laplace import (
     AT_FIRST,
-    LOW_REACH,
     _hits,
     chances,
     geometric,
@@ -78,13 +77,6 @@ def test_the_product_of_the_digits_is_the_geometric_law(scale):
         for digit in range(n_digits):
             found *= rows[digit] if low >> digit & 1 else 1 - rows[digit]
         assert abs(found - (1 - q) * q**k) < Fraction(1, 256**30)
-
-
-def test_the_number_of_digits_is_the_least_that_reaches():
-    for scale in [*SCALES, 0.124, 0.126, 2.0**40, math.nextafter(2.0**40, math.inf)]:
-        n_digits = n_low_digits(scale)
-        assert 2**n_digits >= LOW_REACH * Fraction(scale)
-        assert n_digits == 0 or 2 ** (n_digits - 1) < LOW_REACH * Fraction(scale)
 
 
 class Stream:

@@ -261,15 +261,6 @@ def test_one_block_a_window_has_laplace_noise_rounded(grid, monkeypatch):
     assert stats.chi2.sf(((found - expected) ** 2 / expected).sum(), 12) > FALSE_ALARM
 
 
-def test_a_state_is_small_and_says_who_is_placed_ahead():
-    noise, (state,) = order_noise(simulated_noise(3), 48, [Order(1e6, 8)])
-    assert noise.shape == (1, 48)
-    assert len(state.places) == len(state.gaps) < 16
-    assert all(-8 < place < 7 for place in state.places)
-    assert state.drawn == 48
-    assert order_noise(simulated_noise(3), 0, [state])[1] == (state,)
-
-
 @pytest.mark.parametrize(("scale", "window"), [(1.0, 0), (1.0, 17), (2.0**45, 4), (0.0, 4), (math.nan, 4)])
 def test_a_scale_or_window_that_cannot_be_drawn_is_refused(scale, window):
     with pytest.raises(NoiseError):

@@ -64,17 +64,6 @@ CELLS = {"x": ["A-x", "B-x"], "y": ["A-y", "B-y"]}
 LATTICE = Lattice.of_tree(TREE, "sector", CELLS)
 
 
-def test_the_margin_is_one_more_level_below_the_root():
-    assert LATTICE.nodes == (*TREE.nodes, "x", "y")
-    assert [LATTICE.nodes[up] for up in LATTICE.parents[-2:]] == ["all", "all"]
-    assert LATTICE.depths.tolist() == [0, 1, 1, 2, 2, 2, 2, 3, 3]
-    assert LATTICE.heights.tolist() == [2, 1, 1, 0, 0, 0, 0, 1, 1]
-    assert LATTICE.levels == (range(1), range(1, 3), range(3, 7), range(7, 9))
-    assert LATTICE.leaves == TREE.leaves
-    assert LATTICE.leaves_below.tolist() == [4, 2, 2, 1, 1, 1, 1, 2, 2]
-    assert LATTICE.tree == TREE
-
-
 def test_leaves_add_up_both_ways():
     cells = np.array([[1, 10], [2, 20], [3, 30], [4, 40]])
     found = LATTICE.add_up(cells)

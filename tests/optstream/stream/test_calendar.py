@@ -1,6 +1,6 @@
 """The calendar: days that clock changes shorten and lengthen, and the local time of each step."""
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
 from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
@@ -13,20 +13,6 @@ from optstream.stream import Calendar, days_from
 from optstream.stream.calendar import FOLLOWS_A_MACHINE, ORIGIN
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY, PublicDays
 from tests.by_night import few
-
-
-def test_clock_changes_shorten_and_lengthen_the_elapsed_day():
-    calendar = Calendar(30, "Europe/Paris")
-    assert [calendar.n_steps(date(2016, month, day)) for month, day in ((3, 27), (10, 30), (6, 1))] == [
-        46,
-        50,
-        48,
-    ]
-    spring = calendar.local_times(date(2016, 3, 27))
-    assert time(2) not in {stamp.time() for stamp in spring}
-    assert calendar.first_step(date(2016, 3, 28)) == calendar.first_step(date(2016, 3, 27)) + 46
-    assert calendar.first_step(date(2000, 1, 1)) == 0
-    assert calendar.first_step(date(1999, 12, 31)) == -48
 
 
 def test_fixed_slots_mark_what_does_not_exist():

@@ -9,11 +9,11 @@ from typing import ClassVar
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue, read_published
-from optstream.catalogue.backends import PROBE, ObjectTransaction
+from optstream.catalogue.backends import ObjectTransaction
 from optstream.errors import LedgerError, PublicationError
 from optstream.storage.store import KINDS as KINDS_OF_STORES
 from optstream.storage.store import S3Store, Store
-from tests.failing import at_each, dying_at
+from tests.failing import at_each
 from tests.memory_store import Literal, MemoryStore
 from tests.optstream.catalogue.folders import (
     DAY,
@@ -28,23 +28,6 @@ from tests.optstream.catalogue.folders import (
 CHANGES = ("put_new", "put_instead", "delete")
 REQUESTS = ("get", "names_below", *CHANGES)
 KINDS = (S3Store, MemoryStore)
-
-
-def test_every_object_is_put_before_the_catalogue_and_removed_after_it(in_store, put):
-    entry = put(in_store.name, DAY).entry
-    points = []
-    with at_each([(kind, CHANGES) for kind in KINDS], dying_at(1000, points)):
-        new = put(in_store.name, DAY, revision=2).entry
-    superseded = entry.file.replace("data", "superseded", 1)
-    assert points == [
-        f"put_new {PROBE}",
-        f"put_instead {PROBE}",
-        f"put_new {new.file}",
-        f"put_new {new.manifest}",
-        "put_instead catalogue.json",
-        f"put_new {superseded}",
-        f"delete {entry.file}",
-    ]
 
 
 OTHERS = {
