@@ -1,9 +1,4 @@
-"""What tests that release days do without, where they are of something else; imported by their conftest.py.
-
-Great Expectations' verdicts were half of what a small day costs, three years of plans seconds for each
-configuration. The tests of data_contracts, of documents and canaries take both as they are, those of faults
-the verdicts.
-"""
+"""What tests that release days do without where they are of something else; imported by their conftest."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -21,9 +16,6 @@ from optstream.stream import days_from
 from tasks.plan import long_spans
 
 SHORT_SPANS: dict[Any, Any] = {}
-HOLDS: dict[Any, Any] = {}
-"""The library's result of an expectation that holds for what it sees of a frame."""
-IDENTITIES: dict[int, Any] = {}
 VERDICTS: dict[Any, Any] = {}
 PAGES: dict[Any, bytes] = {}
 DOCUMENTS: dict[int, Any] = {}
@@ -31,11 +23,7 @@ DOCUMENTS: dict[int, Any] = {}
 
 @pytest.fixture(autouse=True, scope="module")
 def verdicts_once() -> Iterator[None]:
-    """Ask the library once for each expectation and content of a frame, as far as the expectation sees it.
-
-    Only that it holds is kept, and page and document of a frame for which all hold: what is broken is judged
-    again.
-    """
+    """Judge a frame once, as far as its expectations see it; keep result, page and document if all hold."""
     kept, pages = VERDICTS, PAGES  # of all modules, but in place only while one that imports this runs
     real, real_page = module.validated, module.page_of
     real_document = ExpectationSuiteValidationResult.to_json_dict
@@ -43,25 +31,7 @@ def verdicts_once() -> Iterator[None]:
     def validated(name, suite, metrics, result_format):
         seen = [(id(one), *_seen(one, metrics)) for one in suite]
         if (name, *seen) not in kept:
-            known = [HOLDS[key][0] for key in seen if key in HOLDS]
-            new = {key: one for key, one in zip(seen, suite, strict=True) if key not in HOLDS}
-            if not new:  # each holds for something else: asked again, for a result to put them into
-                known, new = [], dict(zip(seen, suite, strict=True))
-            result = real(name, list(new.values()), metrics, result_format)
-            answers = {module._identity(one.expectation_config): one for one in result.results}
-            if len(answers) < len(new):  # two are alike
-                return real(name, suite, metrics, result_format)
-            for key, one in new.items():
-                if (found := answers.get(_identity(one))) and found.success:
-                    HOLDS[key] = found, suite  # which stays, so that no other expectation has its id
-            result.results = [*known, *result.results]
-            broken = sum(not one.success for one in result.results)
-            result.statistics |= {
-                "evaluated_expectations": len(suite),
-                "successful_expectations": len(suite) - broken,
-                "unsuccessful_expectations": broken,
-                "success_percent": 100 * (1 - broken / len(suite)),
-            }
+            result = real(name, suite, metrics, result_format)
             if not result.success:
                 return result
             kept[name, *seen] = result, suite
@@ -108,16 +78,8 @@ def short_spans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(long_spans, "_made", SHORT_SPANS)
 
 
-def _identity(expectation: Expectation) -> Any:
-    if id(expectation) not in IDENTITIES:
-        IDENTITIES[id(expectation)] = module._identity(expectation.configuration), expectation
-    return IDENTITIES[id(expectation)][0]
-
-
 def _seen(expectation: Expectation, metrics: pl.DataFrame) -> list[Any]:
-    """All that its verdict can depend on: the values of the columns that it and its condition judge; of two
-    that it compares, how they compare, and where each has none: to the library null and NaN are none.
-    """
+    """What its verdict depends on: values of its columns and condition; of two columns how they compare."""
     frame = metrics.with_columns(selectors.float().fill_nan(None))
     fields = ("column", "column_A", "column_B")
     columns = [frame[getattr(expectation, one)] for one in fields if hasattr(expectation, one)]

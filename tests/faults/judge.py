@@ -31,12 +31,13 @@ UNDER_WAY = (
     "is not listed",
     "is of no listed release",
     "is not of the days",
+    "is of a day that was withdrawn",
     "is not of index.html",
     "answers of other releases",
 )
-"""What a run may leave for the next one: files that no index lists, of values and of errors; a page,
-descriptions (and the card) or answers that are one run behind. Of these none may be half a file at any time,
-and none may be there, or behind, at the end."""
+"""What a run may leave for the next one: files that no index lists, of values and of errors, or of a day
+whose withdrawal was cut short; a page, descriptions (and the card) or answers that are one run behind. Of
+these none may be half a file at any time, and none may be there, or behind, at the end."""
 
 
 @dataclass
@@ -175,7 +176,10 @@ class Judge:
             listed = entry is not None and entry.file_hash in [*_staged(books, record).values()][-1:]
             return [] if listed else [f"LOST: {day} is PUBLISHED and the catalogue does not list it"]
         if record.state is not ReleaseState.VOID:
-            return [f"LOST: {day} is {record.state} after the rerun: {_words(last, day)}"]
+            words = _words(last, day)
+            # a day before it was released meanwhile: an operator decides
+            is_refused = record.state is ReleaseState.RESERVED and "under another plan" in words
+            return [] if is_refused else [f"LOST: {day} is {record.state} after the rerun: {words}"]
         report = self.world.settings.report_file
         named = (
             report.exists() and f'<th scope="row">{day_in_words(day)}</th><td>void</td>' in report.read_text()

@@ -22,8 +22,8 @@ from tests.faults.systems import locked, read_only, why_no_mounts
 from tests.faults.world import DAYS, World, deliver, make_world
 from tests.temporary_postgresql import Cluster
 
-AFTER_THE_LEASE = 1.0
-"""Hours."""
+AFTER_THE_LEASE, NEXT_NIGHT = 1.0, 26.0
+"""Hours. A lease that was taken by a clock a day ahead has ended by the next night."""
 MECHANISMS = ("OptStream", "HistoryInformed", "PeGaSus")
 VERBS = ("run", "restate", "withdraw")
 MOST_POINTS = 400
@@ -60,7 +60,7 @@ class Bench:
         said = None
         for _ in range(runs):
             if not (said and said.is_good):
-                life.happen(Night(life.days, hours=AFTER_THE_LEASE))
+                life.happen(Night(life.days, hours=NEXT_NIGHT))
                 said = life.said
         for day in sorted(life.given_up):
             # one that was struck is asked for again, as its operator would
@@ -118,7 +118,8 @@ class Life:
             self.given_up |= {*night.days}
         if night.verb == "restate":
             self.given_up -= {*night.days}
-        if night.raises or night.act in REFUSALS or night.verb == "withdraw":
+        is_refused = night.act in REFUSALS or (night.act == "stop" and night.meanwhile in OF_ROOT)
+        if night.raises or is_refused or night.verb == "withdraw":
             self.judge.may_be_void |= {*night.dates}
 
     def end(self, runs: int = 1) -> "Life":

@@ -26,17 +26,17 @@ BEGUN, DRAWN, STAGED = (
 FILLING = "before write in _write < DrawingFile.fill, 1"
 
 
-def test_any_nights(sqlite_bench):
-    """A seeded search, of few lives: in each, nights of any kind with faults of any kind anywhere."""
+def test_any_nights(bench):
+    """A seeded search, by day of few lives: nights of any kind with faults of any kind anywhere."""
 
     class Nights(RuleBasedStateMachine):
         @initialize(mechanism=st.sampled_from(MECHANISMS))
         def begin(self, mechanism):
-            self.life = Life(sqlite_bench, mechanism)
+            self.life = Life(bench, mechanism)
 
         @rule(chance=st.randoms(use_true_random=False))
         def a_night(self, chance):
-            night = night_by(chance, sqlite_bench)
+            night = night_by(chance, bench)
             self.life.happen(night)
             assert self.life.broken == [], night
 
@@ -45,7 +45,7 @@ def test_any_nights(sqlite_bench):
             self.life.world.remove()
 
     Nights.TestCase.settings = settings(
-        max_examples=3,
+        max_examples=40 if bench.cluster else 3,
         stateful_step_count=3,
         derandomize=True,
         deadline=None,

@@ -86,6 +86,7 @@ def test_no_command_waits_for_what_it_does_not_use(tmp_path):
     installation = Installation(tmp_path)
     installation.simulate(DAY)
     installation.release(DAY)
+    installation.write_pages()
     assert all(map(find_spec, HEAVY)), "control: these are names of packages"
     commands = json.dumps([*LISTS, *HELPS, *QUICK])
     done = subprocess.run(
@@ -103,4 +104,5 @@ def test_no_command_waits_for_what_it_does_not_use(tmp_path):
     assert ["polars" in one for one in helps] == [True], "control: its own modules are imported"
     assert not helps[0] & {"prefect", "great_expectations", "scipy"}
     assert not any("great_expectations" in one for one in quick)
+    assert "prefect" not in quick[-1], "a run of days that are published"
     assert not quick[len(LISTS + HELPS)] & {"scipy", "cvxpy"}, "the first of the quick ones is status"

@@ -107,12 +107,9 @@ def test_a_stream_that_fails_stops_no_other(products, broken):
     assert result.exit_code == 1
     assert f"{broken}: 1 refused" in result.output
     assert f"{other}: 1 published already" in result.output
-
-
-def test_if_no_stream_can_begin_the_exit_code_is_2(products):
     for one in products.values():
         one.configure('method = "equally_spaced"', 'method = "none"')
-    assert invoke(*RUN, "--config", "population.toml").exit_code == 2
+    assert invoke(*RUN, "--config", "population.toml").exit_code == 2, "no stream can begin"
 
 
 def test_ctrl_c_in_a_run_names_the_command_that_goes_on(installation, monkeypatch):
@@ -121,16 +118,6 @@ def test_ctrl_c_in_a_run_names_the_command_that_goes_on(installation, monkeypatc
     shown = invoke(*RUN)
     assert shown.exit_code == 130
     assert "optstream run --date 2016-06-01" in shown.stderr
-
-
-def test_a_run_of_days_that_are_published_loads_no_orchestrator(installation, monkeypatch):
-    installation.simulate(DAY)
-    installation.released(DAY)
-    installation.write_pages()
-    monkeypatch.setattr(run_days, "connect", raising(AssertionError("Prefect was asked for")))
-    shown = invoke(*RUN)
-    assert shown.exit_code == 0, shown.output
-    assert "published already" in shown.output
 
 
 def test_a_first_release_names_the_day_that_stops_and_the_key_that_makes_it_whole(installation):

@@ -91,21 +91,14 @@ SOME = SECTORS.replace("\n[budget]", '\n[hierarchy.cells]\n53 = ["households"]\n
 
 
 def test_a_leaf_may_have_some_of_the_margins_nodes_alone(loaded):
-    whole, settings = loaded(), loaded(more={SECTORS: SOME})
+    plain, whole, settings = loaded({}), loaded(), loaded(more={SECTORS: SOME})
+    assert "margin" not in plain.describe_mechanism(DAY)
     tree = settings.tree_of(DAY)
     assert len(tree.leaves) == 23
     assert "53-industry" not in tree.nodes
     assert tree.children_of("53") == ("53-households",)
     assert len(tree.children_of("industry")) == 11
     assert len(tree.children_of("households")) == 12
-    assert settings.configuration_hash != whole.configuration_hash
+    other = loaded(more={SECTORS: SECTORS.replace("households", "homes")})
+    assert len({one.configuration_hash for one in (plain, whole, settings, other)}) == 4
     assert settings.dated_hierarchy.hashes != whole.dated_hierarchy.hashes
-
-
-def test_the_hash_knows_the_margin_and_is_as_before_without_one(loaded):
-    plain = loaded({})
-    assert "margin" not in plain.describe_mechanism(DAY)
-    hashes = {loaded().configuration_hash, plain.configuration_hash}
-    other = {SECTORS: SECTORS.replace("households", "homes")}
-    assert loaded(more=other).configuration_hash not in hashes
-    assert len(hashes) == 2

@@ -115,14 +115,12 @@ def test_sums_in_one_file_are_read_leaf_by_leaf(stream_in, day, written):
     assert len({tuple(one) for one in judged.units.tolist()}) == 1
 
 
-@EVERY_CHANGE
+@EITHER_CHANGE
 @EITHER
-def test_sums_in_a_file_of_many_days_are_read_day_by_day(stream_in, zone, day, written):
-    stream = stream_in(zone, "stamps = 'end'\npath = '{region}_{date:%Y}.csv'")
+def test_sums_in_a_file_of_many_days_are_read_day_by_day(stream_in, day, written):
+    stream = stream_in(keys="stamps = 'end'\npath = '{region}_{date:%Y}.csv'")
     days = [day - A_DAY, day, day + A_DAY]
-    rows = [
-        (one, number + 1) for every in days for number, one in enumerate(rows_of(every, written, zone=zone))
-    ]
+    rows = [(one, number + 1) for every in days for number, one in enumerate(rows_of(every, written))]
     lines = ["timestamp,load", *(f"{stamp:%Y-%m-%d %H:%M},{number}" for (_, stamp), number in rows)]
     stream.settings.input_folder.mkdir()
     for name in ("84_2025.csv", "11_2025.csv", "_SUCCESS"):

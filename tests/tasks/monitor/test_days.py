@@ -90,12 +90,6 @@ def test_states_and_alarms(watched, prepare, clock, states, alarms):
     watched.assert_shows(states, alarms)
 
 
-def test_a_day_without_any_dump_is_a_gap_of_the_root(watched):
-    absent(watched)
-    (day,) = (day for day in watched.watch().days if day.day == TWO)
-    assert (day.waiting_for, day.levels) == (("FR",), (1, 2))
-
-
 @pytest.mark.parametrize("before", [None, 5, 6])
 def test_a_run_that_lives_runs_and_is_stuck_after_a_while_whatever_another_left(watched, before):
     """Another run, that died the day before, left nothing, a reservation or a draw."""

@@ -11,14 +11,14 @@ import pytest
 
 from optstream.catalogue import check_files, read_catalogue
 from optstream.errors import LedgerError, ParameterError
-from optstream.ledger import Key, Ledger, ReleaseState
+from optstream.ledger import Ledger, ReleaseState
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, StepSpend, worst_window
 from tasks.release import pipeline as chunk
 from tasks.release import statement
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of
-from tasks.release.run import Ended, Requested, Status, let_go, terms_of
+from tasks.release.run import Ended, Requested, Status, let_go
 from tests.by_night import few
 from tests.failing import raising
 from tests.tasks.two_regions import (
@@ -27,7 +27,6 @@ from tests.tasks.two_regions import (
     RESERVED,
     STAGED,
     STEPS,
-    Installation,
     released_by,
 )
 
@@ -230,16 +229,6 @@ def test_the_noise_of_any_tree_is_for_all_readings_in_one_leaf(load_text, text, 
         plan = mechanism_for(settings, day).plan(settings.calendar.n_steps(day), 0)
         moved = [replace(spend, leaves_changed=settings.stream.leaves_per_step) for spend in plan]
         assert worst_window(moved, settings.privacy.window).epsilon <= settings.model.budget
-
-
-def test_the_ledger_takes_no_plan_that_is_priced_for_fewer_readings(tmp_path):
-    (tmp_path / "optstream.toml").write_text(OPTSTREAM.replace("[stream]\n", ROAMING.format(2)))
-    run = Installation(tmp_path).run()
-    plan = mechanism_for(run.settings, FIRST).plan(48, 0)
-    fewer = [replace(spend, leaves_changed=1) for spend in plan]
-    key, terms = Key("two-regions", str(FIRST)), terms_of(run.settings)
-    with pytest.raises(LedgerError, match="priced for another alpha or unit"):
-        run.ledger.reserve(key, fewer, "a run", run.clock(), timedelta(hours=1), terms=terms)
 
 
 def test_a_day_that_readers_have_is_not_void_though_its_trusted_files_are_lost(installation, monkeypatch):

@@ -170,15 +170,3 @@ def test_readers_have_the_customers_of_each_node_with_their_error(metered, mecha
     assert metered.measured(DAYS[0], 1).customers is not None
     assert Fraction(1, 2) < metered.ledger.worst("people").epsilon <= 1
     metered.assert_sound()
-
-
-def test_the_count_takes_nothing_from_plans_of_readings_and_they_nothing_from_it(metered):
-    """The share is apart: without it plans are what they were, with it each is for 19/20."""
-    settings = metered.settings
-    with_counts = mechanism_for(settings, DAYS[0])
-    alone = mechanism_for(
-        settings.model_copy(update={"published": settings.published.model_copy(update={"reporting": False})}),
-        DAYS[0],
-    )
-    assert with_counts.epsilon == pytest.approx(float(alone.epsilon) * 19 / 20)
-    assert with_counts.epsilon + settings.reporting_epsilon(0) <= settings.model.budget / 2

@@ -78,6 +78,7 @@ def test_one_row_serves_all_and_gaps_are_missing(configured, tmp_path):
     by_node(("84",)).drop("node")[[0, 1, 3]].write_parquet(tmp_path / "warmth.parquet")
     found = one(configured())
     assert np.array_equal(found.values, [[0, 1, np.nan, 3]], equal_nan=True)
+    assert one(configured(), DAYS[1]).values.tolist() == [[0, 1]], "nothing of later days"
 
 
 def test_instants_are_averaged_over_local_days(configured, tmp_path):
@@ -153,11 +154,6 @@ def test_values_beyond_all_measure_and_days_of_other_centuries_cost_themselves_a
     found = one(configured())
     assert found.first_day == (FIRST - ORIGIN).days
     assert found.values.tolist() == [[0, 1, 2, 3]]
-
-
-def test_a_night_reads_nothing_of_the_days_after_its_own(configured, tmp_path):
-    by_node(("84",)).drop("node").write_csv(tmp_path / "warmth.csv")
-    assert one(configured(), DAYS[1]).values.tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize(

@@ -47,31 +47,45 @@ def test_hidden_files_are_left_alone(stream):
     assert [len(leaf) for leaf in found(stream).files] == [1, 1]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+@pytest.mark.parametrize("above", [0, 1, 2])
+def test_whatever_is_not_hidden_counts_or_stops_the_day(stream, above):
+    folder = [stream.folder("84"), *stream.folder("84").parents][above]
+    for name in (
         *("part-1.PARQUET", "part-1.Parquet", "part-1.parq", "part-1.pq", "000001_0", "part-1", "x.csv.bz2"),
         *("x.parquet.tmp", "x.parquet.gz", "notes.txt", "deeper/part-1.parquet", "hour=05/part-0.parquet"),
-    ],
-)
-@pytest.mark.parametrize("above", [0, 1, 2])
-def test_whatever_is_not_hidden_counts_or_stops_the_day(stream, name, above):
-    folder = [stream.folder("84"), *stream.folder("84").parents][above]
-    (folder / name).parent.mkdir(exist_ok=True)
-    shutil.copy(stream.folder("84") / "part-0.parquet", folder / name)
-    assert_stopped(stream, f"{name.split('/')[0]!r}")
-    (stream.folder("84") / "_SUCCESS").unlink()
-    assert type(found(stream)) is (DumpError if above else LateDumpError)
+    ):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(stream.folder("84") / "part-0.parquet", folder / name)
+        assert_stopped(stream, f"{name.split('/')[0]!r}")
+        (stream.folder("84") / "_SUCCESS").unlink()
+        assert type(found(stream)) is (DumpError if above else LateDumpError)
+        (stream.folder("84") / "_SUCCESS").touch()
+        (folder / name).unlink()
+        if "/" in name:
+            (folder / name).parent.rmdir()
+    assert not isinstance(found(stream), Exception)
+
+
+NO_FIT = "does not fit input.path, 'region={region}/date={date:%Y-%m-%d}/*'"
+LOGS = ("_delta_log", "_DELTA_LOG", "_spark_metadata", ".hoodie", ".hoodie_partition_metadata", "metadata")
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["date=2025-1-16", "date=20250116", "Date=2025-01-16", "date=2025-01-16.tmp", "part-0.parquet"],
-)
-def test_a_folder_of_no_day_stops_the_days(stream, name):
-    (stream.folder("84").parent / name).mkdir()
-    rule = "does not fit input.path, 'region={region}/date={date:%Y-%m-%d}/*'"
-    assert f"region=84/{name!r} {rule}" in str(found(stream))
+    ("place", "message"),
+    [
+        *((f"region=84/{name}/", f"region=84/{name!r} {NO_FIT}")
+          for name in ("date=2025-1-16", "date=20250116", "Date=2025-01-16", "date=2025-01-16.tmp", "a.pq")),
+        *((name, name.rpartition("/")[2])
+          for name in ("region=84.parquet", "region=99/part-0.parquet", "region=99/2025-01-15")),
+        *((f"{above}/{log}/", f"{log!r} is the log of a table")
+          for above in (".", "region=84", "region=84/date=2025-01-15")
+          for log in (*LOGS, "_started_1", "_committed_2837", "_committed_vacuum5")),
+    ],
+)  # fmt: skip
+def test_a_folder_of_no_day_or_of_a_table_and_a_region_that_is_a_file_stop_the_days(stream, place, message):
+    path = stream.settings.input_folder / place
+    path.mkdir(parents=True) if place.endswith("/") else (path.parent.mkdir(exist_ok=True), path.touch())
+    assert_stopped(stream, message)
 
 
 @pytest.mark.parametrize("region", [None, "zone"])
@@ -89,27 +103,6 @@ def test_a_link_to_nowhere_is_refused_not_waited_for(stream, place):
     shutil.rmtree(folder, ignore_errors=True)
     folder.symlink_to("nowhere")
     assert_stopped(stream, f"'{place}' must be a folder that can be listed; permit it, mend its link")
-
-
-@pytest.mark.parametrize("name", ["region=84.parquet", "region=99/part-0.parquet", "region=99/2025-01-15"])
-def test_a_region_that_is_no_folder_of_days_stops_them_too(stream, name):
-    path = stream.settings.input_folder / name
-    path.parent.mkdir(exist_ok=True)
-    path.touch()
-    assert_stopped(stream, name.rpartition("/")[2])
-
-
-@pytest.mark.parametrize(
-    "log",
-    [
-        *("_delta_log", "_DELTA_LOG", "_spark_metadata", ".hoodie", ".hoodie_partition_metadata", "metadata"),
-        *("_started_1", "_committed_2837", "_committed_vacuum5"),
-    ],
-)
-@pytest.mark.parametrize("above", [0, 1, 2])
-def test_the_folder_of_a_table_is_refused_by_the_name_of_its_log(stream, log, above):
-    ([stream.folder("84"), *stream.folder("84").parents][above] / log).mkdir()
-    assert_stopped(stream, log, "is the log of a table")
 
 
 @pytest.mark.parametrize(
@@ -227,13 +220,14 @@ XLS = (
 @pytest.mark.parametrize(
     ("change", "kind", "message"),
     [
+        (lambda a, b: shutil.rmtree(a.parents[1]), LateDumpError, "the input folder 'dumps' does not exist"),
         (lambda a, b: shutil.rmtree(b), LateDumpError, f"2025-01-15: the dump {OTHER} is missing"),
         (lambda a, b: (b / "_SUCCESS").unlink(), LateDumpError, f"marker _SUCCESS of {OTHER} is abs"),
         (lambda a, b: (a / "part-0.parquet").unlink(), DumpError, f"{FIRST} is marked complete but"),
         (lambda a, b: (a / "x.parquet").mkdir(), DumpError, f"{FIRST}/'x.parquet' must be a file"),
         (lambda *both: [(one / "part-0.parquet").rename(one / "part-0.txt") for one in both], DumpError, XLS),
     ],
-    ids=["no region", "no marker", "no file", "a folder in place of a file", "another format, reported once"],
+    ids=["no input", "no region", "no marker", "no file", "a folder as a file", "another format, once"],
 )  # fmt: skip
 def test_what_is_missing_may_still_arrive_and_what_is_odd_is_refused(stream, change, kind, message):
     change(stream.folder("84"), stream.folder("11"))
@@ -259,12 +253,6 @@ def test_files_without_markers_count_once_they_were_left_alone_for_five_minutes(
     assert "holds no Parquet or CSV file" in assert_stopped(stream, kind=LateDumpError)
 
 
-def test_a_missing_input_folder_may_still_be_mounted(small):
-    error = discover(small().settings, [DAY])[DAY]
-    assert isinstance(error, LateDumpError)
-    assert "the input folder 'dumps' does not exist" in str(error)
-
-
 @pytest.mark.parametrize(
     "region", ["99", "FR", "..", "..%2Fx", "%38%34", "84%00", ".", " ", "84 ", "84\n2025", "\udcff"]
 )
@@ -273,11 +261,6 @@ def test_an_unknown_region_is_refused_not_waited_for(stream, region):
     (stream.settings.input_folder / f"region={region}" / f"date={DAY}").mkdir(parents=True)
     which = "is not a leaf of the hierarchy of that day, which has '84', '11'; add it to"
     assert assert_stopped(stream, repr(f"region={region}"), which).isprintable()
-
-
-def test_an_unknown_region_concerns_its_own_days_only(stream):
-    stream.write("99", stream.rows(1.0), day=date(2025, 1, 14))
-    assert not isinstance(found(stream), Exception)
 
 
 @pytest.mark.parametrize(
