@@ -18,7 +18,7 @@ from optstream.privacy import (
     worst_of_repeated,
     worst_window,
 )
-from optstream.privacy.spends import spend_from_document, spend_to_document
+from optstream.privacy.spends import spend_from_document
 from tests.optstream.ledger.brute_force import cost_of
 
 
@@ -162,23 +162,6 @@ def test_a_range_that_ends_before_it_begins_asks_for_windows_with_both_ends(spen
         if start <= end - 1 and start + length > end + gap
     ]
     assert found == max(both, default=Fraction(0))
-
-
-@pytest.mark.parametrize(
-    "spend",
-    [
-        step_spend(-3, [0, 1, Fraction(2, 3)]),
-        PeriodSpend(1, "sampling", 5, (Fraction(0), Fraction(1, 3))),
-        CappedSpend(1, "samples", 5, 9, 3, (-4, 1, 20), Fraction(7, 2), 3, 2),
-        CappedSpend(1, "x", 5, 9, Fraction(1, 2), (1, 20), Fraction(7, 2), 3, 2, (1, Fraction(3, 16))),
-        JointSpend(1, "blocks", 5, 9, ((range(0, 2), range(4, 5)), (range(6, 9),)), Fraction(7, 2), 3, 1, 2),
-        JointSpend(1, "blocks", 5, 9, (), Fraction(7, 2), 3, 12),
-        GaussianSpend(1, "blocks", 5, 9, (range(0, 2), range(4, 5)), Fraction(7, 2), 3, 2),
-        GaussianSpend(0, "samples", -3, 2, (), Fraction(1), 1),
-    ],
-)
-def test_spends_survive_their_document(spend):
-    assert spend_from_document(spend_to_document(spend)) == spend
 
 
 WRONG = {
