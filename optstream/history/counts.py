@@ -390,7 +390,8 @@ def count_variation(tree: AggregationTree, expected: Floats, histories: Historie
     A count is its expectation x plus p, of variance x and mean 0, independent between steps and leaves;
     measured is x + p plus noise of variance n. So E[p | residual] follows by `pass_over_tree`: of a single
     series r e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x;
-    of a tree nearly so: roots within 3 %, leaves of very unequal sizes within 15. Within a block each leaf's p is divided by its expectation.
+    of a tree nearly so: roots within 3 %, leaves of very unequal sizes within 15. Within a block each
+    leaf's p is divided by its expectation.
     """
     within = {level: one.between(steps.start, steps.stop) for level, one in histories.items()}
     blocks, below = next(iter(within.values())), tree.leaf_indices

@@ -221,6 +221,7 @@ def test_closed_hours_are_in_their_bands_and_leaves_go_by_the_days_that_their_pa
     errors = np.stack([one.standard_errors for one in released])[:, 1:]
     assert 0.5 < np.sqrt((errors**2).mean() / (missed**2).mean()) < 2.0
 
+
 @pytest.mark.slow
 def test_a_measured_count_errs_as_its_noise_does_and_hardly_by_its_expectation():
     """Daily cases of 12 regions, each measured: stated and found errors of the nation and of regions."""
