@@ -93,8 +93,10 @@ evaluation: $(BIN)/.installed  ## The papers' experiments; DATA=FOLDER of the pu
 	$(BIN)/python -m studies evaluate --data $(or $(DATA),$(OPTSTREAM_DATA),simulated) --into evaluation --public \
 		$(if $(TRIALS),--trials $(TRIALS))
 
-fuzz: $(BIN)/.installed  ## Hostile input for every reader, by grammar and by coverage; RUNS, SEED.
+fuzz: $(BIN)/.installed  ## Hostile input for every reader, by grammar (TIMES) and by coverage (RUNS); SEED.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fuzzing]'
+	ulimit -v 16777216 && OPTSTREAM_FUZZ_TIMES=$(or $(TIMES),100) \
+		$(BIN)/python -m pytest tests/properties/test_hostile_input.py --hypothesis-seed $(or $(SEED),1)
 	$(BIN)/python tests/properties/fuzz.py --runs $(or $(RUNS),10000) --seed $(or $(SEED),1)
 
 clean:

@@ -34,7 +34,7 @@ class Input:
     """cases: by grammar; read(world, case) refuses with an OptStreamError's text, or None.
 
     from_bytes: a case of the bytes that a fuzzer without grammar makes of `seeds`.
-    size: how many inputs are in one case. read_bytes: a quicker reader for such cases, where there is one.
+    read_bytes: a quicker reader for such cases, where there is one.
     """
 
     name: str
@@ -42,7 +42,6 @@ class Input:
     read: Callable[[World, Any], Any]
     from_bytes: Callable[[bytes], Any]
     seeds: Callable[[], Sequence[bytes]]
-    size: int = 1
     read_bytes: Callable[[World, Any], Any] | None = None
 
 
@@ -154,23 +153,15 @@ def _configuration_seeds() -> list[bytes]:
     return [text.encode() for text in (EXAMPLE, EXAMPLE + CHANGES, *configurations.SHAPES)]
 
 
-def dumps_of(n_days: int) -> Input:
-    """Dumps of so many days a case: the contracts' library takes as long for many days as for one.
-
-    Read quickly without contracts and ledger: only a whole dump becomes a period.
-    """
-    cases = [
-        st.tuples(st.just(schema), dumps.cases(n_days, metered=schema == "metered"))
-        for schema in ("aggregated", "metered")
-    ]
-    quick = partial(read_dumps, how=World.ingest)
-    return Input("dumps", st.one_of(cases), read_dumps, _as_dump, _dump_seeds, n_days, quick)
-
-
+# five days at once: the contracts' library takes as long for them as for one
+DUMPS = st.one_of(
+    st.tuples(st.just(schema), dumps.cases(5, metered=schema == "metered"))
+    for schema in ("aggregated", "metered")
+)
 INPUTS = (
     Input("configuration", configurations.tables(), read_configuration, bytes, _configuration_seeds),
     Input("hierarchy", hierarchies.files(), read_hierarchy, _as_hierarchy, _hierarchy_seeds),
-    dumps_of(5),
+    Input("dumps", DUMPS, read_dumps, _as_dump, _dump_seeds, partial(read_dumps, how=World.ingest)),
     Input("catalogue", catalogues.folders(), read_folder, _as_folder, _folder_seeds),
     Input("measurements", measurements.files(), read_measurements, bytes, lambda: [measurements.whole()]),
 )

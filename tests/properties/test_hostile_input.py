@@ -1,13 +1,16 @@
 """Whatever others write, it is read or refused with an OptStreamError, shows no reading and costs nothing."""
 
+import os
+from datetime import timedelta
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.properties.inputs import INPUTS
 
 EXAMPLES = {"configuration": 50, "hierarchy": 50, "dumps": 2, "catalogue": 30, "measurements": 75}
-
-
+TIMES = int(os.environ.get("OPTSTREAM_FUZZ_TIMES", "1"))
+"""So many times as many examples, by another seed: `make fuzz`."""
 pytestmark = pytest.mark.slow
 
 
@@ -16,9 +19,9 @@ def test_hostile_input_is_read_or_refused_and_costs_nothing(world, source):
     refused, read = [], []
 
     @settings(
-        max_examples=EXAMPLES[source.name],
-        deadline=None,
-        derandomize=True,
+        max_examples=TIMES * EXAMPLES[source.name],
+        deadline=None if TIMES == 1 else timedelta(minutes=1),
+        derandomize=TIMES == 1,
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),

@@ -138,7 +138,7 @@ class World:
         return texts
 
     def ingest(self, schema: str, days: Sequence[date]) -> list[str]:
-        """Find and read the dumps; the words of each day that is refused. Only a whole one is a period."""
+        """Find and read the dumps, without contracts and ledger; the words of each day that is refused."""
         settings = self.settings[schema]
         found = discover(settings, days)
         texts = [str(entry) for entry in found.values() if isinstance(entry, OptStreamError)]
@@ -151,11 +151,7 @@ class World:
                     sound.append(dump)
             except DumpError as error:
                 texts.append(str(error))
-        for day in ingest(settings, sound):
-            if day.period is None:
-                texts.append(repr(day))
-            else:
-                assert self._is_sound(schema, day.day), f"{day.day} became a period, and is not whole"
+        texts += [repr(day) for day in ingest(settings, sound) if day.period is None]
         assert not any(CANARY_TEXT in text for text in texts), "an error shows a reading"
         return texts
 

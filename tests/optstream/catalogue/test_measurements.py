@@ -299,14 +299,12 @@ def test_what_is_not_there_or_not_what_it_was_is_refused(folder, mechanism):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda footer: footer.update(levels=[0, 1, 2]),
         lambda footer: footer["measured"].update(state={"levels": {"x": {"history": {}}}}),
         lambda footer: footer["measured"]["parts"][1].update(spends=[]),
         lambda footer: footer["measured"]["parts"].pop(),
         lambda footer: footer["mechanism"].update(level_shares=[]),
         lambda footer: footer["mechanism"].update(lower_bound={"kind": "range", "first": 0, "stop": 10**12}),
         lambda footer: footer["mechanism"]["tree"].update(nodes=["all", "a"], parents=[-1, 0]),
-        lambda footer: footer["mechanism"]["tree"].update(parents=[-1, 10**9, 0]),
         lambda footer: footer.update(rounding=["nearest"]),
         lambda footer: footer.update(least_units=10**40),
     ],

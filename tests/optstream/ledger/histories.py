@@ -14,9 +14,6 @@ from itertools import count
 from random import Random
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from sqlalchemy import select
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
@@ -96,8 +93,6 @@ RATIOS = ("1", "1", "3", "1/2", "7/3")
 """Of a stream's alpha to the budget's; other than 1, its resolution is its own, too."""
 CHOSEN = (None, Fraction(1, 5), Fraction(1, 2), Fraction(3, 5))
 """Shares of epsilon that public facts chose; None for one that is written."""
-GUARANTEES = st.fixed_dictionaries({name: st.sampled_from(legal) for name, legal in GUARANTEE.items()})
-PRODUCT = st.tuples(st.sampled_from(RATIOS), st.sampled_from(tuple(TREES)), st.sampled_from(CHOSEN))
 
 
 def on_tree(pattern, name):
@@ -107,7 +102,6 @@ def on_tree(pattern, name):
 
 
 LEASE = timedelta(minutes=10)
-_numbers = count()
 
 
 def hashed(trees):
@@ -115,20 +109,22 @@ def hashed(trees):
     return tuple((step, " ".join(map(str, trees[: number + 1]))) for number, (step, _) in enumerate(trees))
 
 
-class Histories(RuleBasedStateMachine):
+class History:
     """Terms and releases that the ledger must take, and those that it must refuse."""
 
-    ledger = None
-    counts = None
-    currency = "epsilon"
-
-    def __init__(self):
-        super().__init__()
-        number = next(_numbers)
+    def __init__(self, ledger, number, random, counts, currency):
+        self.ledger, self.random, self.counts, self.currency = ledger, random, counts, currency
         self.names = tuple(f"{name} {number}" for name in ("load", "heat", "gas"))
         self.grant, self.now = f"people {number}", datetime(2026, 1, 1, tzinfo=UTC)
-        self.guarantees, self.charged, self.owners, self.dice = [], {}, count(), []
+        self.guarantees, self.charged, self.owners = [], {}, count()
         self.ratios, self.trees, self.chosen = {}, {}, {}
+        self._guarantee({name: random.choice(legal) for name, legal in GUARANTEE.items()})
+        for name in self.names:
+            self.ratios[name] = Fraction(random.choice(RATIOS))
+            self.trees[name] = ((None, random.choice(sorted(TREES))),)
+            self.counts["products"] += self.ratios[name] != 1
+            if not self._refused(name, random.choice(CHOSEN), self.ledger.enrol, self.now):
+                assert self._refused(name, None, self.ledger.enrol, self.now)
 
     @property
     def model(self):
@@ -143,15 +139,6 @@ class Histories(RuleBasedStateMachine):
             name, self.grant, model, trees[-1][1], "30 min", trees=trees,
             budget_alpha=budget_alpha, stream_share=self.chosen[name],
         )  # fmt: skip
-
-    @initialize(guarantee=GUARANTEES, products=st.tuples(*[PRODUCT] * 3))
-    def begin(self, guarantee, products):
-        self._guarantee(guarantee)
-        for name, (ratio, tree, chosen) in zip(self.names, products, strict=True):
-            self.ratios[name], self.trees[name] = Fraction(ratio), ((None, tree),)
-            self.counts["products"] += self.ratios[name] != 1
-            if not self._refused(name, chosen, self.ledger.enrol, self.now):
-                assert self._refused(name, None, self.ledger.enrol, self.now)
 
     def _refused(self, name, share, tell, *more):
         """Whether the ledger took the terms with this chosen share: unless all are then more than 1."""
@@ -179,8 +166,9 @@ class Histories(RuleBasedStateMachine):
     def tree_at(self, stream, first_step):
         return [tree for step, tree in self.trees[stream] if step is None or step <= first_step][-1]
 
-    def amend(self, random, stream):
+    def amend(self, stream):
         """Another value of one field, or of all that the budget agrees on and the hierarchy."""
+        random = self.random
         fields = random.choice([[field] for field in (*GUARANTEE, "tree", "share")] + [[*GUARANTEE, "tree"]])
         wanted = self.guarantee | {
             name: random.choice(GUARANTEE[name]) for name in fields if name in GUARANTEE
@@ -236,16 +224,13 @@ class Histories(RuleBasedStateMachine):
         assert not own or min(touched) >= reserved_until, "a day that was reserved has another tree"
         self.counts["changes"] += 1
 
-    @rule(dice=st.integers(0, 2**32))
-    def step(self, dice):
-        """One thing that happens; hypothesis alone would prefer few rules and their first choices."""
-        self.dice.append(dice)
-        random = Random(repr((self.guarantee, self.dice)))
+    def step(self):
+        random = self.random
         what, stream = random.random(), random.choice(self.names)
         if what < 0.2 and self.charged:
-            self.amend(random, stream)
+            self.amend(stream)
         elif what < 0.23 and self.charged:
-            self.compromise(random)
+            self.compromise()
         elif what < 0.25:
             self.change_currency(stream)
         elif what < 0.35 and all(tree in CHANGING for _, tree in self.trees[stream]):
@@ -345,15 +330,15 @@ class Histories(RuleBasedStateMachine):
             key, plan, owner, self.now, LEASE, terms=self.terms(key[0]), restatements_epsilon=kept
         )
 
-    def compromise(self, random):
-        key = random.choice(sorted(self.charged))
+    def compromise(self):
+        key = self.random.choice(sorted(self.charged))
         if self.ledger.find(key).state is ReleaseState.RESERVED:
             return
         self.ledger.compromise(key, "a stolen disk", self.now)
         self.charged[key] = Charged(self.charged[key].spends, self.charged[key].guarantee, True)
         self.counts["compromised"] += 1
 
-    def teardown(self):
+    def check(self):
         """No window of the whole history is above any guarantee, and the ledger's own check agrees."""
         found = above(self.guarantees, list(self.charged.values()))
         assert not found, f"guarantee, window and cost are {found[0]}"
@@ -369,26 +354,21 @@ class Histories(RuleBasedStateMachine):
         self.counts["guarantees"] += len({one.guarantee for one in self.charged.values()})
 
 
-def run(url, histories, chosen_seed, n_steps=14, currency="epsilon"):
+def run(url, histories, seed, n_steps=14, currency="epsilon"):
     """Run so many histories on the ledger at `url`, and count what happened; raise for a broken guarantee."""
-    counts = Counter()
-    machine = type(
-        "Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts, "currency": currency}
-    )
-    machine.TestCase.settings = settings()
-    how = settings(
-        max_examples=histories, stateful_step_count=n_steps, deadline=None, database=None,
-        phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=False,
-    )  # fmt: skip
+    counts, ledger = Counter(), open_ledger(url)
     try:
-        run_state_machine_as_test(seed(chosen_seed)(machine), settings=how)
+        for number in range(histories):
+            history = History(ledger, number, Random(f"{seed} {number}"), counts, currency)
+            for _ in range(n_steps):
+                history.step()
+            history.check()
+    except AssertionError as error:
+        error.add_note(f"It is history {number} of seed {seed}.")
+        raise
     finally:
-        machine.ledger.close()
+        ledger.close()
     return counts
-
-
-AT_ONCE = 100
-"""Histories of one of the generator's seeds."""
 
 
 def main():
@@ -403,11 +383,8 @@ def main():
         if binaries := find_binaries():
             urls.append(stack.enter_context(temporary_cluster(binaries)).new_url())
         for url in urls:
-            total = Counter()
-            for batch in range(-(-asked.histories // AT_ONCE)):
-                number = AT_ONCE * asked.seed + batch
-                total.update(run(url, min(AT_ONCE, asked.histories), number, currency=asked.currency))
-                print(f"{url.partition(':')[0]}, seed {asked.seed}: {dict(total)}", flush=True)
+            found = run(url, asked.histories, asked.seed, currency=asked.currency)
+            print(f"{url.partition(':')[0]}, seed {asked.seed}: {dict(found)}", flush=True)
 
 
 if __name__ == "__main__":

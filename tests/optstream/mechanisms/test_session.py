@@ -79,16 +79,6 @@ def release():
     return mechanism.release(readings, noise=simulated_noise(1)), readings
 
 
-def test_a_release_prints_itself_in_ten_lines(release):
-    lines = repr(release[0]).splitlines()
-    assert lines[0] == "Release of 3 nodes at 4 steps, 0 to 3, by Hierarchical"
-    assert lines[1].startswith("epsilon 1 in any window of 4 steps, charged 1; simulated noise")
-    assert [line.split()[0] for line in lines[3:]] == ["all", "north", "south"]
-    many = Laplace(MODEL).release(np.ones((1000, 4)), noise=simulated_noise(0))
-    assert repr(many).splitlines()[-1] == "and 995 more: to_frame() has all"
-    assert len(repr(many).splitlines()) <= 10
-
-
 def test_a_plot_has_units_times_bands_and_the_truth(release):
     one, readings = release
     times = [datetime(2016, 2, 1) + timedelta(hours=hour) for hour in range(4)]

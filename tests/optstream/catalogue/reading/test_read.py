@@ -127,14 +127,6 @@ def test_a_catalogue_is_not_trusted(tmp_path, put, change, rule):
         read_published(tmp_path)
 
 
-def test_a_catalogue_that_says_two_things_is_refused(tmp_path, put):
-    put(tmp_path, DAY)
-    path = tmp_path / "catalogue.json"
-    path.write_text(path.read_text().replace('"stream"', '"stream": "one", "stream"', 1))
-    with pytest.raises(PublicationError, match="unique keys"):
-        read_published(tmp_path)
-
-
 def test_a_link_out_of_the_folder_is_not_read(tmp_path, put):
     entry = put(tmp_path / "published", DAY).entry
     path = tmp_path / "published" / entry.file
@@ -184,11 +176,11 @@ def test_import_is_light_and_the_version_is_known():
     assert len(shown.split()) == 2
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000, b"NaN"])
+@pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000, b"NaN", b'{"stream": 1, "stream": 2}'])
 def test_other_bytes_are_not_a_catalogue(tmp_path, data):
     (tmp_path / "catalogue.json").write_bytes(data)
     for reader in (read_published, check_files):
-        with pytest.raises(PublicationError, match=r"catalogue\.json"):
+        with pytest.raises(PublicationError, match="unique keys" if b"2" in data else r"catalogue\.json"):
             reader(tmp_path)
 
 
