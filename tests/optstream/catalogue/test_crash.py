@@ -4,8 +4,6 @@ import fcntl
 import os
 import shutil
 import stat
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -120,12 +118,6 @@ def test_a_fault_at_every_step_leaves_whole_days_and_the_same_call_completes(
 
 
 NOBODY = 65534
-HOLD = """
-import fcntl, os, sys
-fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
-print("held", flush=True)
-sys.stdin.read()
-"""
 
 
 def as_nobody(path):
@@ -142,18 +134,6 @@ def as_nobody(path):
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
-
-
-def holder(path):
-    """A process that holds the lock, until it is ended, and what it said."""
-    command = [sys.executable, "-c", HOLD, str(path)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    return process, process.stdout.readline().decode().strip()
-
-
-def end(process):
-    process.kill()
-    process.communicate()
 
 
 @pytest.fixture
@@ -185,9 +165,8 @@ def test_nobody_waits_without_end_nor_twice_and_the_message_names_lock_and_remed
     waits, waited, sleep = [], [], time.sleep
     monkeypatch.setattr(lock.time, "sleep", lambda seconds: waits.append(seconds) or sleep(seconds))
     monkeypatch.setattr(lock, "LONGEST_WAIT", 0.1)
-    process, said = holder(tmp_path / LOCK)
-    try:
-        assert said == "held"
+    with (tmp_path / LOCK).open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for work in (
             lambda: take_back(tmp_path),
             lambda: replace_page(tmp_path, lambda *_: b""),
@@ -200,8 +179,6 @@ def test_nobody_waits_without_end_nor_twice_and_the_message_names_lock_and_remed
             waited.append(len(waits))
             # a slow machine may take longer than the wait between two attempts
             lock._GIVEN_UP.update(dict.fromkeys(lock._GIVEN_UP, time.monotonic() + 60.0))
-    finally:
-        end(process)
     assert 0 < waited[0] == waited[-1], "only the first of them waits"
     assert [entry.period for entry in read_catalogue(tmp_path).entries] == [DAY]
     assert put(tmp_path, NEXT).changed

@@ -40,10 +40,7 @@ EDITS = [
     ("DELETE FROM events WHERE number = 2", "event 2 should be here"),
     ("DELETE FROM events WHERE number = (SELECT max(number) FROM events)", "last event"),
     ("UPDATE events SET number = 99 WHERE number = 2", "event 2 should be here"),
-    (
-        "UPDATE spends SET document = replace(document, '1/8', '1/9') WHERE first_step = 40",
-        "day 1.*spends",
-    ),
+    ("UPDATE spends SET document = replace(document, '1/8', '1/9') WHERE first_step = 40", "day 1.*spends"),
     ("UPDATE spends SET document = 'nothing'", "day 0.*spends are not those"),
     ("UPDATE spends SET first_step = 400 WHERE first_step = 40", "day 1.*spends are not those"),
     ("DELETE FROM spends WHERE first_step = 40", "day 1.*spends are gone"),
@@ -59,10 +56,7 @@ EDITS = [
         'UPDATE events SET body = \'{"spends_hash": "a", "generation": {}}\' WHERE number = 2',
         "event 2: was changed",
     ),
-    (
-        "UPDATE releases SET stream_id = 9 WHERE period = 'day 0'",
-        "1 releases belong to no row of streams",
-    ),
+    ("UPDATE releases SET stream_id = 9 WHERE period = 'day 0'", "1 releases belong to no row of streams"),
     ("UPDATE events SET stream_id = 9 WHERE number = 2", "1 events belong to no row of streams"),
     (
         "INSERT INTO vintages (release_id, number, basis, staged_hash, published_name, published) "

@@ -290,11 +290,7 @@ def broken_claims(monkeypatch):
 
 @pytest.mark.parametrize(
     ("twin", "history", "dies"),
-    [
-        (broken_apart, [0, 1, 2, 3], 2),
-        (broken_raw, [0, 1, 2, 3], 2),
-        (broken_claims, [0, 1, 2], None),
-    ],
+    [(broken_apart, [0, 1, 2, 3], 2), (broken_raw, [0, 1, 2, 3], 2), (broken_claims, [0, 1, 2], None)],
 )
 def test_broken_twins_are_caught(twin, history, dies, named_noise, monkeypatch):
     twin(monkeypatch)

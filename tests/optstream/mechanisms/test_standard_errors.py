@@ -176,8 +176,7 @@ def test_replicates_of_the_noise_vary_as_its_standard_errors_say(make, wavy):
 
 
 @pytest.mark.parametrize(
-    "mechanism",
-    [LINEAR["OptStream"], LINEAR["Sample"], Hierarchical(PeGaSus(MODEL), DEEP, DEEP_SHARES)],
+    "mechanism", [LINEAR["OptStream"], LINEAR["Sample"], Hierarchical(PeGaSus(MODEL), DEEP, DEEP_SHARES)]
 )
 def test_where_steps_are_guessed_or_smoothed_the_whole_error_is_not_known(mechanism):
     release = mechanism.release(READINGS, noise=simulated_noise(4))

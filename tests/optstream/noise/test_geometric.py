@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import NoiseError
-from optstream.noise.laplace import (
-    AT_FIRST,
-    _hits,
-    chances,
-    geometric,
-    leading_bytes,
-    n_low_digits,
-)
+from optstream.noise.laplace import AT_FIRST, _hits, chances, geometric, leading_bytes, n_low_digits
 from optstream.noise.source import LARGEST_SCALE
 
 SCALES = [0.01, 0.125, 0.3, 1.0, 1.5, 7.25, 480.0, 96001.5, LARGEST_SCALE]

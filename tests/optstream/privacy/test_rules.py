@@ -13,14 +13,7 @@ from optstream.errors import ParameterError
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
 from optstream.mechanisms.history_informed import tree_figures
 from optstream.noise import simulated_noise
-from optstream.privacy import (
-    CappedSpend,
-    OrderSpend,
-    PeriodSpend,
-    PrivacyModel,
-    StepSpend,
-    worst_window,
-)
+from optstream.privacy import CappedSpend, OrderSpend, PeriodSpend, PrivacyModel, StepSpend, worst_window
 from optstream.privacy.accountant import composed, repriced
 from optstream.privacy.horizon import loss_over
 from optstream.privacy.rules import (

@@ -11,14 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from optstream.catalogue import (
-    check_files,
-    error_columns,
-    publish,
-    read,
-    read_published,
-    stage,
-)
+from optstream.catalogue import check_files, error_columns, publish, read, read_published, stage
 from optstream.catalogue.about import NodeFacts
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.read import catalogue_reader, rows_of, with_names
