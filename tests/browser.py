@@ -23,9 +23,7 @@ def find_chromium() -> str | None:
 
 @dataclass
 class Visit:
-    """A page that was opened. requests: all addresses that were asked for, by scheme and host; refused: those
-    that were not let through. errors: of the console, and of scripts. origin: of a server of the tests.
-    """
+    """A page: addresses asked for, those not let through, errors, and the origin of a test's server."""
 
     page: Any
     requests: list[str] = field(default_factory=list)

@@ -15,10 +15,7 @@ def few(cases: Iterable[Any], n: int) -> list[Any]:
 
 
 def on_both(cases: Iterable[Any], n_on_sqlite: int, n_on_postgresql: int = 0) -> list[Any]:
-    """Return pairs of a database, for the fixture `bench`, and a case; after n of each by night.
-
-    On PostgreSQL all of them, unless it is the database that the fault strikes.
-    """
+    """Return pairs of a database, for the fixture `bench`, and a case; after n of each by night."""
     known = list(cases)
     numbers = {"sqlite": n_on_sqlite, "postgresql": n_on_postgresql}
     return [

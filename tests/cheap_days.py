@@ -70,11 +70,11 @@ def whole_spans() -> None:
 
 @pytest.fixture(autouse=True)
 def short_spans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Statements and dry runs tell of two and of five days instead of a month and a year."""
+    """Statements and dry runs tell of one and of two days instead of a month and a year."""
     if "whole_spans" in request.fixturenames:
         return
-    monkeypatch.setattr(long_spans, "HORIZONS", (2, 5))
-    monkeypatch.setattr(long_spans, "days_from", lambda first, _: days_from(first, first + timedelta(days=9)))
+    monkeypatch.setattr(long_spans, "HORIZONS", (1, 2))
+    monkeypatch.setattr(long_spans, "days_from", lambda first, _: days_from(first, first + timedelta(days=3)))
     monkeypatch.setattr(long_spans, "_made", SHORT_SPANS)
 
 

@@ -1,8 +1,4 @@
-"""What small ledgers on SQLite have done once for all of a process: statements compiled, tables made.
-
-An engine compiles each statement for itself, and the migrations run one by one: together most of what a
-test of the ledger costs. The tests of the database itself take both as they are.
-"""
+"""What small ledgers on SQLite have done once for all of a process: statements compiled, tables made."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -142,9 +142,7 @@ def s3_bucket(s3_server: temporary_s3.Server) -> str:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A headless browser; skips where none is. Of one module: while it is there, its event loop runs in this
-    thread, and whatever wants a loop of its own fails.
-    """
+    """A headless browser, or a skip. Of one module: its event loop runs in this thread, and no other can."""
     executable = find_chromium()
     if executable is None:
         pytest.skip("no Chromium here: install its package, or name it in OPTSTREAM_CHROMIUM")

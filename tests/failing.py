@@ -23,10 +23,7 @@ def raising(error):
 
 @contextmanager
 def at_each(calls: Iterable[tuple[Any, Iterable[str]]], act: Act) -> Iterator[None]:
-    """Call act(moment, point) "before" and "after" each of these calls: owners with names of their functions.
-
-    A point is the function's name with the path, name or descriptor that it is given.
-    """
+    """Call act(moment, point) "before" and "after" each of these calls; a point names function and place."""
     with pytest.MonkeyPatch.context() as patch:
         for owner, names in calls:
             for name in names:

@@ -21,11 +21,7 @@ STOP_SECONDS = 10
 
 @contextmanager
 def running_server(home: Path, port: int | None = None) -> Iterator[str]:
-    """Run a server whose database is in `home`; yield its API address, for PREFECT_API_URL.
-
-    Whatever PREFECT_… variables this process has, the server gets the project's defaults alone. It and
-    everything it started is gone on leaving. Raises RuntimeError if it does not answer in time.
-    """
+    """Run a server with the project's defaults, whose database is in `home`; yield its API's address."""
     port = port or free_port()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}

@@ -33,11 +33,7 @@ def find_binaries() -> Path | None:
 
 @dataclass
 class Cluster:
-    """A server that listens on a socket in its own folder only.
-
-    user: who runs it; initdb refuses root, so for root it is nobody. fsync: "off" where the machine does not
-    crash: a commit need not wait for the disk. process: the server while it runs.
-    """
+    """A server on a socket in its own folder. user: who runs it; fsync: off where no machine crashes."""
 
     binaries: Path
     folder: Path

@@ -1,8 +1,4 @@
-"""moto's S3 as a server of the tests' own: in a process of its own, in memory, gone when they end.
-
-Where OPTSTREAM_TEST_S3 has the address of another server, such as that of `tests/ceph_gateway.sh`, it is
-taken instead; it must let in the user of `Server.environment`.
-"""
+"""S3 for tests: moto in a process of its own, or the server that OPTSTREAM_TEST_S3 names."""
 
 import importlib.util
 import os

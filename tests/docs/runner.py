@@ -65,9 +65,7 @@ def parse(page: Path, environment: dict[str, str]) -> Document:
 
 
 def run(page: Path, folder: Path, environment: dict[str, str]) -> None:
-    """Run every block of a page in a folder, and print its commands; raises AssertionError at the first that
-    does not do as the page says.
-    """
+    """Run and print a page's blocks in a folder; AssertionError at the first that differs from the page."""
     with chdir(folder):
         for example in parse(page, environment):
             if example.document.text[example.start] == "<":  # a comment

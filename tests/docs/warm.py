@@ -1,11 +1,4 @@
-"""`optstream` for the documents' commands: the real command line, in processes that need not import it first.
-
-`python -m tests.docs.warm SOCKET` imports and plans what takes long; for each call it forks a process,
-which takes over the caller's words, folder, environment and streams, and runs
-`flows.cli.main.main`. `CALLER` is the text of the `optstream` that the documents' shells find: it
-asks, waits, and ends as that process did. Polars' threads do not exist before the fork, as in
-tests/faults/night.py.
-"""
+"""`optstream` for the documents' commands: the real one, in forks of a process that has imported it."""
 
 import atexit
 import gc

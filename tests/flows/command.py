@@ -22,10 +22,7 @@ def judge(settings: Settings, day: date) -> PrivatePeriod | ContractError:
 
 
 def invoke(*words: str) -> Any:
-    """What the command says and how it exits; an exception that it lets through goes on.
-
-    Its JSON document fits the schema of its format.
-    """
+    """What the command says and how it exits; a JSON document fits the schema of its format."""
     result = CliRunner().invoke(app, words, terminal_width=200)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception

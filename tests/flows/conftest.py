@@ -44,9 +44,6 @@ def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     home = tmp_path_factory.mktemp("prefect") / "home"
     # The thread that sends heartbeats holds up the end of each flow by most of a second.
-    with (
-        running_server(home, PORT) as url,
-        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
-    ):
+    with running_server(home, PORT) as url, temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         yield url
         EventsWorker.drain_all()

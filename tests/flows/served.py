@@ -55,9 +55,7 @@ def stream_of(folder: Path, name: str, first_day_ago: int = 0, watched: bool = F
 def stream_of_hours(
     folder: Path, n_hours: int = 1, schedule: str = "", watch: str = "", ledger: str = LEDGER
 ) -> tuple[Settings, list[Any]]:
-    """A stream of one step an hour, named as its folder, with dumps from the first of its last hours on; and
-    these hours.
-    """
+    """A stream of one step an hour with dumps from the first of its last hours on; and these hours."""
     folder.mkdir()
     text = configured(ledger, mechanism="PeGaSus").replace("two-regions", folder.name)
     text = text.replace('"people"', f'"{folder.name}"').replace('step = "1h"', 'step = "1h"\nperiod = "hour"')

@@ -53,7 +53,7 @@ def running(folder, *words, may_raise=False, **variables):
     own = {"PYTHONPATH": str(CHECKOUT), "PREFECT_SERVER_API_AUTH_STRING": "me:secret"}
     with log.open("wb") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", *words, "--port", str(port)],
+            [sys.executable, *words, "--port", str(port)],
             cwd=folder,
             env=without_prefect() | own | variables,
             stdout=said,
@@ -77,10 +77,12 @@ def answers(port, path):
         return False
 
 
-SERVERS = {
-    "pages": (("flows.cli.main", "ui"), "/healthz"),
-    "prefect": (("flows.orchestration.listening", "server", "start", "--host", "127.0.0.1"), "/api/health"),
-}
+HASTY = (
+    "from flows.orchestration import listening; listening.HEAD_SECONDS = 3; "
+    "from flows.cli.main import main; main()"
+)
+PREFECT = ("-m", "flows.orchestration.listening", "server", "start", "--host", "127.0.0.1")
+SERVERS = {"pages": (("-c", HASTY, "ui"), "/healthz"), "prefect": (PREFECT, "/api/health")}
 
 
 @pytest.mark.parametrize("name", few(SERVERS, 1))

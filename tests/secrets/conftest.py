@@ -152,9 +152,7 @@ def canaries(installation: Installation) -> Search:
 
 
 def run(installation: Installation, days: dict[str, date], *, served: bool) -> Flown:
-    """`optstream run`, and what an operator asks afterwards, with temporary folder and home of their own, at
-    debug level. served: whether they talk to a Prefect server, whose memory is in the trusted folder.
-    """
+    """`optstream run` and what an operator asks afterwards, at debug level. served: with a Prefect server."""
     for name in ("temporary", "home", "here"):
         (installation.folder / name).mkdir()
     search = canaries(installation)

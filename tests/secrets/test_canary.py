@@ -1,7 +1,4 @@
-"""No canary leaves: everything that two runs of the command left is searched, but dumps and raw state.
-
-`make canary` prints the places searched. The run of aggregated dumps with a server is tried by night.
-"""
+"""No canary leaves: everything that two runs left is searched but dumps and raw state; `make canary`."""
 
 import json
 from datetime import date
@@ -77,13 +74,10 @@ def test_every_fault_of_aggregated_dumps_ended_as_it_should(aggregated):
     assert {words.split()[0] for words in aggregated.ended.values()} == {"refused"}, aggregated.ended
 
 
-def test_every_fault_of_metered_dumps_ended_as_it_should(metered):
+def test_every_fault_of_metered_dumps_ended_as_it_should_and_the_watch_says_nothing_about_readings(metered):
     assert metered.ended.pop("draw raises").startswith("failed")
     assert len(metered.ended) == 2
     assert {words.split()[0] for words in metered.ended.values()} == {"published"}, metered.ended
-
-
-def test_the_watch_says_nothing_about_readings(metered):
     # readings of it were clamped, doubled and absent, and one draw raised
     status = (metered.installation.folder / "terminal-status.txt").read_text()
     # what Polars says of itself stands around it, and holds braces too

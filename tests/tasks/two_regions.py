@@ -180,12 +180,7 @@ class Installation:
         return compromise(self.settings, self.ledger, day, reason, self.now)
 
     def once(self, build, *days):
-        """Leave the folder as `build(self, *days)` does, which is called once for each content of the folder.
-
-        Each of the same content, with the same rights to it, gets a copy, with the same draws. Nothing
-        outside of the folder may be part of the state: where a ledger lies already, or on PostgreSQL, `build`
-        is called each time.
-        """
+        """Leave the folder as `build(self, *days)` does; equal folders get copies of one result."""
         if self.settings.ledger_url.get_backend_name() != "sqlite" or (self.folder / "trusted").exists():
             return build(self, *days)
         paths = sorted(self.folder.rglob("*"))

@@ -33,9 +33,7 @@ PARIS = ZoneInfo("Europe/Paris")
 
 @dataclass(frozen=True)
 class Shape:
-    """Files as somebody writes them. path: with the region, and the date by `strftime`. columns: of the rows,
-    by what they hold. stamps: how the start of a step becomes the texts of its row, or a stamp.
-    """
+    """Files as somebody writes them. columns: what they hold; stamps: how starts of steps are written."""
 
     path: str
     columns: dict[str, str]
@@ -124,11 +122,7 @@ SHAPES = {
         minutes=30,
         separator=";",
         answers=("zone=Europe/Paris",),
-        expected=(
-            'path = "load_{region}_{date:%Y}.csv"',
-            'timestamp = ["Date", "Heures"]',
-            'decimal = ","',
-        ),
+        expected=('path = "load_{region}_{date:%Y}.csv"', 'timestamp = ["Date", "Heures"]', 'decimal = ","'),
     ),
 }
 

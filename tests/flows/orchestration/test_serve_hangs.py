@@ -26,13 +26,7 @@ from flows.orchestration.serve import pages_socket
 from flows.orchestration.supervise import Child, Supervisor, pulse_of
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
-from tests.flows.served import (
-    descendants,
-    gone,
-    serving,
-    stream_of,
-    until,
-)
+from tests.flows.served import descendants, gone, serving, stream_of, until
 from tests.tasks.two_regions import CONFIGURATION
 
 
@@ -144,10 +138,7 @@ def test_serve_ends_with_a_reason_while_its_watch_goes_on(tmp_path, what):
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [
-        (signal.SIGKILL, -signal.SIGKILL),
-        pytest.param(signal.SIGTERM, 0, marks=pytest.mark.nightly),
-    ],
+    [(signal.SIGKILL, -signal.SIGKILL), pytest.param(signal.SIGTERM, 0, marks=pytest.mark.nightly)],
 )
 @pytest.mark.slow
 def test_a_serve_that_ends_while_it_starts_leaves_no_server(tmp_path, number, code):

@@ -2,7 +2,6 @@
 
 import base64
 from datetime import UTC, datetime, timedelta
-from threading import Event, Thread
 
 import pytest
 from starlette.testclient import TestClient
@@ -108,15 +107,3 @@ def test_a_text_file_that_cannot_be_written_is_said_once_and_stops_no_look(looks
     looks.textfile.parent.mkdir()
     looks.look()
     assert looks.textfile.exists()
-
-
-def test_the_loop_ends_when_it_is_stopped(looks):
-    stop = Event()
-    looks.seconds = 0.01
-    loop = Thread(target=looks.run, args=(stop,))
-    loop.start()
-    while not looks.snapshots:
-        pass
-    stop.set()
-    loop.join(30)
-    assert not loop.is_alive()

@@ -44,9 +44,7 @@ STREAM = "<img src=x onerror='window.hit = 1'>&lt;b\"'"
 
 @pytest.fixture
 def written(many_days, tmp_path, snapshot):
-    """`written(name, facts)`: the file of the data users' page, or of the operators' page, with these curves
-    and a day of every state.
-    """
+    """`written(name, facts)`: the file of a page with these curves; of the operators', with every state."""
 
     def write(name, facts):
         file = tmp_path / f"{name}.html"

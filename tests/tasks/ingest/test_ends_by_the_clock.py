@@ -1,6 +1,4 @@
-"""Ends of steps by the wall clock on the days when it changes: suppliers write what the clock shows then,
-or what it showed when the step began and a step more.
-"""
+"""Ends of steps where the clock changes: what it shows then, or what it showed at the start and a step."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -73,10 +73,7 @@ def laid_out(factor):
     "bounds", [BOUNDS, (Fraction(-9), Fraction(-3)), (Fraction(5), Fraction(50))], ids=str
 )
 def test_the_scale_of_a_decimal_column_does_not_decide_whether_it_is_counted(scale, bounds):
-    """A writer that goes by the longest reading gives the column its scale: no day may stop for that reading.
-
-    With a factor of 6 no number of digits holds half a unit: readings of so many digits are counted whole.
-    """
+    """A writer gives the column the scale of the longest reading, for which no day may stop."""
     bounds, resolution = laid_out(Fraction(6)).in_column_units(bounds, Fraction(1, 1000))
     texts = [text for text in AWKWARD if abs(Decimal(text)) < 10 ** (38 - scale)]
     near = [(Fraction(units) - Fraction(1, 2)) * resolution for units in (-499, -1, 0, 1, 999)]

@@ -391,10 +391,7 @@ STAMPS = {
         "stamps_format = '%Y %m %d %H:%M'",
         lambda at, clock, n: f"{clock:%Y,%m,%d},{clock.hour}:{clock:%M}",
     ),
-    "month first, apart": (
-        "stamps_format = '%m-%d-%Y %H%M'",
-        lambda at, clock, n: f"{clock:%m-%d-%Y,%H%M}",
-    ),
+    "month first, apart": ("stamps_format = '%m-%d-%Y %H%M'", lambda at, clock, n: f"{clock:%m-%d-%Y,%H%M}"),
     "twelve hours": (
         f"{IN_UTC}'%m/%d/%Y %I:%M:%S %p'",
         lambda at, *_: f"{at:%m/%d/%Y} {at.hour % 12 or 12}:{at:%M:%S %p}",

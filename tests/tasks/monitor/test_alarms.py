@@ -139,9 +139,7 @@ def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
     [("0", 0, "withdraw it"), ("1/10", 0, "deliver it again"), ("1/10", 1, "withdraw it")],
 )
 def test_a_run_says_loudly_what_is_most_of_a_region(small, share, revision, remedy):
-    """A thousandfold delivery is clamped whole, and is published: the operator is alerted at once, with a
-    remedy that the ledger does not refuse.
-    """
+    """A thousandfold delivery is clamped and published: the remedy is one that the ledger does not refuse."""
     stream = small()
     changed = stream.settings.budget.model_copy(update={"restatement_share": Fraction(share)})
     stream.settings = stream.settings.model_copy(update={"budget": changed})
@@ -166,10 +164,7 @@ def shown(installation, *days):
 
 @pytest.mark.parametrize(("factor", "seen"), [(1000, [SUSPECT]), (-1, [FAR, SUSPECT]), (1 / 1000, [FAR])])
 def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, capsys, factor, seen):
-    """From dumps to alarms. Clamped to the bounds, a thousandfold load is at the upper one, 20,000 and not
-    ten times as much as usual, and a negated one at zero, far below; a thousandth stays within them, so
-    nothing of it is clamped and only published history shows it.
-    """
+    """A thousandfold load is clamped to the bound; a thousandth is not, and history shows it."""
     watched.configure('epsilon = "1"', 'epsilon = "50"')
     watched.simulate(*USUAL, LAST)
     watched.at("2016-06-09 12:00")

@@ -16,9 +16,7 @@ HOURS = [datetime(2024, 1, 15, hour, tzinfo=UTC) for hour in range(24)]
 
 
 def write(folder, name=DAILY, head="time,zone,mw", row=INSTANT, days=DAYS, regions=("north", "south")):
-    """Write a row of each hour and region, in the files that a pattern of `strftime` names. row: as
-    `str.format` makes it, of the hour `at`, the region `r` and the number `n` of the hour, from 1 on.
-    """
+    """Write a row of each hour and region. name: by `strftime`; row: by `str.format` of at, r and n."""
     row, files = row.replace("{at:%s}", "{since:.0f}"), {}
     for day in days:
         for hour in range(24):
@@ -247,14 +245,6 @@ def test_a_file_an_hour_has_the_step_of_those_of_its_day(tmp_path):
     assert meaning(found) == (True, False, False)
 
 
-def test_a_file_without_rows_is_one_of_its_region(tmp_path):
-    """Suppliers are to deliver each leaf's file every day."""
-    write(tmp_path, "{}/%Y-%m-%d.csv", "time,customer_id,kwh")
-    (tmp_path / "south/2024-01-16.csv").write_text("time,customer_id,kwh\n")
-    (tmp_path / "south/2024-01-17.csv").write_text("time,customer_id,kwh")
-    assert survey(tmp_path, "UTC").regions == ("north", "south")
-
-
 def test_the_first_day_is_one_of_every_region(tmp_path):
     for region, days in (("north", DAYS), ("south", DAYS[2:])):
         write(tmp_path, "{}/%Y-%m-%d.csv", "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", days, (region,))
@@ -297,19 +287,19 @@ def test_numbers_of_steps_that_begin_at_0_and_regions_with_a_point_are_refused(t
         survey(tmp_path, "UTC")
 
 
-def test_a_note_below_the_rows_names_no_region(tmp_path):
-    write(tmp_path, head="zone,time,mw", row="{r},{at:%Y-%m-%dT%H:%MZ},5")
-    for file in tmp_path.iterdir():
+def test_files_without_rows_notes_and_what_windows_and_office_leave_name_no_region(tmp_path):
+    """A file without rows is one of its region: suppliers are to deliver each leaf's file every day."""
+    empty = write(tmp_path / "empty", "{}/%Y-%m-%d.csv", "time,customer_id,kwh")
+    (empty / "south/2024-01-16.csv").write_text("time,customer_id,kwh\n")
+    (empty / "south/2024-01-17.csv").write_text("time,customer_id,kwh")
+    noted = write(tmp_path / "noted", head="zone,time,mw", row="{r},{at:%Y-%m-%dT%H:%MZ},5")
+    for file in noted.iterdir():
         head, _, rows = file.read_text().partition("\n")
         file.write_text(f"{head}\n-,-,MW\n{rows}\nSource: a supplier\n")
-    assert survey(tmp_path, "UTC").regions == ("north", "south")
-
-
-def test_what_windows_and_office_leave_is_no_file(tmp_path):
-    write(tmp_path)
     for name in ("Thumbs.db", "desktop.ini", "~$load.xlsx", "._2024-01-15.csv", ".DS_Store"):
-        (tmp_path / name).write_bytes(b"\0")
-    assert survey(tmp_path, "UTC").regions == ("north", "south")
+        (noted / name).write_bytes(b"\0")
+    for folder in (empty, noted):
+        assert survey(folder, "UTC").regions == ("north", "south")
 
 
 def test_instants_of_a_parquet_file_go_before_its_other_times(tmp_path):
@@ -379,16 +369,15 @@ def test_times_of_day_and_second_dates_in_names_are_no_regions(tmp_path, name, p
 
 def test_names_of_the_day_after_and_of_the_ends_of_steps_say_no_days(tmp_path):
     """The next day's file holds a day's rows, or its last step."""
-    days, head, row = [date(2024, 1, 12 + number) for number in range(4)], "time,mw", "{at:%FT%H:%MZ},5"
+    days, head, row = [date(2024, 1, 13), date(2024, 1, 14)], "time,mw", "{at:%FT%H:%MZ},5"
     for day in days:
         name = f"{{}}_{day + timedelta(days=1)}.csv"
         write(tmp_path / "after", name, head, row, [day])
     assert survey(tmp_path / "after", "UTC").path == "{region}_*.csv"
-    write(tmp_path / "steps", "{}_%Y%m%d%H%M.csv", head, row, [*days, date(2024, 1, 16)])
-    for late in (tmp_path / "steps").glob("*20240116[!0]*"):
-        late.unlink()
-    for late in (tmp_path / "steps").glob("*202401160[!0]*"):
-        late.unlink()
+    write(tmp_path / "steps", "{}_%Y%m%d%H%M.csv", head, row, [*days, date(2024, 1, 15)])
+    for late in (tmp_path / "steps").glob("*_20240115*"):
+        if "_202401150000" not in late.name:
+            late.unlink()
     found = survey(tmp_path / "steps", "UTC")
     assert (found.path, meaning(found)) == ("{region}_{date:%Y%m%d}*.csv", (True, False, False))
     found = survey(tmp_path / "steps", "UTC", by_end=True)
@@ -397,8 +386,7 @@ def test_names_of_the_day_after_and_of_the_ends_of_steps_say_no_days(tmp_path):
 
 
 def test_names_with_times_that_are_not_read_are_no_regions(tmp_path):
-    days = [date(2024, 1, 12 + number) for number in range(5)]
-    write(tmp_path, "{}_%s.csv", "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", days)
+    write(tmp_path, "{}_%s.csv", "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", DAYS[:2])
     with pytest.raises(DumpError, match=r"seem to say times.*name the files by dates"):
         survey(tmp_path, "UTC")
 

@@ -177,17 +177,12 @@ def test_the_written_page_is_the_live_one_and_says_when_its_curves_are_old(watch
 
 RUN = "optstream run --config two-regions.toml --date 2016-06-01"
 COMMANDS = {
-    State.PUBLISHED: "",
-    State.RESTATED: "",
     State.LOST: "optstream publish --config two-regions.toml 2016-06-01",
     State.WITHDRAWN: f"{RUN} --restate",
     State.VOID: f"{RUN} --restate",
     State.MISSING: RUN,
     State.FAILED: RUN,
     State.LATE: RUN,
-    State.HELD: "",
-    State.WAITING: "",
-    State.RUNNING: "",
 }
 
 
@@ -195,7 +190,7 @@ COMMANDS = {
 def test_every_state_has_something_to_do(snapshot, state):
     (words, command), *_, (_, last) = day_page(snapshot(states=[state] * 3), DayFacts(), FIRST)["actions"]
     assert words
-    assert command == COMMANDS[state]
+    assert command == COMMANDS.get(state, "")
     assert last == f"{RUN} --dry-run"
 
 

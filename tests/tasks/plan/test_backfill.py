@@ -36,7 +36,7 @@ def plan(installation, days=DAYS):
     return plan_backfill(installation.settings, installation.ledger, days)
 
 
-def test_every_day_of_the_span_is_distinguished(there):
+def test_every_day_of_the_span_is_distinguished_and_what_was_given_up_or_taken_back_not_run_again(there):
     there.released(DAY)
     there.release(NEXT, steps=DRAWN)
     before = DAY - timedelta(days=1)
@@ -44,11 +44,6 @@ def test_every_day_of_the_span_is_distinguished(there):
     assert (found.over, found.begun, found.missing) == ({"published": 1}, (NEXT,), (THIRD,))
     assert (found.absent, found.to_run) == ((before,), (NEXT, THIRD))
     assert not list((there.folder / "published").glob("data/*/*"))[1:]
-
-
-def test_what_a_person_gave_up_or_took_back_is_not_run_again(there):
-    there.released(DAY)
-    there.release(NEXT, steps=DRAWN)
     there.ledger.void(Key("two-regions", str(NEXT)), "a person said so", there.now)
     there.ledger.withdraw(Key("two-regions", str(DAY)), "a wrong meter", there.now)
     assert plan(there).over == {"void": 1, "withdrawn": 1}

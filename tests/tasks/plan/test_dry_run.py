@@ -70,13 +70,13 @@ def test_prices_are_the_accountants(settings_with, changes):
 
 
 def test_bands_are_those_of_the_releases(settings_with):
-    """400 releases with seeded noise, far from the bound: their spread is the band, within 8 percent."""
+    """200 releases with seeded noise, far from the bound: their spread is the band, within 8 percent."""
     settings = settings_with(('bounds = ["0", "100"]', 'bounds = ["0", "1000000"]'))
     (period,) = dry_run(settings, [DAY]).periods
     mechanism = replace(mechanism_for(settings, DAY), lower_bound=None)
     noise, first_step = simulated_noise(5), settings.calendar.first_step(DAY)
     values = np.full((2, 48), 1000.0)
-    drawn = [mechanism.release(values, noise=noise, first_step=first_step).values for _ in range(400)]
+    drawn = [mechanism.release(values, noise=noise, first_step=first_step).values for _ in range(200)]
     spread = np.std(drawn, axis=0)
     for level, nodes in zip(period.levels, mechanism.tree.levels, strict=True):
         seen = spread[nodes.start : nodes.stop]

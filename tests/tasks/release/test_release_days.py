@@ -21,14 +21,7 @@ from tasks.release.outcomes import budget_of
 from tasks.release.run import Ended, Requested, Status, let_go
 from tests.by_night import few
 from tests.failing import raising
-from tests.tasks.two_regions import (
-    CONFIGURATION,
-    FEW_BLOCKS,
-    RESERVED,
-    STAGED,
-    STEPS,
-    released_by,
-)
+from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, RESERVED, STAGED, STEPS, released_by
 
 FIRST, SECOND, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 
@@ -38,6 +31,8 @@ def spent(installation):
 
 
 def test_a_day_is_published_for_every_node_consistent_and_charged(installation):
+    """And no published byte names a moment of the run."""
+    installation.now = datetime(2031, 8, 9, 10, 11, 12, 131415, tzinfo=UTC)
     works = installation.release(FIRST, SECOND)
     assert {work.status for work in works.values()} == {Status.PUBLISHED}
     rows = installation.rows()
@@ -55,6 +50,9 @@ def test_a_day_is_published_for_every_node_consistent_and_charged(installation):
     assert [one.file for one in catalogue.entries] == [works[day].file for day in (FIRST, SECOND)]
     for path in (installation.folder / "trusted").rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+    for path, data in installation.files("published").items():
+        for moment in (b"2031-08-09", b"10:11:12", f"{installation.now.timestamp():.0f}".encode()):
+            assert moment not in data + str(path).encode(), path
 
 
 def test_a_day_to_come_is_refused_though_its_dump_lies_there(installation):
@@ -72,19 +70,12 @@ def test_a_day_to_come_is_refused_though_its_dump_lies_there(installation):
 def test_a_day_that_fails_stops_no_other(installation):
     (installation.folder / "dumps/region=84" / f"date={FIRST}" / "part-0.parquet").write_bytes(b"not parquet")
     works = installation.release(FIRST, SECOND, THIRD)
-    assert [work.status for work in works.values()] == [
-        Status.REFUSED,
-        Status.PUBLISHED,
-        Status.WAITING,
-    ]
+    assert [work.status for work in works.values()] == [Status.REFUSED, Status.PUBLISHED, Status.WAITING]
     assert "region=84" in works[FIRST].message
     assert installation.record(FIRST) is installation.record(THIRD) is None
 
 
-DAMAGE = {
-    "delete": None,
-    "alter": lambda data: data.replace(b'"simulated":false', b'"simulated":true ', 1),
-}
+DAMAGE = {"delete": None, "alter": lambda data: data.replace(b'"simulated":false', b'"simulated":true ', 1)}
 
 
 @pytest.mark.parametrize("damage", [lambda data: data, *DAMAGE.values()], ids=["whole", *DAMAGE])
@@ -297,15 +288,6 @@ def test_a_run_that_holds_its_day_changes_no_inode_that_readers_see(held):
     assert night(DAY) == before
     held.now = HOUR
     assert night(DAY).keys() > before.keys()
-
-
-def test_no_published_byte_names_a_moment_of_the_run(installation):
-    installation.now = datetime(2031, 8, 9, 10, 11, 12, 131415, tzinfo=UTC)
-    installation.release(DAY, steps=STEPS)
-    for path, data in installation.files("published").items():
-        for moment in (b"2031-08-09", b"10:11:12", f"{installation.now.timestamp():.0f}".encode()):
-            assert moment not in data, path
-            assert moment not in str(path).encode()
 
 
 def test_raw_values_stay_out_of_every_value_that_a_step_returns(installation):

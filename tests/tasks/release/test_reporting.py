@@ -66,7 +66,7 @@ def test_one_customer_moves_the_counts_of_a_day_by_two_at_most(small, monkeypatc
         return [(name, days[day], int(step), LEAVES[leaf]) for day, step, leaf in places]
 
     def moves():
-        for _ in range(3):
+        for _ in range(2):
             others = [row for number in range(5) for row in rows_of(f"c{number}", 6)]
             worlds = [counts(stream, [*others, *rows_of("mover", n)], days) for n in (0, 1, 2, 12)]
             yield max(np.abs(np.subtract(*pair)).sum(axis=1).max() for pair in product(worlds, repeat=2))
@@ -92,7 +92,7 @@ def test_no_window_is_charged_more_than_the_share(small, window, per_hour):
     calendar, epsilon = settings.calendar, settings.reporting_epsilon(0)
     tree_alone = SimpleNamespace(plan=lambda *_: (), tree=settings.tree_of(DAY))
     for around in (date(2025, 3, 30), date(2025, 10, 26)):
-        days = calendar.periods(around - timedelta(days=4), around + timedelta(days=4))
+        days = calendar.periods(around - timedelta(days=2), around + timedelta(days=2))
         spends = [spend for day in days for spend in plan_of(settings, tree_alone, day)]
         starts = range(spends[0].first_step, spends[-1].first_step)
         charged = [

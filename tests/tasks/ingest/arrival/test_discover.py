@@ -298,10 +298,7 @@ def test_a_name_of_a_file_list_is_shown_short_and_without_what_a_terminal_obeys(
 
 @pytest.mark.parametrize("link", ["region", "day", "file", "hard link"])
 def test_one_file_under_two_leaves_is_refused(stream, link):
-    """Its customers would count in both: twice in the sums above, and in more leaves than the guarantee says.
-
-    So too where a file system takes two names for one, such as "84a" and "84A".
-    """
+    """Its customers would count in both. So too where a file system takes two names for one."""
     day, other = stream.folder("11"), stream.folder("84")
     for path in (*day.iterdir(), *((day,) if link in ("region", "day") else ())):
         path.rmdir() if path.is_dir() else path.unlink()

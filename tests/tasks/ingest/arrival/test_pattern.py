@@ -329,9 +329,7 @@ def test_a_delta_table_has_the_files_that_its_log_says(small):
 
 
 REAL = Path(__file__).parents[3] / "fixtures/delta-log.tar.xz"
-"""The log that deltalake 1.6.6 leaves of 42 days appended one by one, of which the second was deleted again:
-a checkpoint, three commits from it on, and no older one.
-"""
+"""The log that deltalake 1.6.6 leaves of 42 days, the second deleted: a checkpoint, three commits."""
 
 
 def test_a_table_of_42_days_whose_old_commits_were_cleaned_up_is_read(small):
@@ -390,10 +388,7 @@ NO_COMMIT = "cannot be read as a commit"
 SPOILT = [
     (lambda folder: commit_of(folder, 0).unlink(), "has not every commit from the first on"),
     (lambda folder: commit_of(folder, 1).write_text("{"), NO_COMMIT),
-    (
-        then({"commitInfo": "x" * 2**24}, {"remove": {"path": "x"}}),
-        "must be at most 16 MiB; deliver its pre",
-    ),
+    (then({"commitInfo": "x" * 2**24}, {"remove": {"path": "x"}}), "must be at most 16 MiB; deliver its pre"),
     (then({"add": {"path": "../x.parquet"}}), "files outside the table's folder"),
     (then({"add": {"path": "x.parquet"}}), "of the table does not fit input.path"),
     (then(DELETED), "has deletion vectors; deliver its present rows as plain Parquet files"),
