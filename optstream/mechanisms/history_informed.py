@@ -270,25 +270,26 @@ class InformedMechanism(Mechanism):
             values = means + moved
 
             def draws(n: int) -> NDArray[np.float64]:
-                return errors.draws(n)[:, rows] * unit
+                return errors.draws(n)[:, rows] * (unit * np.sqrt(factors))
 
             errors_of = draws
 
         values, variances = values[rows] * unit, variances[rows] * unit**2
-        optimality, unbounded, fitted = None, None, variances
+        optimality, unbounded = None, None
         if tree and bound is not None and values[tree.leaf_indices].min() < bound:
             merged = measured.seen_as(values, variances)
             # leaves below the bound are raised at their siblings' cost: parents stay unbiased
             nearest = consistent(merged, tree, [], "variance", bound, "held")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
+        factors = np.ones_like(values)
+        if not belief.prior.hours.size:
+            factors = 0.5 + 0.5 * hour_factors(values, variances)
+        fitted = variances * factors
         if tree and (variation := self.pattern.variation) is not None:
             of_leaves = variation * np.maximum(values[tree.leaf_indices], 0.0)
-            factors = np.ones((1, 1))
-            if not belief.prior.hours.size:
-                factors = 0.5 + 0.5 * hour_factors(values, variances)
-            fitted = variances * factors + tree.add_up(of_leaves)
+            fitted = fitted + tree.add_up(of_leaves)
             if errors_of is not None:
-                errors_of = partial(_with_variation, errors_of, factors, of_leaves, tree, steps)
+                errors_of = partial(_with_variation, errors_of, of_leaves, tree, steps)
         return Estimate(values, fitted, optimality=optimality, unbounded=unbounded), errors_of
 
     def _with_errors(self, measured: Measured, belief: FilterState, histories: Histories) -> Release:
@@ -311,18 +312,12 @@ CUSTOMERS = 24  # first key, as those of `draws`
 
 
 def _with_variation(
-    draws: Errors,
-    factors: NDArray[np.float64],
-    variances: NDArray[np.float64],
-    tree: AggregationTree,
-    steps: range,
-    n: int,
+    draws: Errors, variances: NDArray[np.float64], tree: AggregationTree, steps: range, n: int
 ) -> NDArray[np.float64]:
-    """Return draws of errors of other variances, with the variation of leaves' single steps, (n, n_nodes,
-    n_steps)."""
+    """Return draws of errors with the variation of leaves' single steps, (n, n_nodes, n_steps)."""
     keys = CUSTOMERS, np.arange(n)[:, None, None], keys_of(tree.leaves)[:, None], np.array(steps)
     added = [tree.add_up(np.sqrt(variances) * one) for one in normals(*keys)]
-    return np.asarray(np.sqrt(factors) * draws(n) + np.stack(added))
+    return np.asarray(draws(n) + np.stack(added))
 
 
 NOTHING = BlockHistory.empty(0)
