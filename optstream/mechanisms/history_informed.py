@@ -281,9 +281,10 @@ class InformedMechanism(Mechanism):
             # leaves below the bound are raised at their siblings' cost: parents stay unbiased
             nearest = consistent(merged, tree, [], "variance", bound, "held")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
-        factors = np.ones_like(values)
+        factors = np.ones((1, 1))
         if not belief.prior.hours.size:
-            factors = 0.5 + 0.5 * hour_factors(values, variances)
+            root = slice(1 if tree else None)  # so that errors of children add up to those of parents
+            factors = 0.5 + 0.5 * hour_factors(values[root], variances[root])
         fitted = variances * factors
         if tree and (variation := self.pattern.variation) is not None:
             of_leaves = variation * np.maximum(values[tree.leaf_indices], 0.0)
