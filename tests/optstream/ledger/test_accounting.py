@@ -407,15 +407,17 @@ def test_verify_names_the_window_that_an_earlier_version_let_through(after, ledg
     assert any("which privacy guarantee 0 allows" in problem for problem in ledger.verify())
 
 
-def test_a_draw_is_held_to_its_plan_by_every_guarantee(amended, drawn):
+def test_a_draw_is_held_to_its_plan_by_every_guarantee(amended, ledger, drawn):
     """Windows now have four steps, under the first guarantee one: an outcome may fit only the current one."""
     amended(model_of(window_length=1), model_of(window_length=4))
     plan, outcome = (
         StepSpend(0, "sums", 4, weights, Fraction(4), 1) for weights in ((1, 1, 1, 1), (0, 2, 0, 0))
     )
     assert covers([plan], [outcome], 4)
-    with pytest.raises(LedgerError, match="more than its plan"):
+    with pytest.raises(LedgerError, match="VOID and stays charged for its plan"):
         drawn("day 1", [plan], outcome=[outcome])
+    record = ledger.find(Key("load", "day 1"))
+    assert (record.state, record.spends, record.measurements_hash) == (ReleaseState.VOID, (plan,), None)
 
 
 STORED = json.loads(Path(__file__).with_name("aligned_ledger.json").read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from threading import Barrier, BrokenBarrierError
 import pytest
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import Key, ReleaseState, open_ledger
+from optstream.ledger import Key
 from optstream.ledger import database as engine_module
 from optstream.ledger import schema as stream_rows
 from optstream.privacy import PeriodSpend, StepSpend
@@ -46,40 +46,6 @@ def test_tiny_and_far_spends_count(ledger, reserve, kit):
         near = range(first_step, first_step + 1)
         assert ledger.window_spent("customers", near).epsilon == 4 * Fraction(charge)
     assert ledger.worst("customers").epsilon == 1
-
-
-def test_an_outcome_above_its_plan_is_void_and_charged_for_the_plan(ledger, reserve, kit):
-    reservation = reserve(plan=kit.plan(0, "1/8"))
-    ledger.begin_draw(reservation, kit.now)
-    # less in total, more in the window of the first step alone
-    dearer = (StepSpend(0, "samples", 0, (Fraction(1, 4), *(Fraction(0),) * 3), Fraction(1), 1),)
-    with pytest.raises(LedgerError, match="VOID and stays charged for its plan"):
-        ledger.record_drawn(reservation, "measured", dearer, kit.now)
-    record = ledger.find(Key("load", "day 0"))
-    assert record.state == ReleaseState.VOID
-    assert record.spends == kit.plan(0, "1/8")
-    assert record.measurements_hash is None
-    assert ledger.verify() == []
-
-
-@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_a_ledger_older_than_the_catalogue_refuses(ledger, reserve, publish, kit, tmp_path):
-    publish("day 0", kit.plan(0, "1/8"))
-    old = tmp_path / "backup" / "ledger.sqlite"
-    old.parent.mkdir()
-    ledger.close()  # the file alone is the whole ledger only while nobody has it open
-    old.write_bytes((tmp_path / "trusted" / "ledger.sqlite").read_bytes())
-    publish("day 1", kit.plan(4, "1/4"))
-    head = ledger.head("load")
-    assert ledger.missing_heads([head]) == []
-    restored = open_ledger(f"sqlite:///{old}")
-    assert restored.verify() == []  # whole in itself, only too old
-    assert restored.missing_heads([head]) == [head]
-    arguments = (Key("load", "day 1"), kit.plan(4, "1/4"), "night", kit.now, kit.lease)
-    with pytest.raises(LedgerError, match="restored from an older copy"):
-        restored.reserve(*arguments, catalogue_heads=[head])
-    assert restored.find(Key("load", "day 1")) is None
-    reserve("day 2", kit.plan(8, "1/4"), catalogue_heads=[head])
 
 
 def both_at_once(ledger, kit, monkeypatch, streams, patience_seconds):

@@ -24,7 +24,7 @@ from optstream.privacy.accountant import repriced
 from optstream.privacy.spends import check_currency
 from optstream.stream import AggregationTree
 from tests.optstream.ledger.brute_force import cost
-from tests.optstream.privacy.test_accounting import gaussian_histories, histories
+from tests.optstream.privacy.test_accounting import HISTORIES
 
 
 def model(alpha="2", window_length=3, unit="customer", leaves_per_step=1):
@@ -40,7 +40,7 @@ guarantees = st.builds(
 
 
 @settings(max_examples=100, deadline=None)
-@given(histories() | gaussian_histories(), guarantees, guarantees)
+@given(HISTORIES, guarantees, guarantees)
 def test_a_spend_costs_under_another_guarantee_what_lemma_12_says(spends, planned, other):
     """Of every kind, window by window, by brute force."""
     for spend in spends:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.stream import AggregationTree, DatedHierarchy, TreeChange, Unit
+from optstream.stream import AggregationTree, DatedHierarchy, TreeChange
 
 LEAVES = (("21", "EAST"), ("42", "EAST"), ("53", "WEST"), ("84", "WEST"))
 FR = (("FR", None), ("EAST", "FR"), ("WEST", "FR"), *LEAVES)
@@ -85,32 +85,6 @@ def test_more_than_can_be_worked_out_is_refused():
         DatedHierarchy((*FR, ("x0", "EAST")), tuple(many))
     with pytest.raises(ParameterError, match=r"must be at most 4,194,304.*got 900 times 5,908"):
         DatedHierarchy(tuple(wide), tuple(many[:900]))
-
-
-def test_the_table_says_since_when_until_when_and_what_each_unit_became():
-    hierarchy = DatedHierarchy(
-        FR,
-        (
-            TreeChange(FIRST, renamed={"42": "44", "EAST": "EST"}, split={"84": HALVES}),
-            TreeChange(SECOND, removed=("21",), moved={"a": "EST"}),
-        ),
-    )
-    units = {(one.code, one.valid_from): one for one in hierarchy.units()}
-    assert units["42", None] == Unit("42", "EAST", None, FIRST - DAY, ("44",))
-    assert units["44", FIRST] == Unit("44", "EST", FIRST)
-    # a unit whose parent has another code has a row for each
-    assert units["21", None] == Unit("21", "EAST", None, FIRST - DAY, ("21",))
-    assert units["21", FIRST] == Unit("21", "EST", FIRST, SECOND - DAY)
-    assert units["84", None] == Unit("84", "WEST", None, FIRST - DAY, ("a", "b"))
-    assert units["a", FIRST] == Unit("a", "WEST", FIRST, SECOND - DAY, ("a",))
-    assert units["a", SECOND] == Unit("a", "EST", SECOND)
-    for day in (date(2000, 1, 1), FIRST, SECOND):
-        held = {
-            one.code: one.parent
-            for one in hierarchy.units()
-            if (one.valid_from or date.min) <= day <= (one.valid_until or date.max)
-        }
-        assert held == dict(hierarchy.tree_of(day).parents_by_name())
 
 
 def test_a_list_that_goes_on_from_another_holds_its_hashes():

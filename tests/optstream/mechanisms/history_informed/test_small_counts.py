@@ -220,3 +220,23 @@ def test_closed_hours_are_in_their_bands_and_leaves_go_by_the_days_that_their_pa
     missed = np.stack([one.values for one in released])[:, 1:] - true[:, 1:]
     errors = np.stack([one.standard_errors for one in released])[:, 1:]
     assert 0.5 < np.sqrt((errors**2).mean() / (missed**2).mean()) < 2.0
+
+
+@pytest.mark.slow
+def test_a_measured_count_errs_as_its_noise_does_and_hardly_by_its_expectation():
+    """Daily cases of 12 regions, each measured: stated and found errors of the nation and of regions."""
+    random, n_days = np.random.default_rng(3), 70
+    tree = AggregationTree.from_parents({"nation": None} | {f"region {n}": "nation" for n in range(12)})
+    wave = 200 * np.exp(random.normal(0, 0.6, (12, 1)) + 0.6 * np.sin(np.arange(n_days) / 12))
+    cases = random.poisson(wave * random.gamma(30, 1 / 30, wave.shape)).astype(float)
+    days = PublicDays.from_date(date(2024, 1, 1), 1)
+    pattern = informed(model=PrivacyModel("1", 7, 1, resolution=1), days=days, scale=200.0, n_blocks=7)
+    mechanism = HistoryInformedTree(pattern, tree, ["1/2", "1/2"])
+    found = [mechanism.estimate(one) for one in draw(mechanism, cases, lengths=[1] * n_days)[n_days // 2 :]]
+    truth = tree.add_up(cases)[:, n_days // 2 :]
+    missed = np.stack([one.values[:, 0] for one in found], axis=1) - truth
+    stated = np.stack([one.standard_errors[:, 0] for one in found], axis=1)
+    for level in tree.levels:
+        at = slice(level.start, level.stop)
+        ratio = np.sqrt((stated[at] ** 2).mean() / (missed[at] ** 2).mean())
+        assert 0.8 < ratio < 1.3, "1.5 where errors of expectations count by the part and not by its square"
