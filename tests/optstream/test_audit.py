@@ -1,8 +1,4 @@
-"""The short audit: no mechanism exceeds the accountant, every broken one is caught, no honest twin accused.
-
-400 runs of each side of ours, 1,000 of a control's, 100,000 where there is a delta, for rare outcomes are
-forgiven then; error 1e-9 an audit. The long audit is `make audit`.
-"""
+"""The short audit, error 1e-9 each: none exceeds the accountant, what is broken is caught, no honest twin."""
 
 import pytest
 
@@ -11,7 +7,7 @@ from studies.audit.cases import control_cases, our_cases
 from studies.audit.histories import MechanismSubject
 
 CASES = control_cases()
-RUNS, RUNS_BESIDE_DELTA = 1000, 100_000
+RUNS, RUNS_BESIDE_DELTA = 1000, 100_000  # where there is a delta, rare outcomes are forgiven
 ON_TREE = "Laplace, joint noise on a tree, two roaming"
 BLIND = (
     "OptStream, strict, window of 6",

@@ -159,10 +159,7 @@ class World:
         return Run(settings, ledger, secure_noise(), "owner", lambda: NOW, read=self._apart)
 
     def _is_sound(self, schema: str, day: date) -> bool:
-        """Whether the day may be charged, asked of the files in another way: every step of each region.
-
-        Of customers' rows those off the grid are left out and missing ones count as 0: readable is enough.
-        """
+        """Whether the files have every step of each region; of customers' rows readable is enough."""
         settings = self.settings[schema]
         for leaf in settings.tree_of(date.min).leaves:
             files = sorted((self.hostile / f"region={leaf}" / f"date={day}").glob("[!._]*.parquet"))

@@ -187,9 +187,7 @@ def test_commits_are_synced_and_writers_exclude_each_other(sqlite_url, kit):
 
 
 def test_a_file_with_two_names_is_refused(sqlite_url, kit, tmp_path):
-    """Each name has a write-ahead log of its own: two streams of a budget took all of its epsilon each, and
-    one of them was forgotten.
-    """
+    """Each name has a write-ahead log: two streams took all of a budget each, and one was forgotten."""
     first = open_ledger(sqlite_url)
     first.enrol(kit.terms(), kit.now)
     first.close()

@@ -13,38 +13,7 @@ from optstream.measurement.sums import measure_in_turn
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, StepSpend, charged_to_windows
 from optstream.stream import PrivatePeriod
-
-
-class CountedNoise:
-    """1, 2, 3, … in the order in which they are asked for."""
-
-    simulated = False
-
-    def __init__(self, first=1):
-        self.next = first
-        self.asked = []
-
-    def discrete_laplace(self, scale, size):
-        self.asked.append((scale, size))
-        drawn = np.arange(self.next, self.next + np.prod(size)).reshape(size)
-        self.next += drawn.size
-        return drawn
-
-
-class FixedRule:
-    """These grains of 8 at these steps, whatever is published; a record of it."""
-
-    n_grains = 8
-
-    def __init__(self, *offers):
-        self.offers = offers
-        self.published = []
-
-    def offer(self, step):
-        return self.offers[step]
-
-    def publish(self, step, grains):
-        self.published.append((step, grains))
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 
 def plans(n_steps, first_step=5):
@@ -65,17 +34,17 @@ def test_the_comparison_is_strict_and_exact_where_floats_are_not(n_series):
     last = np.zeros(n_series, dtype=np.int64)
     exact = np.full(n_series, 2**57)
     for on_distance, expected in ((-1, False), (0, False), (1, True)):
-        assert is_far(exact, last, 2.0**57, 1.0, CountedNoise(on_distance)) == expected
+        assert is_far(exact, last, 2.0**57, 1.0, SilentNoise(on_distance)) == expected
     assert float(at + 1) == float(at)
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_drawn():
-    noise = CountedNoise()
+    noise = SilentNoise()
     with pytest.raises(ParameterError, match="a last release of 2 series, and this period has 1"):
-        measure_by_distance(period_of([[7, 7]], 5), [0, 0], *plans(2), FixedRule(1, 1), noise)
+        measure_by_distance(period_of([[7, 7]], 5), [0, 0], *plans(2), None, noise)
     for wrong in (plans(3), plans(2, 6)):
         with pytest.raises(ParameterError, match="does not price the steps"):
-            measure_by_distance(period_of([[7, 7]], 5), [0], *wrong, FixedRule(1, 1), noise)
+            measure_by_distance(period_of([[7, 7]], 5), [0], *wrong, None, noise)
     assert noise.asked == []
 
 

@@ -82,9 +82,7 @@ def test_every_answer_gets_noise_of_its_own_spends_scale():
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_the_charge_bounds_the_l1_change_of_the_answers(data):
-    """Lemma 3 by brute force: over neighbours that change a set of steps, in one leaf or two each.
-    The nation, a single node, moves by both.
-    """
+    """Lemma 3 by brute force, over changes of a set of steps in one leaf or two: the nation moves by both."""
     before, n_leaves = np.array(data.draw(READINGS)), data.draw(st.sampled_from([1, 2]))
     after = before.copy()
     changed = data.draw(st.sets(st.integers(0, 5), min_size=1))

@@ -110,15 +110,11 @@ ALL: Mapping[str, Make] = {
 MODEL = PrivacyModel("1", 6, 1)
 MADE = {name: make(MODEL, 6) for name, make in ALL.items()}
 ONLINE = [name for name in PLAIN if not MADE[name].revises and name not in ("Fourier", "Laplace joint")]
-"""That run by single steps. Not those that revise: a day at once tells them more of its steps than the steps
-before; nor joint noise, whose random numbers of a step are not apart from those of others (`test_joint.py`).
-"""
+"""That run by single steps: no later step changes an estimate, nor the random numbers of another step."""
 
 
 DAILY_ON_TREES = ("Laplace", "Laplace joint", "Fourier", "PeGaSus", "BudgetDistribution")
-"""Of plain mechanisms on a tree: without memory, over a period, with raw state, with memory of outputs. The
-others go the same ways, in `make nightly-checks`.
-"""
+"""On a tree: without memory, over a period, with raw state, with memory of outputs; others by night."""
 
 
 def _marks(name: str) -> list[Any]:

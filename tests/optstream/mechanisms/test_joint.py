@@ -1,8 +1,4 @@
-"""Joint noise over nights: what windows truly lose, by which orders their blocks have, whatever happens.
-
-The noise here is no noise: each number says which order it is of, and its place in it. So a window's true
-loss can be counted without the accountant: what each order that it meets costs, once.
-"""
+"""Joint noise over nights: windows lose what the orders they meet cost; the noise here names its order."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -272,11 +268,6 @@ def broken_raw(monkeypatch):
     monkeypatch.setattr(World, "__init__", init)
 
 
-def broken_names(monkeypatch):
-    """What is only reserved is counted on as if it were drawn."""
-    monkeypatch.setattr("tests.optstream.mechanisms.test_joint.NOT_DRAWN", 0)
-
-
 def broken_claims(monkeypatch):
     """Spends that leave windows to the night before which do not reach its last block."""
     real = ordered.next_spend
@@ -316,6 +307,6 @@ def test_a_raw_state_is_padded_and_says_nothing_of_the_noise():
 
 
 def test_counting_on_a_reserved_day_is_caught(named_noise, monkeypatch):
-    broken_names(monkeypatch)
+    monkeypatch.setattr("tests.optstream.mechanisms.test_joint.NOT_DRAWN", 0)
     with pytest.raises(AssertionError):
         test_a_reserved_day_that_is_never_drawn_so_takes_nothing_over(named_noise)

@@ -22,11 +22,6 @@ MODEL = PrivacyModel("1", 4, 1, "1")
 SECRET = 271828
 
 
-def streams(n_steps, seed=0, n_series=3):
-    generator = np.random.default_rng(seed)
-    return np.repeat(generator.integers(0, 400, (n_series, n_steps // 5 + 1)), 5, axis=1)[:, :n_steps]
-
-
 def groups_of(parts):
     return np.concatenate([part.measured.choices["groups"] for part in parts], axis=1)
 

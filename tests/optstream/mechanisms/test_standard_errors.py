@@ -26,8 +26,6 @@ from optstream.stream import AggregationTree, Feature
 from optstream.stream.public_days import PublicDays
 
 MODEL = PrivacyModel("1", 6, 1)
-TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
-SHARES = ["1/3", "2/3"]
 PUSH = 1e6
 
 

@@ -12,7 +12,7 @@ from optstream.measurement import distance
 from optstream.mechanisms import w_event as publish_by_distance
 from optstream.mechanisms.w_event import GRAINS, BudgetAbsorption, BudgetDistribution
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import round_up_to_float
 from optstream.privacy.rules import Absorption
 from tests.optstream.mechanisms.silent_noise import SilentNoise
@@ -99,10 +99,6 @@ BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])
 
 def build(kind, window=6, epsilon="1", share="1/2", **model):
     return kind(PrivacyModel(epsilon, window, 1, "1", **model), share)
-
-
-def cost(mechanism, spends):
-    return worst_window(spends, mechanism.model.window_length).epsilon
 
 
 ALMOST = 1 - Fraction(1, 2**40)

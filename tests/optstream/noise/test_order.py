@@ -171,11 +171,7 @@ def test_two_blocks_over_midnight_have_the_density_of_the_norm(source, wrong, gr
 
 
 def exact_variance(window):
-    """The mean of N (N + 1), N steps of the order from a block's last predecessor to itself, by the table.
-
-    A block is free when its last predecessor is placed. From there the moments of N follow from those after
-    the next step; each step brings blocks nearer, so that `2 * window` rounds are enough.
-    """
+    """The mean of N (N + 1), N steps of the order from a block's last predecessor to itself, by the table."""
     weights, moves, passed = order_table(window)
     sets = np.arange(weights.size)
     chance = np.where(moves >= 0, weights[np.maximum(moves, 0)], 0).astype(float)
@@ -188,7 +184,7 @@ def exact_variance(window):
         shares = after
     waiting = np.array([(sets >= 0) if at == 0 else (sets >> (at - 1) & 1) == 0 for at in range(window)])
     mean, square = np.zeros((2, window, sets.size))
-    for _ in range(3 * window):
+    for _ in range(3 * window):  # each step brings blocks nearer
         means, squares = np.ones_like(mean), np.full_like(square, 2.0)
         for at in range(window):
             for placed in range(window):

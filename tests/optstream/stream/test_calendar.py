@@ -53,7 +53,7 @@ def test_the_local_time_of_a_step_is_the_one_that_its_day_gives_it(kind, day):
 
 SKIPPED_A_DAY = ("Kwajalein", "Pacific/Apia", "Pacific/Fakaofo", "Pacific/Kiritimati")
 FIRST, LAST = date(1986, 1, 1), date(2031, 12, 31)
-ONE, HALF_HOUR = timedelta(days=1), timedelta(minutes=30)
+ONE = timedelta(days=1)
 
 
 N_PARTS = 32

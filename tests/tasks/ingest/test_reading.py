@@ -15,6 +15,9 @@ from tasks.config import Input
 from tasks.ingest.clamping import KINDS, countable, reading
 
 BOUNDS = (Fraction("-2.5"), Fraction("100.0005"))
+ANY_BOUNDS = pytest.mark.parametrize(
+    "bounds", [BOUNDS, (Fraction(-9), Fraction(-3)), (Fraction(5), Fraction(50))], ids=str
+)
 AWKWARD = ["0", "0.0005", "-0.0005", "0.0015", "1.0005", "2.675", "0.1", "99.9995", "100.0005", "100.0006"]
 AWKWARD += ["-2.5", "-7", "100", "12345"]
 RESOLUTIONS = [Fraction(1, 1000), Fraction(1, 100), Fraction(1, 3), Fraction(7, 10), Fraction(40)]
@@ -40,9 +43,7 @@ def read(series, bounds=BOUNDS, resolution=RESOLUTIONS[0]):
 @pytest.mark.parametrize(
     "dtype", [pl.Int8, pl.Int64, pl.UInt8, pl.UInt64, pl.Int128, pl.Decimal(10, 0)], ids=str
 )
-@pytest.mark.parametrize(
-    "bounds", [BOUNDS, (Fraction(-9), Fraction(-3)), (Fraction(5), Fraction(50))], ids=str
-)
+@ANY_BOUNDS
 def test_integers_count_as_defined(dtype, bounds):
     series = pl.Series([0, 1, 20, 49, 50, 51, 100, 101, 127]).cast(dtype)
     outside = [not bounds[0] <= value <= bounds[1] for value in series.to_list()]
@@ -69,9 +70,7 @@ def laid_out(factor):
 
 
 @pytest.mark.parametrize("scale", [12, 17, 18, 30, 38])
-@pytest.mark.parametrize(
-    "bounds", [BOUNDS, (Fraction(-9), Fraction(-3)), (Fraction(5), Fraction(50))], ids=str
-)
+@ANY_BOUNDS
 def test_the_scale_of_a_decimal_column_does_not_decide_whether_it_is_counted(scale, bounds):
     """A writer gives the column the scale of the longest reading, for which no day may stop."""
     bounds, resolution = laid_out(Fraction(6)).in_column_units(bounds, Fraction(1, 1000))

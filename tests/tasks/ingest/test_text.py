@@ -1,9 +1,7 @@
 """CSV files: read exactly as the same rows in Parquet, each line by itself."""
 
 import gzip
-import io
 import re
-import zipfile
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -19,6 +17,7 @@ from tasks.ingest.arrivals import EVERY
 from tasks.ingest.clamping import reading
 from tasks.ingest.text import LOOKED_AT, microseconds_of
 from tests.tasks.conftest import DAY
+from tests.tasks.ingest.test_yearly_files import zipped
 
 pytestmark = pytest.mark.slow
 
@@ -53,14 +52,6 @@ def written(rows):
     return ["timestamp,load", *(f"{at:%Y-%m-%dT%H:%MZ},{value}" for at, value in rows)]
 
 
-def zipped(text):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("__MACOSX/._load.csv", b"\0")
-        archive.writestr("a year.xls", text)
-    return buffer.getvalue()
-
-
 def quoted(text):
     return "\n".join(",".join(f'"{field}"' for field in line.split(",")) for line in text.splitlines())
 
@@ -76,7 +67,7 @@ FORMS = {
     "crlf": lambda text: text.replace("\n", "\r\n"),
     "mark": lambda text: "\ufeff" + text,
     "gzip": lambda text: gzip.compress(text.encode()),
-    "zip": zipped,
+    "zip": lambda text: zipped(("__MACOSX/._load.csv", b"\0"), ("a year.xls", text)),
     "utf-16": lambda text: text.encode("utf-16"),
     "latin-1": lambda text: text.replace("load\n", "load,é\n", 1).encode("latin-1"),
     "quoted": quoted,
@@ -114,7 +105,7 @@ NO_FILES = [
     ("timestamp,load,customer_id\n", "must have the customer column if and only if"),
     (gzip.compress(b"timestamp,load\n" + b"2025-01-15,1\n" * 9999, mtime=0)[:-9], "readable text"),
     (gzip.compress(b"timestamp,load\n2025-01-15,1\n", mtime=0)[:-9], "must be readable text"),
-    (zipped("timestamp,load\n")[:-9], "must be readable text"),
+    (zipped(("a.xls", "timestamp,load\n"))[:-9], "must be readable text"),
     (b"PK\x03\x04", "must be readable text"),
     (b"\x1f\x8bxyz", "must be readable text"),
 ]
@@ -306,13 +297,6 @@ def test_a_slot_that_the_clock_skips_may_be_an_empty_row(small):
     write(stream, ["timestamp,load", *lines], "84", "11", day=SPRING)
     (judged,) = stream.judge(SPRING)
     assert judged.units[0].tolist() == [0 if slot in (4, 5) else 1000 * slot for slot in range(48)]
-
-
-def test_an_empty_file_of_sums_without_types_has_zeros_where_rows_may_lack(small):
-    stream = small(marker="missing_rows = 'zero'\nregion = 'zone'")
-    stream.write(EVERY, pl.DataFrame({"timestamp": [], "load": [], "zone": []}))
-    (judged,) = stream.judge()
-    assert not judged.units.any()
 
 
 def test_a_file_without_the_column_of_revisions_is_named(small):
@@ -512,6 +496,8 @@ def test_the_highest_revision_of_a_sum_counts_and_is_there_once(small, again):
 @pytest.mark.parametrize("finer", ["", "step = '10min'\ncombine = 'sum'"])
 def test_steps_without_a_row_are_zero_where_the_supplier_writes_none(small, finer):
     stream = small(marker=f"missing_rows = 'zero'\nregion = 'zone'\n{finer}")
+    stream.write(EVERY, pl.DataFrame({"timestamp": [], "load": [], "zone": []}))  # without types
+    assert not stream.units().any()
     rows = [f"{one},84" for one in lines_of(stream, [1] * 48)[5:7]]
     write(stream, ["timestamp,load,zone", *rows], EVERY)
     (judged,) = stream.judge()

@@ -208,39 +208,35 @@ def compared(*means, noise=1.0, model=None):
     return found.newest[0], found.far
 
 
-@pytest.mark.parametrize(
-    ("mean", "is_far", "words"),
-    [
-        (1000.0, True, "10 times"),
-        (990.0, False, "9.9 times"),
-        (10.0, True, "1/10 of"),
-        (11.0, False, "1/9.09 of"),
-        (-100.0, True, "of the other sign than"),
-        (0.0, True, "none of"),
-        (104400.0, True, "1,044 times"),
-        (0.01, True, "1/10,000 of"),
-    ],
-)
-def test_far_is_ten_times_a_tenth_or_the_other_sign(mean, is_far, words):
-    found, _ = compared(*[100.0] * LEAST_DAYS, mean)
-    assert (found.day, found.mean, found.usual) == (FIRST + timedelta(days=LEAST_DAYS), mean, 100.0)
-    assert (found.is_far, found.words) == (is_far, words)
+FAR_OR_NOT = [
+    (1000.0, True, "10 times"),
+    (990.0, False, "9.9 times"),
+    (10.0, True, "1/10 of"),
+    (11.0, False, "1/9.09 of"),
+    (-100.0, True, "of the other sign than"),
+    (0.0, True, "none of"),
+    (104400.0, True, "1,044 times"),
+    (0.01, True, "1/10,000 of"),
+]
+EXPLAINED = [
+    (0.5, 8.0, 1.0, None, False),
+    (0.5, 9.0, 1.0, None, True),
+    # a zone of one trip a day has days without; nobody knows the noise in what `HistoryInformed` says
+    (1 / 24, 0.0, None, 0.3, False),
+    (1 / 24, 0.0, None, 0.01, True),
+    (1 / 24, 0.0, None, None, True),
+    (1 / 24, 2.0, None, 0.3, True),
+]
 
 
-@pytest.mark.parametrize(
-    ("usual", "mean", "noise", "model", "is_far"),
-    [
-        (0.5, 8.0, 1.0, None, False),
-        (0.5, 9.0, 1.0, None, True),
-        # a zone of one trip a day has days without; nobody knows the noise in what `HistoryInformed` says
-        (1 / 24, 0.0, None, 0.3, False),
-        (1 / 24, 0.0, None, 0.01, True),
-        (1 / 24, 0.0, None, None, True),
-        (1 / 24, 2.0, None, 0.3, True),
-    ],
-)
-def test_what_noise_or_a_model_explains_is_not_far(usual, mean, noise, model, is_far):
-    assert compared(*[usual] * LEAST_DAYS, mean, noise=noise, model=model)[0].is_far == is_far
+def test_far_is_ten_times_a_tenth_or_the_other_sign_unless_noise_or_a_model_explains_it():
+    for mean, is_far, words in FAR_OR_NOT:
+        found, _ = compared(*[100.0] * LEAST_DAYS, mean)
+        assert (found.day, found.mean, found.usual) == (FIRST + timedelta(days=LEAST_DAYS), mean, 100.0)
+        assert (found.is_far, found.words) == (is_far, words)
+    for usual, mean, noise, model, is_far in EXPLAINED:
+        found, _ = compared(*[usual] * LEAST_DAYS, mean, noise=noise, model=model)
+        assert found.is_far == is_far, (usual, mean, noise, model)
 
 
 def test_each_of_the_last_days_is_compared_with_those_before_it_by_brute_force():

@@ -1,4 +1,4 @@
-"""Simulated dumps: the same whatever else is asked for, whole or absent, and near the public means."""
+"""Simulated dumps: whole or absent, and completed by their marker."""
 
 from datetime import date, timedelta
 from pathlib import Path
@@ -22,15 +22,6 @@ def days(first: date, count: int) -> list[date]:
 def read(settings: Settings, region: str, day: date) -> pl.DataFrame:
     file = settings.input_folder / f"region={region}" / f"date={day}" / "part-0.parquet"
     return pl.read_parquet(file, hive_partitioning=False)
-
-
-def test_any_range_and_any_leaves_give_the_same_day(small, load_text):
-    one_leaf = ('84 = "FR"\n11 = "FR"', '84 = "FR"'), ('folder = "dumps"', 'folder = "short"')
-    long, day = small().settings, MONDAY + timedelta(days=3)
-    short = load_text(long.file.read_text(), *one_leaf)
-    assert simulate(long, days(MONDAY, 5), seed=7) == [True] * 10
-    assert simulate(short, [day], seed=7) == [True]
-    assert read(short, "84", day).equals(read(long, "84", day))
 
 
 def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(small, monkeypatch):

@@ -176,7 +176,7 @@ def test_the_public_page_is_a_function_of_the_published_folder_alone(written, tm
 
 
 @pytest.mark.slow
-def test_what_only_operators_know_is_on_their_page_alone(written):
+def test_what_only_operators_know_is_on_their_page_alone_and_readings_on_none(written):
     written.configure("[trusted]", "[watch]\nfirst_day = 2016-05-31\n[trusted]")
     written.write_pages()
     report, public = report_of(written), page_of(written).decode()
@@ -186,11 +186,7 @@ def test_what_only_operators_know_is_on_their_page_alone(written):
         assert hidden not in public, hidden
     assert oct(written.settings.report_file.stat().st_mode & 0o777) == "0o600"
     assert oct(written.settings.report_folder.stat().st_mode & 0o777) == "0o700"
-
-
-@pytest.mark.slow
-def test_no_reading_is_on_either_page(written):
-    """The dumps' own totals, as curves would have them; the search itself sees published ones."""
+    # no reading of the dumps is on either, as a curve would have it; published ones are found
     dumps = pl.read_parquet(written.folder / "dumps/region=84/date=2016-06-01/*.parquet")["load_mw"]
 
     def figures(values):
@@ -198,8 +194,7 @@ def test_no_reading_is_on_either_page(written):
 
     by_node = rows_of(written.folder / "published").group_by("date", "node")
     published = set().union(*(figures(own["load_mw"]) for _, own in by_node))
-    text = report_of(written) + page_of(written).decode()
-    found = {f"{float(number):.6g}" for number in re.findall(r"[0-9]+(?:\.[0-9]+)?", text)}
+    found = {f"{float(number):.6g}" for number in re.findall(r"[0-9]+(?:\.[0-9]+)?", report + public)}
     assert published <= found
     assert not (figures(dumps) - published) & found
 

@@ -210,15 +210,11 @@ def days(settings, now=EARLY):
         ledger.close()
 
 
-def test_before_anything_was_released_a_night_is_of_yesterday(load):
-    assert days(load()) == [DAY]
-    # Paris is two hours ahead: at 21:59 its second of June is not over, at 22:00 it is
-    assert days(load(), datetime(2016, 6, 2, 21, 59, tzinfo=UTC)) == [DAY]
-    assert days(load(), datetime(2016, 6, 2, 22, 0, tzinfo=UTC)) == [DAY + timedelta(days=1)]
-
-
 def test_a_night_takes_up_the_days_before_but_none_before_the_first_and_none_given_up(load):
     ago = lambda number: DAY - timedelta(days=number)  # noqa: E731
+    # before anything was released it is of yesterday; in Paris the second of June is over at 22:00 UTC
+    assert days(load()) == days(load(), datetime(2016, 6, 2, 21, 59, tzinfo=UTC)) == [DAY]
+    assert days(load(), datetime(2016, 6, 2, 22, 0, tzinfo=UTC)) == [DAY + timedelta(days=1)]
     assert days(load(f"[watch]\nfirst_day = {ago(30)}")) == [ago(number) for number in (6, 5, 4, 3, 2, 1, 0)]
     assert days(load(f"[watch]\nfirst_day = {ago(2)}")) == [ago(2), ago(1), DAY]
     lines = f"[schedule]\ncatch_up_days = 3\n[watch]\nfirst_day = {ago(30)}\naccepted_gaps = [{ago(1)}]"

@@ -1,8 +1,7 @@
 """The looks before a draw: ledgers and folders from backups, witnesses, and steps by other time zone data."""
 
+import fcntl
 import shutil
-import subprocess
-import sys
 from contextlib import contextmanager
 from datetime import date, timedelta
 from itertools import combinations
@@ -411,23 +410,14 @@ def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_p
     assert "restored from an older copy" in refused.message
 
 
-def test_a_lock_that_another_process_holds_is_waited_for_and_named(installation, monkeypatch):
+def test_a_lock_that_another_holds_is_waited_for_and_named(installation, monkeypatch):
     """A run that was stopped while it wrote the witness."""
     assert installation.status(FIRST) is Status.PUBLISHED
     monkeypatch.setattr(lock, "LONGEST_WAIT", 0.2)
-    code = (
-        "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); "
-        "sys.stdin.read()"
-    )
     file = installation.folder / "trusted/witness/.lock"
-    holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    try:
-        holder.stdout.readline()
+    with file.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
         said = refused(installation)
-    finally:
-        holder.communicate()
     assert str(file) in said
     assert "held" in said
     assert installation.record(SECOND) is None

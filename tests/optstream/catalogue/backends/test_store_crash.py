@@ -39,10 +39,7 @@ OTHERS = {
 
 
 def publish_interrupted(put, name, others, places):
-    """Publish a day while others come through whole at these requests, each perhaps within the one before.
-
-    Returns whether all came, the catalogues that they left, and the refusal of the interrupted one.
-    """
+    """Publish a day while others come; whether all came, the catalogues that they left, and the refusal."""
     points, waiting, left, refused = [], [*zip(places, others, strict=True)], [], None
 
     def act(_moment, point):

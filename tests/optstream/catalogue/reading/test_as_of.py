@@ -27,7 +27,7 @@ HIERARCHY = DatedHierarchy(
         TreeChange(LAST, removed=("5",), moved={"1a": "S"}),
     ),
 )
-BEFORE, AFTER = SPLIT - DAY, LAST
+BEFORE = SPLIT - DAY
 
 
 def sources(wanted, day):

@@ -115,12 +115,16 @@ def test_a_file_that_grows_has_the_days_that_were_over_when_it_changed(small, ke
     assert f"was last changed before {NEXT} was over" in str(found[NEXT])
 
 
-def test_a_month_with_a_leaf_that_begins_or_ends_in_it_is_read(small):
-    stream = small(marker="path = '{region}_{date:%Y-%m}.csv'")
-    text = stream.settings.file.read_text()
+def renamed_from_the_next_day(stream, zone="Europe/Paris"):
+    text = stream.settings.file.read_text().replace("Europe/Paris", zone)
     change = f"[[hierarchy.changes]]\nvalid_from = {NEXT}\nrenamed = {{ 11 = 'new' }}\n"
     stream.settings.file.write_text(f"{text}\n{change}")
     stream.settings = load_settings(stream.settings.file)
+    return stream
+
+
+def test_a_month_with_a_leaf_that_begins_or_ends_in_it_is_read(small):
+    stream = renamed_from_the_next_day(small(marker="path = '{region}_{date:%Y-%m}.csv'"))
     for region, first, last in (("84", DAY, NEXT), ("11", DAY, DAY), ("new", NEXT, NEXT)):
         put(stream, f"{region}_2025-01.csv", text_of(stream, first, last=last))
     assert [one.error for one in stream.judge(DAY, NEXT)] == [None, None]
@@ -132,11 +136,7 @@ def test_a_month_with_a_leaf_that_begins_or_ends_in_it_is_read(small):
     ("zone", "old", "new"), [("Europe/Paris", (14, 15), (15, 16)), ("America/Lima", (15, 16), (16, 17))]
 )
 def test_a_file_of_a_day_in_utc_may_be_of_a_leaf_of_the_local_day_before_or_after(small, zone, old, new):
-    stream = small(marker="path = '{region}/{utc:%Y-%m-%d}.csv'")
-    text = stream.settings.file.read_text().replace("Europe/Paris", zone)
-    change = f"[[hierarchy.changes]]\nvalid_from = {NEXT}\nrenamed = {{ 11 = 'new' }}\n"
-    stream.settings.file.write_text(f"{text}\n{change}")
-    stream.settings = load_settings(stream.settings.file)
+    stream = renamed_from_the_next_day(small(marker="path = '{region}/{utc:%Y-%m-%d}.csv'"), zone)
     for region, days in (("84", range(14, 18)), ("11", old), ("new", new)):
         for day in days:
             put(stream, f"{region}/2025-01-{day}.csv", "")
