@@ -52,10 +52,6 @@ def draw(mechanism, stream, state=None, first_step=0, lengths=None):
 MECHANISM = on_tree()
 
 
-def run(mechanism, stream):
-    return [mechanism.estimate(one) for one in draw(mechanism, stream)]
-
-
 def exact_loss(periods, window_length):
     """The most that readings changed by alpha in one leaf lose: moved steps of each block over its scale."""
     blocks = []
