@@ -49,6 +49,9 @@ def test_a_guarantee_changes_before_the_first_release_or_as_the_refusal_says(led
     for terms in (wanted, known):
         ledger.enrol(terms, kit.now)
         assert ledger.terms("load") == terms
+    events = ledger.events_of("load")
+    ledger.enrol(known, kit.now)
+    assert ledger.events_of("load") == events, "an identical call changes nothing"
     reserve()
     with pytest.raises(LedgerError, match="made under another ") as refused:
         ledger.enrol(wanted, kit.now)
@@ -141,6 +144,8 @@ def plan_of(alpha_units, scale, first_step=0, n_steps=4):
 def test_an_amendment_moves_the_alpha_of_every_product_by_the_same_factor(
     ledger, publish, reserve, kit, amended
 ):
+    with pytest.raises(LedgerError, match="shared, and has another alpha than stream 'gas'"):
+        ledger.enrol(product(kit, budget_alpha=2), kit.now)
     ledger.enrol(product(kit), kit.now)
     with pytest.raises(LedgerError, match="priced for another alpha"):
         reserve("day 0", plan_of(1, 24), stream="gas")

@@ -118,10 +118,11 @@ def test_the_chooser_may_depend_on_earlier_noisy_values_alone():
     shown = [10, 30, 60, 0]
     for raw in ([0, 0, 0, 0], [999, -5, 7, 12345]):
         every = Stops(lambda step: True)
-        period, noise = period_of([raw], 100), Cancelling(raw, shown)
+        period, noise = period_of([raw, raw], 100), Cancelling(raw, shown)
         measured = measure_in_turn(period, plan_of(4, 4, (), 100), 4, every.due, every.saw, noise)
         assert measured.positions == (0, 1, 2)
-        assert measured.points.tolist() == [[10, 30, 60]]
-        assert measured.point_variances.tolist() == [[98.0] * 3]
+        assert measured.points.tolist() == [[10, 30, 60]] * 2
+        assert every.received == [(100, [10] * 2), (101, [30] * 2), (102, [60] * 2)]
+        assert measured.point_variances.tolist() == [[98.0] * 3] * 2
         (spend,) = measured.spends
         assert (spend.weights, spend.scale, spend.unit_charge) == ((1, 1, 1, 0), 7, Fraction(2, 7))

@@ -79,8 +79,14 @@ def release():
     return mechanism.release(readings, noise=simulated_noise(1)), readings
 
 
-def test_a_plot_has_units_times_bands_and_the_truth(release):
+def test_a_release_prints_its_cost_and_a_plot_has_units_times_bands_and_the_truth(release):
     one, readings = release
+    assert repr(one).startswith(
+        "Release of 3 nodes at 4 steps, 0 to 3, by Hierarchical\n"
+        "epsilon 1 in any window of 4 steps, charged 1; simulated noise: never to be published\n"
+    )
+    many = Laplace(MODEL).release(np.ones((1000, 4)), noise=simulated_noise(0))
+    assert repr(many).endswith("\nand 995 more: to_frame() has all")
     times = [datetime(2016, 2, 1) + timedelta(hours=hour) for hour in range(4)]
     chart = one.plot(["all", "south"], unit="MW", times=times, truth=readings).to_dict()
     assert chart["title"] == "simulated noise, lines: released, bands: 95 %, dashed: truth"

@@ -19,7 +19,7 @@ from optstream.privacy import (
     worst_of_repeated,
     worst_window,
 )
-from optstream.privacy.spends import spend_from_document
+from optstream.privacy.spends import spend_from_document, spend_to_document
 from tests.optstream.ledger.brute_force import cost_of
 
 
@@ -114,6 +114,7 @@ def test_worst_window_is_that_of_brute_force(spends, length, start, size):
     assert charged_to_windows(spends, length, starts) == charged
     touching = range(start, start + size)
     assert worst_window(spends, length, touching=touching).epsilon == brute_force(spends, length, touching)
+    assert [spend_from_document(spend_to_document(one)) for one in spends] == spends
 
 
 FAR = 10**12

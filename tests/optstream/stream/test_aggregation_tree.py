@@ -69,6 +69,7 @@ def test_leaves_add_up_both_ways():
     found = LATTICE.add_up(cells)
     assert found[:, 0].tolist() == [10, 3, 7, 1, 2, 3, 4, 4, 6]
     assert LATTICE.heights.tolist() == [2, 1, 1, 0, 0, 0, 0, 1, 1]
+    assert LATTICE.depths.tolist() == [0, 1, 1, 2, 2, 2, 2, 3, 3]
     assert found.dtype == cells.dtype
     assert np.array_equal(found[:, 1], 10 * found[:, 0])
     assert np.array_equal(LATTICE.add_up(np.stack([cells, cells]))[1], found)
