@@ -2,14 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
-# where it is set, each process of the tests, and there are hundreds, compiles the project anew
+# where it is set, each process of the tests, and there are hundreds, compiles the whole project
 unexport PYTHONDONTWRITEBYTECODE
 # workers share few cores: threads of linear algebra would wait for each other
 export OPENBLAS_NUM_THREADS = 1
 
 .PHONY: demo test quick nightly-checks mutations histories check docs commands format picture assets audit canary evaluation studies faults fuzz clean process-faults
 
-# The environment is made anew when what it is made of changes.
+# A change of what the environment is made of makes a new one.
 $(BIN)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
 	$(PYTHON) -m venv .venv

@@ -20,7 +20,7 @@ from tasks.operate.withdraw import withdraw as take_back
 from tasks.pages.public import write_pages
 from tasks.release.outcomes import RunDocument, budget_of
 from tasks.release.publish import days_published, publish_again
-from tasks.release.run import Ended, Requested, Run, Status, and_after, each, run_of
+from tasks.release.run import Ended, Requested, Run, Status, append_followups, each, run_of
 
 app = cli.new_app()
 
@@ -141,7 +141,7 @@ def _finish(run: Run, days: Sequence[date], step: Callable[[Requested], Ended], 
     def write() -> None:
         write_pages(settings, ledger, run.clock())
 
-    ended = and_after(ended, write)
+    ended = append_followups(ended, write)
     budget = budget_of(settings, ledger, days)
     terminal.outcomes(ended, settings, budget)
     terminal.document(RunDocument.of(ended, settings, budget))

@@ -30,7 +30,7 @@ from tasks.config import Settings, load_settings
 from tasks.ingest.sandbox import end_with_parent
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import plan_backfill
-from tasks.release.run import LEASE, Ended, Requested, Status, and_after, run_of, terms_of
+from tasks.release.run import LEASE, Ended, Requested, Status, append_followups, run_of, terms_of
 from tasks.trusted.files import make_private_folder, private_opener, unexpected
 
 LEASE_MINUTES = 2.0
@@ -79,10 +79,10 @@ def backfill(
                 busy = tuple(day.day for day in done if day.free_at)
                 done = release([busy], False, [day for day in done if not day.free_at])
         run = run_of(settings, ledger, timedelta(minutes=lease_minutes))
-        done = and_after(done, lambda: one_run.revised(run, span))
+        done = append_followups(done, lambda: one_run.revised(run, span))
         if FlowRunContext.get() is not None:
             one_run.log_days(done)
-        done = and_after(done, lambda: one_run.close_and_write_pages(run))
+        done = append_followups(done, lambda: one_run.close_and_write_pages(run))
         return sorted(done, key=lambda day: day.day)
 
 

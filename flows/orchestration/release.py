@@ -38,7 +38,7 @@ from tasks.release.run import (
     Stage,
     Staged,
     Status,
-    and_after,
+    append_followups,
     enrol,
     let_go,
     run_of,
@@ -252,9 +252,9 @@ def release_days(
         ended = released(run, [Requested(period_from(day)) for day in days])
         if revise:
             days_ended = [day.day for day in ended]
-            ended = and_after(ended, lambda: revised(run, days_ended))
+            ended = append_followups(ended, lambda: revised(run, days_ended))
         if report:
-            ended = and_after(ended, lambda: close_and_write_pages(run))
+            ended = append_followups(ended, lambda: close_and_write_pages(run))
         if in_prefect():
             if settings.counts_warning is not None:
                 get_run_logger().warning(settings.counts_warning)

@@ -379,8 +379,8 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
         *mechanism_cases(f"{L1} 6", short_l1, SINGLE, [6]),
         *_across(f"{L1} 6", short_l1, SINGLE, [5, 6, 7], 3),
         *(Case("ours", sampler) for sampler in enumerated_samplers()),
-        *_first("Laplace beside a margin", _cells(CLAIMED), CELLS, [1]),
-        *_first("OptStream beside a margin", _cell_sums(CLAIMED, SHARES), CELLS, [4]),
+        *_first("Laplace with a margin", _cells(CLAIMED), CELLS, [1]),
+        *_first("OptStream with a margin", _cell_sums(CLAIMED, SHARES), CELLS, [4]),
         Case("ours", enumerated_window()),
     ]  # fmt: skip
     for field in FIELD:

@@ -256,8 +256,8 @@ def _one(day: At, step: Callable[[At], Next]) -> Next | Ended:
         return day.ended(Status.FAILED, unexpected(error))
 
 
-def and_after(ended: Sequence[Ended], work: Callable[[], Sequence[Ended] | None]) -> list[Ended]:
-    """The days that are over, and those that `work` ends after them; should it fail, the last once more."""
+def append_followups(ended: Sequence[Ended], work: Callable[[], Sequence[Ended] | None]) -> list[Ended]:
+    """Return the ended days, and those that `work` ends after them; should it fail, the last once more."""
     if not ended:
         return [*(work() or ())]
     after = list[Ended]()

@@ -12,7 +12,7 @@ ON_TREE = "Laplace, joint noise on a tree, two roaming"
 BLIND = (
     "OptStream, strict, window of 6",
     "OptStream, L1 sampling",
-    "OptStream beside a margin",
+    "OptStream with a margin",
     "BudgetDistribution",
     "BudgetAbsorption",
 )
