@@ -88,6 +88,7 @@ def test_a_fault_at_every_step_leaves_whole_days_and_the_same_call_completes(
     request, kind, scenario, fault, each
 ):
     (before, work, following, states), folder = SCENARIOS[scenario], make_folder(kind, request)
+    superseded = set()
     for step in before:
         step(folder.below("before"))
     for n in range(0, 300, each):
@@ -105,6 +106,7 @@ def test_a_fault_at_every_step_leaves_whole_days_and_the_same_call_completes(
         assert check_files(name) == [], points
         assert revisions(name) == states[-1]
         assert not following(name).changed
+        superseded.add(tuple(one.rpartition("/")[2] for one in folder.files() if f"{n}/superseded/" in one))
         if catalogue and catalogue.entry(DAY) and catalogue.entry(DAY).withdrawn:
             kept = [one for one in folder.files() if one.startswith(f"{n}/") and f"date={DAY}" in one]
             assert len(kept) == (DAY in states[-1]), "withdrawn bytes do not come back as superseded ones"
@@ -113,6 +115,7 @@ def test_a_fault_at_every_step_leaves_whole_days_and_the_same_call_completes(
             assert {path.name for path in name.rglob("date=*")} == {f"date={day}" for day in states[-1]}
     else:
         raise AssertionError("the work never gets through")
+    assert len(superseded) == 1, "what is replaced is kept at every step"
     assert n >= len(points) > (4 if folder.in_store else 8)
     assert len({point.split()[0] for point in points}) > 1
 

@@ -10,7 +10,7 @@ from optstream.history.blocks import Blocks
 from optstream.history.filter import fit, star
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
-from optstream.history.robust import information, joint_information, joint_score, score
+from optstream.history.robust import information, joint_information, joint_score, score, with_known_noise
 from optstream.history.self_check import is_unlike
 
 SLOTS = 12
@@ -72,6 +72,9 @@ def test_the_joint_information_is_the_mean_square_for_drawn_noise(size):
         found = joint_information(variance, 1.0, size)
         assert found == pytest.approx((joint_score(moved, variance, 1.0, size) ** 2).mean(), rel=0.05)
         assert size < 1.0 / found - variance < (size + 1) * (size + 2) / 3
+    noise, like_group = (size + 1) * (size + 2) / 3, np.full((3, 60), size)
+    known = with_known_noise(posterior_of(drawn[:120].reshape(2, 60), noise, like_group=like_group))
+    assert np.all((size <= known.seen.noise[1:]) & (known.seen.noise[1:] < noise))
 
 
 def posterior_of(values, noise, *, slots=SLOTS, clock=None, like_group=None):

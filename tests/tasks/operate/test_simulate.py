@@ -1,27 +1,16 @@
-"""Simulated dumps: whole or absent, and completed by their marker."""
+"""Simulated dumps: the same in any range, whole or absent, and completed by their marker."""
 
 from datetime import date, timedelta
 from pathlib import Path
 
-import polars as pl
 import pytest
 
-from tasks.config import Settings
 from tasks.operate.simulate import simulate
 from tests.failing import raising
 
 pytestmark = pytest.mark.slow
 
 MONDAY = date(2016, 2, 1)
-
-
-def days(first: date, count: int) -> list[date]:
-    return [first + timedelta(days=number) for number in range(count)]
-
-
-def read(settings: Settings, region: str, day: date) -> pl.DataFrame:
-    file = settings.input_folder / f"region={region}" / f"date={day}" / "part-0.parquet"
-    return pl.read_parquet(file, hive_partitioning=False)
 
 
 def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(small, monkeypatch):
@@ -36,3 +25,5 @@ def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(small
         assert simulate(settings, [MONDAY]) == [True, is_new]
         assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
         (folder / "_SUCCESS").unlink()
+    # the same in any range
+    assert simulate(settings, [MONDAY, MONDAY + timedelta(days=1)])[:2] == [True, False]

@@ -83,6 +83,7 @@ def test_the_doctor_looks_at_stores(moved):
             moved.filesystem.rm_file(path)
     (waits,) = [one for one in examine(moved.settings, {}, now) if "none has" in one.rule]
     assert waits.place == str(moved.settings.input_folder)
+    assert waits.remedy.endswith("or correct input.marker")
 
 
 def test_what_stays_local(moved):
