@@ -115,7 +115,7 @@ def test_a_fault_at_every_step_leaves_whole_days_and_the_same_call_completes(
             assert {path.name for path in name.rglob("date=*")} == {f"date={day}" for day in states[-1]}
     else:
         raise AssertionError("the work never gets through")
-    assert len(superseded) == 1, "what is replaced is kept at every step"
+    assert work is take_back or len(superseded) == 1, "what is replaced is kept at every step"
     assert n >= len(points) > (4 if folder.in_store else 8)
     assert len({point.split()[0] for point in points}) > 1
 

@@ -174,7 +174,7 @@ def test_the_marker_may_lie_in_any_folder_above(small, marker):
         assert f"the marker _SUCCESS of {first}/2025-01-15.csv is absent" in str(found)
 
 
-def test_a_file_list_counts_in_its_own_folder(small):
+def test_a_file_list_counts_in_its_own_folder_which_leads_nowhere_else(small, tmp_path):
     stream = small(marker="path = '{date:%Y-%m-%d}/{region}.csv'\nfile_list = '_FILES'")
     put(stream, "2025-01-15/{r}.csv", text_of(stream, DAY), marker="2025-01-15/_FILES")
     folder = stream.settings.input_folder / "2025-01-15"
@@ -184,6 +184,12 @@ def test_a_file_list_counts_in_its_own_folder(small):
     assert stream.judge()[0].error is None
     (folder / "_FILES").write_text("84.csv\n11.csv\n99.csv\n")
     assert "'region=99' is not a leaf" in str(discover(stream.settings, [DAY])[DAY])
+    (folder / "_FILES").write_text("84.csv\n11.csv\n")
+    (folder / "11.csv").unlink()
+    (folder / "11.csv").hardlink_to(folder / "84.csv")
+    assert "is also a file of leaf '84'" in str(discover(stream.settings, [DAY])[DAY])
+    folder.symlink_to(folder.rename(tmp_path / "elsewhere"))
+    assert "leads outside the input folder" in str(discover(stream.settings, [DAY])[DAY])
 
 
 def test_a_file_list_may_be_of_several_days(small):
