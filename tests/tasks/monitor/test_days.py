@@ -88,6 +88,8 @@ def test_states_and_alarms(watched, prepare, clock, states, alarms):
     prepare(watched)
     watched.at(clock)
     watched.assert_shows(states, alarms)
+    if prepare is absent:
+        assert [day.levels for day in watched.watch().days if day.day == TWO] == [(1, 2)]
 
 
 @pytest.mark.parametrize("before", [None, 5, 6])

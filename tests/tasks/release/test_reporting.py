@@ -90,6 +90,7 @@ def test_no_window_is_charged_more_than_the_share(small, window, per_hour):
     settings = settings.model_copy(update={"privacy": privacy, "stream": stream})
     settings.__dict__.pop("calendar", None), settings.__dict__.pop("model", None)
     calendar, epsilon = settings.calendar, settings.reporting_epsilon(0)
+    assert [settings.model_of(0).budget, epsilon] == [settings.model.budget * n / 20 for n in (19, 1)]
     tree_alone = SimpleNamespace(plan=lambda *_: (), tree=settings.tree_of(DAY))
     for around in (date(2025, 3, 30), date(2025, 10, 26)):
         days = calendar.periods(around - timedelta(days=2), around + timedelta(days=2))
