@@ -5,6 +5,7 @@ from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -12,6 +13,7 @@ from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tasks.config.fields import ledger_database
+from tasks.config.schema import next_fire
 from tasks.config.templates import EXAMPLE
 from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
 from tests.tasks.two_regions import CONFIGURATION
@@ -219,3 +221,7 @@ def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load_text)
     assert raw_expires(settings, date(2016, 6, 1)) == ends
     assert last_ended(settings, datetime(2016, 6, 1, 21, 59, tzinfo=UTC)) == date(2016, 5, 31)
     assert last_ended(settings, datetime(2016, 6, 1, 22, 0, tzinfo=UTC)) == date(2016, 6, 1)
+    after = datetime(2026, 3, 28, 2, 30, tzinfo=ZoneInfo("Europe/Paris"))
+    # the 29th has no half past two
+    for crons, fires in ((["30 2 * * *"], "29T03:00"), (["30 2 * * *", "0 12 * * *"], "28T12:00")):
+        assert f"{next_fire(crons, after):%dT%H:%M}" == fires
