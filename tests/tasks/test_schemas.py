@@ -82,3 +82,4 @@ def test_an_object_has_no_key_that_its_schema_does_not_name(name):
     for path, found in objects(schema_of(name)):
         if FREE.isdisjoint(path):
             assert found["additionalProperties"] is False, path
+            assert found.get("required") or path[-1] == "NodeFacts", path
