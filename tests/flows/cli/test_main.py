@@ -22,6 +22,8 @@ def test_the_version_is_the_distributions():
 
 
 def test_init_writes_an_example_that_loads_and_never_overwrites(empty):
+    with pytest.raises(OptStreamError, match="mechanism of the example must be"):
+        invoke("init", "--mechanism", "Kalman")
     assert invoke("init").exit_code == 0
     settings = load_settings(empty / "optstream.toml")
     assert len(settings.tree_of(date.min).leaves) == 12
