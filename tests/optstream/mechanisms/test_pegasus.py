@@ -162,7 +162,7 @@ def test_noise_is_drawn_at_the_scales_that_were_priced_and_spent_as_planned():
         levels = (step / 4, step * 3 / 4)
         scales = [scale for own in levels for scale in (1 / own / 0.8, 4 / own / 0.2, 8 / own / 0.2)]
         assert watched.scales == pytest.approx(sorted(alpha * scale for scale in scales), rel=1e-12)
-        assert PeGaSus(model, "1/2").threshold_units == 10 * alpha / step
+        assert PeGaSus(model).threshold_units == 25 * alpha / step
 
 
 @pytest.mark.parametrize("smoother", ["median", "average", "james_stein"])

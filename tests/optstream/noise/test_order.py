@@ -269,6 +269,6 @@ def test_states_of_another_scale_or_window_and_too_many_blocks_are_refused():
         with pytest.raises(NoiseError, match="one scale and one window"):
             order_noise(source, 3, [state, other])
     with pytest.raises(NoiseError, match="begin a new one"):
-        order_noise(source, 3, [Order(50.0, 4, drawn=MOST_BLOCKS - 2)])
+        order_noise(None, 3, [Order(50.0, 4, drawn=MOST_BLOCKS - 2)])  # before anything is drawn
     assert order_noise(source, 2, [Order(1e-300, 4, drawn=MOST_BLOCKS - 2)])[1][0].drawn == MOST_BLOCKS
     assert order_noise(source, 2, [])[0].shape == (0, 2)
