@@ -13,7 +13,7 @@ from pathlib import Path
 from signal import SIGCONT, SIGTERM
 from typing import Any
 
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from tests.faults.hook import REFUSALS, is_refusable
 from tests.faults.judge import Judge
@@ -149,7 +149,8 @@ def _in(fault: Callable[[World], Any]) -> Meanwhile:
     """It goes on, and to its end, while the fault lasts."""
 
     def happen(life: Life, _night: Night, process: Any) -> None:
-        with suppress(OperationalError), fault(life.world):  # where the process itself has the lock
+        # the process itself may have the lock, and before its first commit there is no table to lock
+        with suppress(OperationalError, ProgrammingError), fault(life.world):
             process.strike(SIGCONT)
             process.wait()
         process.strike(SIGCONT)

@@ -32,16 +32,16 @@ def test_any_nights(bench):
     class Nights(RuleBasedStateMachine):
         @initialize(mechanism=st.sampled_from(MECHANISMS))
         def begin(self, mechanism):
-            self.life = Life(bench, mechanism)
+            self.life, self.nights = Life(bench, mechanism), []
 
         @rule(chance=st.randoms(use_true_random=False))
         def a_night(self, chance):
-            night = night_by(chance, bench)
-            self.life.happen(night)
-            assert self.life.broken == [], night
+            self.nights.append(night_by(chance, bench))
+            self.life.happen(self.nights[-1])
+            assert self.life.broken == [], self.nights
 
         def teardown(self):
-            assert self.life.end(runs=2).broken == [], self.life.said
+            assert self.life.end(runs=2).broken == [], (self.nights, self.life.said)
             self.life.world.remove()
 
     Nights.TestCase.settings = settings(
