@@ -93,8 +93,8 @@ def _joined(score_and_information: Floats, expected: float) -> float:
 
 
 def hour_factors(means: Floats, variances: Floats) -> Floats:
-    """Return E[x^2] of each step x over its mean in the period, (n_nodes, n_steps): the factors of variances
-    where readings stray as far as they are large, which measurements of little budget do not show."""
+    """Return each step's mean square E[x^2] over the period's, (n_nodes, n_steps): factors of variances that
+    grow with a step's size, for streams whose measurements do not show how hours differ."""
     squares = means**2 + variances
     return np.asarray(squares / np.maximum(squares.mean(axis=1, keepdims=True), 1e-300))
 

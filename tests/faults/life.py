@@ -56,7 +56,7 @@ class Bench:
         return []
 
     def finish(self, life: "Life", runs: int) -> LastWords | None:
-        """Run until all days are complete, at most so many times, and return what the last run said."""
+        """Run until all days are complete, at most `runs` times, and return the last run's words."""
         said = None
         for _ in range(runs):
             if not (said and said.is_good):

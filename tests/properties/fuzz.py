@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def fuzz(name: str, runs: int, seed: int, found: Path) -> None:
-    """Read so many inputs; the process ends at the first that crashes or spends, which is then in a file."""
+    """Read `runs` inputs; the first that crashes or spends is written to a file and ends the process."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     import atheris
 

@@ -10,7 +10,7 @@ from tests.properties.inputs import INPUTS
 
 EXAMPLES = {"configuration": 50, "hierarchy": 50, "dumps": 2, "catalogue": 30, "measurements": 75}
 TIMES = int(os.environ.get("OPTSTREAM_FUZZ_TIMES", "1"))
-"""So many times as many examples, by another seed: `make fuzz`."""
+"""Multiplies the examples and, above 1, draws them by the given seed: `make fuzz`."""
 pytestmark = pytest.mark.slow
 
 
