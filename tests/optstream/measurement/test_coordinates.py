@@ -6,8 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from optstream.measurement.fourier import COORDINATES, exact_coordinates, measure_coordinates
-from optstream.privacy.coordinates import CoordinatesChange
+from optstream.measurement.fourier import (
+    COORDINATES,
+    CoordinatesChange,
+    exact_coordinates,
+    measure_coordinates,
+)
 from optstream.stream import PrivatePeriod
 from optstream.stream.features import fourier_basis, integer_basis, integer_bits
 from optstream.stream.private_period import LARGEST_UNITS, LONGEST_IN_INT64

@@ -6,8 +6,8 @@ from math import sqrt
 
 import pytest
 
+from optstream.measurement.fourier import CoordinatesChange
 from optstream.privacy import worst_window
-from optstream.privacy.coordinates import CoordinatesChange
 
 ONE = Fraction(1)
 
