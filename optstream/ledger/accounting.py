@@ -59,8 +59,8 @@ class Guarantees:
 
     def price(self, spend: Spend, number: int) -> Spend:
         """Return a spend planned under privacy guarantee `number`, priced by the one in force (Lemma 12)."""
-        check_currency((spend,), self.by_number[number].currency)
         planned = self.by_number[number]
+        check_currency((spend,), planned.currency)
         if number == self.now and planned.windows == "sliding":
             return spend
         return repriced(spend, planned, self.in_force)
@@ -399,7 +399,7 @@ def worst(connection: Connection, grant: str) -> WindowLoss:
     for (_, amendment, compromised), group in groupby(plain_rows(connection, query), key=itemgetter(0, 1, 2)):
         plan = [spend[3:] for spend in group]
         for _, first_step, _, document in plan if compromised is not None else ():
-            if worst_window([spend_from_document(json.loads(document))], 1).epsilon:
+            if worst_window([_spend_of(document)], 1).epsilon:
                 return WindowLoss(math.inf, first_step)
         history.add(plan, amendment)
     cost = history.cost(guarantees_of(connection, row))
