@@ -85,9 +85,8 @@ def planner_for(settings: Settings, day: date) -> Mechanism:
         chosen: Any = mechanism_for(settings, day)
         return dict(chosen.common_blocks)
 
-    # a share that the model chooses is a function of other streams' files, too
-    share, tree = str(settings.budget.stream_share), settings.dated_hierarchy.hash_of(day)
-    facts = (settings.configuration_hash, share, tree, settings.calendar.n_steps(day))
+    tree = settings.dated_hierarchy.hash_of(day)
+    facts = (settings.configuration_hash, tree, settings.calendar.n_steps(day))
     blocks = kept(settings.blocks_file, facts, choose)
     # holidays decide no plan, and take a tenth of a second to read
     return mechanism_for(settings, day, days=PublicDays.from_calendar(settings.calendar), **blocks)
@@ -143,9 +142,8 @@ _made: dict[tuple[object, ...], list[dict[str, Any]]] = {}
 
 def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpan, ...]:
     """Return what all readings of one customer in 30 and in 365 days lose by the plan, rounded up."""
-    # a share that the model chooses is a function of other streams' files, too
-    share, tree = str(settings.budget.stream_share), settings.dated_hierarchy.hashes[-1][1]
-    plan = (settings.configuration_hash, share, tree, day.year, revision > 0)
+    newest_tree = settings.dated_hierarchy.hashes[-1][1]
+    plan = (settings.configuration_hash, newest_tree, day.year, revision > 0)
     if plan not in _made:
         _made[plan] = kept(
             settings.long_spans_file,
