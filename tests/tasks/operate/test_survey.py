@@ -253,7 +253,7 @@ def test_the_first_day_is_one_of_every_region(tmp_path):
 
 def test_days_and_months_are_told_apart_by_the_names_of_files(tmp_path):
     write(tmp_path, row="{at:%m/%d/%Y %H:%M},{r},5", days=[date(2024, 3, 9), date(2024, 3, 10)])
-    assert survey(tmp_path, "UTC").stamps_format == "%m/%d/%Y %H:%M"
+    assert survey(tmp_path, "UTC").stamps.written == "%m/%d/%Y %H:%M"
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_a_column_of_time_that_no_run_reads_of_a_parquet_file_is_refused(tmp_pat
         survey(tmp_path, "UTC")
     seconds = pl.Series([int(at.timestamp()) for at in HOURS])
     rows.with_columns(time=seconds).write_parquet(tmp_path / "2024-01-15.parquet")
-    assert survey(tmp_path, "UTC").stamps_format == "epoch"
+    assert survey(tmp_path, "UTC").stamps.written == "epoch"
 
 
 @pytest.mark.parametrize(
