@@ -291,7 +291,7 @@ def says(monkeypatch):
     """says(messages): the process that reads is taken over by a file, and says this whatever it is asked."""
 
     def patch(messages):
-        def ask(self, settings, dumps, seconds):
+        def ask(self, settings, dumps, seconds, footers):
             return process.answered(iter(messages), settings, dumps)
 
         monkeypatch.setattr(process, "IDLE", [])
