@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from flows.cli import options as cli
-from flows.cli.activity import work
-from flows.cli.output import Terminal, rounded_down
+from flows.cli.output import Terminal, rounded_down, work
 from optstream.errors import ParameterError, PublicationError
 from optstream.privacy.exact import exact
 from optstream.privacy.horizon import HorizonLoss

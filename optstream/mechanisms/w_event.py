@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from optstream.errors import ParameterError
 from optstream.estimation.estimate import UNKNOWN
-from optstream.measurement.distance import measure_by_distance
+from optstream.measurement.sums import measure_by_distance
 from optstream.mechanisms.base import (
     LARGEST_SCALE,
     SeriesMechanism,

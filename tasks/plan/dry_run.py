@@ -14,8 +14,7 @@ from pydantic import Field, InstanceOf, PlainSerializer, SerializationInfo
 from optstream.catalogue.documents import Amount, OrAbsent
 from optstream.catalogue.documents import Period as Day
 from optstream.errors import ConfigurationError, LedgerError
-from optstream.measurement.customers import scale_of
-from optstream.measurement.sums import answer_variances
+from optstream.measurement.sums import answer_variances, scale_of
 from optstream.noise import simulated_noise
 from optstream.privacy import (
     CappedSpend,

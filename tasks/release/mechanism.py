@@ -16,7 +16,7 @@ from optstream.errors import ConfigurationError, LedgerError, OptStreamError, Pa
 from optstream.estimation.constraints import Fact, Kind, clash, keep
 from optstream.ledger import Key, Ledger
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.measurement.customers import customers_spend
+from optstream.measurement.sums import customers_spend
 from optstream.mechanisms import Hierarchical, OptStream, Release, on_tree
 from optstream.privacy import OrderSpend, Spend
 from optstream.privacy.spends import NOT_DRAWN

@@ -39,7 +39,7 @@ from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.replicates import n_replicates
 from optstream.estimation.rounding import rounded_units
 from optstream.ledger import ReleaseRecord
-from optstream.measurement.customers import scale_of
+from optstream.measurement.sums import scale_of
 from optstream.mechanisms import Release
 from optstream.privacy.spends import CUSTOMERS
 from optstream.stream import Measured, day_of, period_from
