@@ -32,8 +32,7 @@ from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.ledger import ledger_if_any
 from tasks.plan.backfill import cost_of
-from tasks.plan.long_spans import plan_horizons
-from tasks.release.mechanism import Mechanism, clashes, learned_by, mechanism_for, plan_of
+from tasks.release.mechanism import Mechanism, clashes, learned_by, mechanism_for, plan_horizons, plan_of
 from tasks.release.outcomes import Exact, Printed, is_none, left_out, listed
 from tasks.trusted.covariates import read_covariates
 
