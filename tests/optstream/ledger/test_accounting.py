@@ -298,7 +298,6 @@ def test_a_budget_keeps_one_currency(ledger, publish, reserve, kit, model, own, 
         if change.delta or model.delta:
             with pytest.raises(LedgerError, match="streams of one privacy budget must agree"):
                 ledger.enrol(terms_of(change, "gas"), kit.now)
-    assert ledger.verify() == []
 
 
 def joint(first_step, n_nodes=1, **given):
@@ -329,7 +328,6 @@ def test_steps_with_no_headroom_near_another_plan_are_left_out(ledger, publish, 
     with pytest.raises(LedgerError, match="joint noise for 3 nodes, which is priced for customers who stay"):
         reserve("a", [joint(0, n_nodes=3)], stream="roaming")
     publish("a", [joint(0)], stream="roaming")
-    assert ledger.verify() == []
 
 
 # Days keep the guarantee that they were released under, those of earlier versions too.
@@ -397,7 +395,6 @@ def test_a_day_near_one_of_an_earlier_guarantee_waits_for_its_windows(after, led
     assert f"begins at step {free} or later" in said
     assert ledger.head("load") == head
     publish("day 2", later)
-    assert ledger.verify() == []
 
 
 def test_verify_names_the_window_that_an_earlier_version_let_through(after, ledger, reserve, let_through):

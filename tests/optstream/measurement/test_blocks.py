@@ -4,9 +4,7 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
-from optstream.errors import ParameterError
 from optstream.measurement.blocks import BLOCKS, DriftingBlocks, measure_blocks
 from optstream.noise import simulated_noise
 from optstream.privacy import StepSpend
@@ -75,14 +73,6 @@ def test_each_part_is_a_sum_with_noise_of_the_spends_scale():
     assert measured.answers.values[0].tolist() == [[5, 14], [11, 32]]
     assert noise.asked == [(2.0, (2, 2))]
     assert np.all(measured.answers.variances[0] == 2 * 2.0**2)
-
-
-def test_a_spend_that_prices_other_steps_is_refused_before_the_draw():
-    parts, noise = (range(0, 1), range(2, 5)), SilentNoise()
-    for weights in ((1, 1, 0, 0, 0, 0), (1, 0, 1, 1, 1, 1)):
-        with pytest.raises(ParameterError, match="does not price"):
-            measure_blocks(period_of(np.ones((2, 6))), parts, spend_of(weights), noise)
-    assert noise.asked == []
 
 
 def test_no_part_measures_nothing_and_survives_its_bytes():
