@@ -16,7 +16,7 @@ from optstream.measurement.ordered import draw_ordered
 from optstream.measurement.sums import SAMPLES, feature_stage, measure_steps, query_weights
 from optstream.noise import simulated_noise
 from optstream.noise.order import VARIANCES
-from optstream.privacy import OrderSpend, StepSpend
+from optstream.privacy import GaussianSpend, OrderSpend, StepSpend
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -165,6 +165,9 @@ def test_each_sum_gets_its_own_noise_of_the_stream():
     assert again.spends == (BLOCKS,)
 
 
+APART = (range(0, 1), range(2, 3), range(3, 4), *PARTS[2:])
+"""The same steps, one part of them as two."""
+GAUSSIAN = GaussianSpend(0, "blocks", 10, 9, PARTS, Fraction(1, 2), 1)
 STEP = StepSpend(0, "blocks", 10, query_weights(PARTS, 9), Fraction(1, 2), 1)
 
 
@@ -173,6 +176,8 @@ STEP = StepSpend(0, "blocks", 10, query_weights(PARTS, 9), Fraction(1, 2), 1)
     [
         (BLOCKS, {"parts": PARTS[1:]}, PARTS),
         (BLOCKS, {"parts": (range(0, 1), range(2, 3), *PARTS[2:])}, PARTS),
+        (BLOCKS, {"parts": APART}, PARTS),
+        (GAUSSIAN, {"parts": APART}, PARTS),
         (BLOCKS, {"first_step": 9}, PARTS),
         (BLOCKS, {"scale": Fraction(1, 3)}, PARTS),
         (BLOCKS, {"n_nodes": 1}, PARTS),
