@@ -6,11 +6,11 @@ from typing import Any
 
 from data_contracts import metrics, suites
 from data_contracts.judge import Contract, columns_of
+from flows.web.poll import LABELS, METRICS
 from optstream.catalogue.rows import columns_of as published_columns
 from tasks.ledger.export import COLUMNS
 from tasks.monitor.alarms import Kind
 from tasks.monitor.days import State
-from tasks.pages.metrics import LABELS, METRICS
 from tasks.schemas import DOCUMENTS, schema_of
 
 HEAD = """\

@@ -13,7 +13,6 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from flows.cli.activity import reported
 from optstream.errors import ConfigurationError, OptStreamError
 
 DAILY = "Every day"
@@ -69,7 +68,12 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Name, command and the words that are left. Raises a usage error for an unknown name."""
         name, listed, rest = super().resolve_command(ctx, args)
-        return name, load(listed.name) if listed and listed.name else None, rest
+        if listed is None or listed.name is None:
+            return name, None, rest
+        from flows.cli.output import reported  # a list of commands does not wait for it
+
+        ctx.with_resource(reported(listed.name))
+        return name, load(listed.name), rest
 
 
 app = typer.Typer(
@@ -124,8 +128,7 @@ def main() -> None:
     gc.set_threshold(200_000, 50, 50)  # at Python's own, collections take a sixth of a night's time
     try:
         check_packages()
-        with reported(sys.argv[1:]):
-            app()
+        app()
     except OptStreamError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

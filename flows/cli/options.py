@@ -10,8 +10,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
-from flows.cli.activity import work
-from flows.cli.output import Terminal
+from flows.cli.output import Terminal, work
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.stream import Hour, days_from, period_from
 from tasks.config import Settings, load_settings, stream_files

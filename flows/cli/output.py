@@ -2,12 +2,15 @@
 
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
 from math import floor
 from textwrap import fill
+from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 
 from rich.console import Console
@@ -16,7 +19,6 @@ from rich.progress import Progress
 from rich.table import Column, Table
 from rich.text import Text
 
-from flows.cli.activity import spoken, work
 from optstream.ledger import Ledger
 from optstream.privacy.model import Currency
 from tasks.config import Settings
@@ -138,3 +140,50 @@ class Terminal:
             f"the fullest looked at was charged {float(budget.spent):.6g} (each window has its own: later "
             "releases are not touched)"
         )
+
+
+# A command that has printed nothing for some seconds reports its activity on standard error.
+
+QUIET_SECONDS = 10.0
+LONG_RUNNING = ("serve", "ui")  # commands that are quiet while all is well
+_NOW = SimpleNamespace(words="", spoken_at=0.0)
+
+
+def spoken() -> None:
+    """Note that a line was printed."""
+    _NOW.spoken_at = monotonic()
+
+
+@contextmanager
+def work(words: str) -> Iterator[None]:
+    """Name the work of the block; "" where a bar or a spinner shows it."""
+    before, _NOW.words = _NOW.words, words
+    spoken()
+    try:
+        yield
+    finally:
+        _NOW.words = before
+        spoken()
+
+
+@contextmanager
+def reported(command: str) -> Iterator[None]:
+    """While the command runs, report each time that it was quiet for `QUIET_SECONDS`."""
+    if command in LONG_RUNNING:
+        yield
+        return
+    ended, begun = threading.Event(), monotonic()
+
+    def watch() -> None:
+        while not ended.wait(QUIET_SECONDS / 10):
+            now = monotonic()
+            if _NOW.words and now - _NOW.spoken_at > QUIET_SECONDS:
+                spoken()
+                print(f"{_NOW.words}: still at work, {now - begun:.0f} s", file=sys.stderr, flush=True)
+
+    with work(f"optstream {command}"):
+        threading.Thread(target=watch, daemon=True).start()
+        try:
+            yield
+        finally:
+            ended.set()

@@ -14,9 +14,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from flows.cli import options as cli
-from flows.cli.activity import work
 from flows.cli.ledger import plain_sum
-from flows.cli.output import Terminal
+from flows.cli.output import Terminal, work
 from flows.orchestration.environment import connect
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger

@@ -20,7 +20,6 @@ from flows.web.poll import Looks, UnknownStreamError
 from optstream.errors import OptStreamError
 from optstream.stream import day_of, period_from
 from tasks.pages.day import day_page, read_day
-from tasks.pages.metrics import metrics_text
 from tasks.pages.node import MOST_DAYS, MOST_FOUND, Span, find_nodes, node_page
 from tasks.pages.render import asset, page
 from tasks.pages.snapshot import overdue
@@ -140,7 +139,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         return Response(file.read_bytes(), media_type="text/html", headers=DATA_DOCS)
 
     def metrics(_: Request) -> Response:
-        return Response(metrics_text(looks.snapshots, clock()), media_type=PROMETHEUS)
+        return Response(looks.metrics(), media_type=PROMETHEUS)
 
     def health(request: Request) -> Response:
         late = {found.stream: overdue(found, clock()) for found in looks.snapshots}

@@ -9,8 +9,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from docs.generate.papers_page import DOCS, papers
+from flows.web.poll import METRICS, metrics_text
 from studies.evaluation.findings import FINDINGS
-from tasks.pages.metrics import METRICS, metrics_text
 from tasks.pages.snapshot import RunStep, StreamRun
 from tests.tasks.pages.snapshots import AT, settings, snapshot
 

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from flows.web.poll import METRICS, metrics_text
 from optstream.catalogue import check_files
 from optstream.ledger import ReleaseState
 from tasks.monitor.alarms import Kind
 from tasks.monitor.days import State
 from tasks.operate.keys import new_key
 from tasks.pages.day import DayFacts, day_page, read_day
-from tasks.pages.metrics import METRICS, metrics_text
 from tasks.pages.node import Span, node_page, read_nodes
 from tasks.pages.render import page
 from tasks.pages.snapshot import Snapshot, take_snapshot
