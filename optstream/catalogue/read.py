@@ -65,7 +65,7 @@ def read_first(storage: Readable, names: Sequence[str], file_hash: str | None, r
             data = storage.read(name)
             if file_hash is not None and hashlib.sha256(data).hexdigest() != file_hash:
                 raise PublicationError(
-                    f"{names[0]} differs from its hash as published; restore it from a copy"
+                    f"{names[0]} differs from its hash as published; remove it, and {remedy}"
                 )
             return data
     raise missing(names[0], remedy)
