@@ -13,7 +13,7 @@ from optstream.noise import NoiseSource, Order, order_noise
 from optstream.noise.order import LARGEST_WINDOW, MOST_BLOCKS, VARIANCES
 from optstream.privacy import OrderSpend, Spend
 from optstream.stream import RawState, State
-from optstream.stream.state import ORDER, open_raw_state
+from optstream.stream.private_period import ORDER, open_raw_state
 
 LONGEST_GAP = 64
 """Windows without a release, after which new orders begin; up to it the blocks between are drawn, too."""

@@ -52,7 +52,7 @@ from optstream.privacy.exact import Exact, one_of, plain, round_up_to_float, who
 from optstream.privacy.rules import Layer, WindowBudget, parts_with_headroom
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import AggregationTree, Feature, Lattice, Measured, PrivatePeriod, State
-from optstream.stream.state import with_raw_of
+from optstream.stream.private_period import with_raw_of
 
 NAME = "OptStream"
 SAMPLING = "sampling"
@@ -216,8 +216,7 @@ class OptStream(Mechanism):
                 f"the features are for periods of {self.features[0].n_steps} steps; this one has {n_steps}"
             )
         if not self._chooses_points:
-            spends = self._spends(n_steps, first_step, self._equal_points(n_steps, first_step), state)
-            return self._with_headroom(spends, state)
+            return self._spends(n_steps, first_step, self._equal_points(n_steps, first_step), state)
         if n_steps < self.shortest_period:
             raise ParameterError(
                 f"shortest_period of OptStream is {self.shortest_period}, and this period has {n_steps} "
@@ -306,20 +305,6 @@ class OptStream(Mechanism):
             return None
         near = [spend_to_document(one) for one in known]
         return {**memory_of(before, NAME), "mechanism": NAME, "spends": near}
-
-    def _with_headroom(self, plan: tuple[Spend, ...], state: State | None) -> tuple[Spend, ...]:
-        """Return the plan without the points for which some window has no headroom at their level."""
-        found = list[Spend]()
-        for spend in plan:
-            if isinstance(spend, OrderSpend):
-                most, window = self.by_level[spend.level].epsilon, self.model.window_length
-                known = [*known_spends(state, NAME), *plan]
-                others = [one for one in known if one.level == spend.level and one is not spend]
-                asked = [Layer(spend.parts, orders=[spend])]
-                (parts,) = parts_with_headroom(asked, spend.first_step, others, window, most)
-                spend = replace(spend, parts=parts)
-            found.append(spend)
-        return tuple(found)
 
     def _parts(self, first_step: int, n_steps: int) -> list[range]:
         points = next(iter(self._equal_points(n_steps, first_step).values()))
@@ -459,26 +444,27 @@ class LevelPlan:
     ) -> tuple[Spend, ...]:
         """Return the level's spends for one period, the most that they can be while `points` is None."""
         alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
-        found = list[Spend]()
+        found, sums = list[Spend](), list[Spend]()
         if charges := self.sampler_charges(n_steps):
             found.append(PeriodSpend(self.level, SAMPLING, first_step, charges))
-        at, scale = (self.level, SAMPLES, first_step), self.samples_scale
-        if points is None:
-            cap, taken = self.whole.sampling.n_samples, self.taken(state)
-            found.append(CappedSpend(*at, n_steps, cap, taken, scale, alpha, leaves))
-        else:
-            parts = [range(step, step + 1) for step in points]
-            if self.order_terms is None:
-                found.append(StepSpend(*at, query_weights(parts, n_steps), scale, alpha, leaves))
-            else:
-                new, near = self.order_spend(n_steps, first_step), known_spends(state, NAME)
-                spend = next_spend(new, str(self.whole.sampling), self.orders_in(state), near)
-                found.append(replace(spend, parts=tuple(parts)))
         for feature in self.features:
             stage, weights = feature_stage(feature), query_weights(feature.parts, n_steps)
             own = self.features_scale
-            found.append(StepSpend(self.level, stage, first_step, weights, own, alpha, leaves))
-        return tuple(found)
+            sums.append(StepSpend(self.level, stage, first_step, weights, own, alpha, leaves))
+        at, scale = (self.level, SAMPLES, first_step), self.samples_scale
+        if points is None:
+            cap, taken = self.whole.sampling.n_samples, self.taken(state)
+            return (*found, CappedSpend(*at, n_steps, cap, taken, scale, alpha, leaves), *sums)
+        parts = [range(step, step + 1) for step in points]
+        if self.order_terms is None:
+            return (*found, StepSpend(*at, query_weights(parts, n_steps), scale, alpha, leaves), *sums)
+        new, near = self.order_spend(n_steps, first_step), known_spends(state, NAME)
+        spend = next_spend(new, str(self.whole.sampling), self.orders_in(state), near)
+        # without the points for which some window has no headroom at this level
+        others = [*(one for one in near if one.level == self.level), *sums]
+        asked, window = [Layer(parts, orders=[spend])], self.model.window_length
+        (kept,) = parts_with_headroom(asked, first_step, others, window, self.epsilon)
+        return (*found, replace(spend, parts=kept), *sums)
 
     def taken(self, state: State | None) -> tuple[int, ...]:
         """Return other periods' points; ParameterError where read as "none" it would void the guarantee."""

@@ -18,8 +18,8 @@ from optstream.noise import simulated_noise
 from optstream.privacy import OrderSpend, PrivacyModel, charged_to_windows, worst_window
 from optstream.privacy.spends import NOT_DRAWN
 from optstream.stream import AggregationTree
+from optstream.stream.private_period import public_part, raw_bytes, with_raw
 from optstream.stream.public_days import PublicDays
-from optstream.stream.state import public_part, raw_bytes, with_raw
 
 MODEL, HALF_HOURS = PrivacyModel("1", 48, 1), (46, 48, 50)
 WEEK = PrivacyModel("1", 7 * 24, 1)

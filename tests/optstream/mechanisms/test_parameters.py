@@ -91,7 +91,7 @@ WRONG = {
         ({"process_deviation": math.inf}, "process_deviation of Fast must be a finite number"),
     ],
     pegasus: [
-        ({"perturber_share": "1"}, r"perturber_share of PeGaSus must be in \(0, 1\); got 1"),
+        ({"perturber_share": "1"}, "perturber_share of PeGaSus must lie between 0 and 1; got 1"),
         ({"perturber_share": 0.8}, "perturber_share of PeGaSus must be exact"),
         ({"threshold": -1}, "threshold of PeGaSus must be at least 0; got -1"),
         ({"smoother": "mean"}, 'smoother of PeGaSus must be "average" or "median" or "james_stein"; got'),

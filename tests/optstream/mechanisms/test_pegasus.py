@@ -14,7 +14,7 @@ from optstream.mechanisms.pegasus import NOISE_LEFT, SMOOTHERS
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
-from optstream.stream.state import public_part, raw_bytes, with_raw
+from optstream.stream.private_period import public_part, raw_bytes, with_raw
 from tests.optstream.measurement.test_grouping import groupings, loss
 from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import SilentNoise
