@@ -23,13 +23,12 @@ pytestmark = pytest.mark.slow
 
 VALUES = [str(Decimal(number) / 8) for number in range(48)]
 UNITS = np.arange(48) * 125
-ISO = "%Y-%m-%dT%H:%M:%SZ"
 SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
 
 
-def lines_of(stream, values=VALUES, stamp=ISO, day=DAY, sign=","):
+def lines_of(stream, values=VALUES, day=DAY):
     stamps = stream.settings.calendar.utc_times(day)
-    return [f"{at.strftime(stamp)}{sign}{value}" for at, value in zip(stamps, values, strict=True)]
+    return [f"{at:%Y-%m-%dT%H:%M:%SZ},{value}" for at, value in zip(stamps, values, strict=True)]
 
 
 def write(stream, content, *regions, day=DAY, name="part-0.csv"):

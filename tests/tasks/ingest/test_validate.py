@@ -5,7 +5,6 @@ import os
 import traceback
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -28,11 +27,15 @@ DAY = date(2025, 1, 15)
 FOLDER = f"region=84/date={DAY}"
 
 
-def write_day(stream, rows, day, name="part-0.parquet"):
+def rows_of(stream, customer, value, day):
+    """The rows of a day, those of a customer where rows are metered."""
+    return stream.metered(customer, value, day) if stream.settings.metered else stream.rows(value, day)
+
+
+def write_day(stream, rows, day):
     """A day whose region 84 holds these rows and whose region 11 is in order."""
-    good = stream.metered("other", 1.0, day) if stream.settings.metered else stream.rows(1.0, day)
-    stream.write("84", rows, day, name)
-    stream.write("11", good, day)
+    stream.write("84", rows, day)
+    stream.write("11", rows_of(stream, "other", 1.0, day), day)
 
 
 def assert_stopped(judged, message):
@@ -100,10 +103,7 @@ def judged_together(stream, days, faults):
     """Each fault on a day of its own, all judged at once: yields the judged days with their messages."""
     made = {}
     for day, (spoil, message) in zip(days(len(faults)), faults, strict=True):
-        rows = (
-            stream.metered("secret", PLANTED, day) if stream.settings.metered else stream.rows(PLANTED, day)
-        )
-        write_day(stream, spoil(rows), day)
+        write_day(stream, spoil(rows_of(stream, "secret", PLANTED, day)), day)
         made[day] = message.replace(str(DAY), str(day))
     for judged in stream.judge(*made):
         yield judged, made[judged.day]
@@ -121,14 +121,12 @@ def test_structure_stops_a_day(small, days, schema):
 def test_a_copied_file_is_named_itself(small, name):
     """By its time, whatever its name: the newer one is the copy."""
     stream = small()
-    write_day(stream, stream.rows(1.0, DAY), DAY)
-    folder = Path(str(stream.settings.input_folder)) / f"region=84/date={DAY}"
-    (original,) = folder.glob("*.parquet")
-    (folder / name).write_bytes(original.read_bytes())
+    stream.fill(1.0)
+    original = stream.folder("84") / "part-0.parquet"
+    original.with_name(name).write_bytes(original.read_bytes())
     os.utime(original, (1, 1))
-    (judged,) = stream.judge(DAY)
-    place = f"region=84/date={DAY}"
-    said = f"{DAY}: {place}/{name} is a copy of {place}/{original.name}: remove it, then run the day"
+    (judged,) = stream.judge()
+    said = f"{DAY}: {FOLDER}/{name} is a copy of {PART}: remove it, then run the day"
     assert str(judged.error) == said
 
 
@@ -251,17 +249,13 @@ FIRST = date(2016, 6, 1)
 SUITES = {"raw": ("rows", {"max_value": 1}), "release": ("total", {"max_value": -1})}
 
 
-def suite(column, **kwargs):
-    kind = "expect_column_values_to_be_between"
-    wanted = {"type": kind, "kwargs": {"column": column, **kwargs}, "severity": "critical"}
-    return json.dumps({"name": "any", "expectations": [wanted]})
-
-
-def add(folder, suites):
+def add(folder, suites, what="values"):
     for frame, (column, kwargs) in suites.items():
+        kind = f"expect_column_{what}_to_be_between"
+        wanted = {"type": kind, "kwargs": {"column": column, **kwargs}, "severity": "critical"}
         place = folder / "contracts" / frame
         place.mkdir(parents=True)
-        (place / "odd.json").write_text(suite(column, **kwargs))
+        (place / "odd.json").write_text(json.dumps({"name": "any", "expectations": [wanted]}))
 
 
 @pytest.fixture
@@ -325,12 +319,9 @@ def test_each_day_is_judged_by_itself_and_users_aggregates_are_of_one_day(small,
     file = stream.settings.file
     file.write_text(file.read_text() + '[contracts]\nfolder = "contracts"\n')
     stream.settings = load_settings(file)
-    add(file.parent, {"raw": ("absent", {"max_value": 0})})
-    for number, day in enumerate(days(2)):
-        stream.fill(1e9 if number else 1.0, day)
-    place = file.parent / "contracts/raw/odd.json"
-    mean = {"type": "expect_column_mean_to_be_between", "kwargs": {"column": "out_of_bounds", "max_value": 0}}
-    place.write_text(json.dumps({"name": "x", "expectations": [mean]}))
+    add(file.parent, {"raw": ("out_of_bounds", {"max_value": 0})}, "mean")
+    for day, value in zip(days(2), (1.0, 1e9), strict=True):
+        stream.fill(value, day)
     first, second = stream.judge(*days(2))
     assert first.alarms == ()
     assert [line for line in second.alarms if "raw/odd" in line] != []
@@ -372,11 +363,6 @@ def write(stream, region, rows, day):
     return path
 
 
-def units(ingested):
-    assert ingested.period is not None, ingested.metrics.to_dicts()
-    return open_private_period(ingested.period)
-
-
 def test_metered_days_around_a_change_count_by_the_same_rules(small):
     """Ties, clamped and repeated rows, and a customer in two leaves, on each side of the change."""
     stream = small(schema="metered", marker=CHANGES)
@@ -396,7 +382,7 @@ def test_metered_days_around_a_change_count_by_the_same_rules(small):
         expected, counts = ingest_by_hand(
             rows, n_steps, stream.settings.privacy.bounds, stream.settings.privacy.resolution
         )
-        assert np.array_equal(units(ingested), expected), day
+        assert np.array_equal(open_private_period(ingested.period), expected), day
         for rule in ("duplicates", "two_leaves", "out_of_bounds"):
             assert ingested.metrics[rule].to_list() == [count[rule] for count in counts], (day, rule)
 
@@ -416,7 +402,7 @@ def test_a_dump_in_the_layout_of_another_day_is_refused_by_the_names_of_its_own(
     stream = small(schema=schema, marker=CHANGES)
     for day in DAYS:
         for region in ("84", "11"):
-            rows = stream.metered(region, 1.0, day) if stream.settings.metered else stream.rows(1.0, day)
+            rows = rows_of(stream, region, 1.0, day)
             other = {DAYS[1]: DAYS[2], DAYS[2]: DAYS[1]}.get(day, day)
             if region == "84" and day == DAYS[1 + late]:
                 stream.write(region, rows.rename(NAMES[other], strict=False), day)
@@ -447,7 +433,6 @@ def test_each_day_waits_for_its_own_marker_or_list(small):
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_fixed_slots_take_the_wall_clock_as_it_is_shown(small, day, schema):
     """What the wall clock skips is 0, and of what it shows twice the first row of a slot counts."""
-    stream = small(day="fixed", step="1h", schema=schema, resolution="1")
     wall = small(step="1h").settings.calendar.local_times(day)
     stream = small(day="fixed", step="1h", schema=schema, resolution="1")
     rows = pl.DataFrame({"timestamp": wall, "load": [float(10 + n) for n in range(len(wall))]})
