@@ -3,12 +3,12 @@
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from itertools import product
-from math import floor
+from math import floor, inf, nan
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tasks.config import Input
@@ -52,17 +52,6 @@ def test_integers_count_as_defined(dtype, bounds):
         wanted = [defined(str(value), bounds, resolution) for value in series.to_list()]
         assert found["units"].to_list() == wanted, resolution
         assert found["out_of_bounds"].to_list() == outside
-
-
-@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64], ids=str)
-def test_what_is_not_a_number_is_absent_and_what_is_infinite_is_clamped(dtype):
-    found = read(pl.Series([None, float("nan"), float("inf"), float("-inf"), 1.0], dtype=dtype))
-    assert found["units"].to_list() == [0, 0, 100001, -2500, 1000]
-    assert found["absent"].to_list() == [True, True, False, False, False]
-    assert found["infinite"].to_list() == [False, False, True, True, False]
-    assert not any(found["out_of_bounds"])
-    # also where the bounds exclude 0
-    assert read(pl.Series([None, 0.0]), (Fraction(5), Fraction(6)))["units"].to_list() == [0, 5000]
 
 
 def laid_out(factor):
@@ -114,6 +103,7 @@ decimals = st.decimals(-3, 120, allow_nan=False, places=4).map(float)
     st.sampled_from(FACTORS),
     st.sampled_from([np.float32, np.float64]),
 )
+@example([nan, inf, -inf], FLOAT_BOUNDS[2], FINE[0], FACTORS[0], np.float32)
 @pytest.mark.slow
 def test_any_float_counts_as_its_exact_product_with_the_factor(values, bounds, resolution, factor, number):
     """Lemma 2 is of the reading: what stands in the column, times the factor, exactly."""

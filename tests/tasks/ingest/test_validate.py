@@ -4,18 +4,16 @@ import json
 import os
 import traceback
 from datetime import UTC, date, datetime, timedelta
-from fractions import Fraction
+from itertools import product
 
-import numpy as np
 import polars as pl
 import pytest
 
-from optstream.errors import ContractError, DumpError
+from optstream.errors import ContractError
 from optstream.measurement.sums import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover
 from tasks.ingest.arrivals import EVERY
-from tests.tasks.ingest.test_by_hand import Row, ingest_by_hand
 from tests.tasks.monitor.conftest import WATCH, Watched
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -338,11 +336,12 @@ timestamp = "when"
 value = "kilowatts"
 customer = "meter"
 factor = "0.001"
+file_list = "_FILES"
 [[input.changes]]
 valid_from = {DAYS[3]}
 value = "load"
 factor = "1"
-file_list = "_FILES"
+marker = "DONE"
 """
 NAMES = {
     DAYS[0]: {},
@@ -351,82 +350,40 @@ NAMES = {
     DAYS[3]: {"timestamp": "when", "customer_id": "meter"},
 }
 SCALE = {**dict.fromkeys(DAYS, 1.0), DAYS[2]: 1000.0}
+ANNOUNCED = {DAYS[2]: "_FILES", DAYS[3]: "DONE"}
 
 
 def write(stream, region, rows, day):
     """As the supplier of that day did: its names, its unit, its last file."""
     rows = rows.with_columns(pl.col("load") * SCALE[day]).rename(NAMES[day], strict=False)
     path = stream.write(region, rows, day)
-    if day == DAYS[3]:
-        (path.parent / "_SUCCESS").unlink()
-        (path.parent / "_FILES").write_text(f"{path.name}\n")
-    return path
-
-
-def test_metered_days_around_a_change_count_by_the_same_rules(small):
-    """Ties, clamped and repeated rows, and a customer in two leaves, on each side of the change."""
-    stream = small(schema="metered", marker=CHANGES)
-    values = [0.0005, 0.0015, 99.9995, 100.5, -3.0, 2.675]
-    seen = {"84": ["a", "b", "a"], "11": ["b", "c", "d"]}
-    for day in DAYS:
-        for region, customers in seen.items():
-            rows = pl.concat([stream.metered(name, values, day) for name in customers])
-            write(stream, region, rows, day)
-    for day, ingested in zip(DAYS, stream.ingest(*DAYS), strict=True):
-        n_steps = stream.settings.calendar.n_steps(day)
-        exact = [Fraction(str(value)) for value in values]
-        rows = [
-            [[Row(name, step, exact[step % len(exact)]) for name in names for step in range(n_steps)]]
-            for names in seen.values()
-        ]
-        expected, counts = ingest_by_hand(
-            rows, n_steps, stream.settings.privacy.bounds, stream.settings.privacy.resolution
-        )
-        assert np.array_equal(open_private_period(ingested.period), expected), day
-        for rule in ("duplicates", "two_leaves", "out_of_bounds"):
-            assert ingested.metrics[rule].to_list() == [count[rule] for count in counts], (day, rule)
+    (path.parent / "_SUCCESS").rename(path.parent / ANNOUNCED.get(day, "_SUCCESS")).write_text(path.name)
 
 
 @pytest.mark.parametrize(
-    ("schema", "late", "message"),
-    [
-        (
-            "aggregated",
-            False,
-            f"date={DAYS[1]}/part-0.parquet, columns 'timestamp' and 'load': must hold these",
-        ),
-        ("metered", True, f"date={DAYS[2]}/part-0.parquet, columns 'when' and 'kilowatts': must"),
-    ],
+    ("schema", "late", "columns"),
+    [("aggregated", False, "'timestamp' and 'load'"), ("metered", True, "'when' and 'kilowatts'")],
 )
-def test_a_dump_in_the_layout_of_another_day_is_refused_by_the_names_of_its_own(small, schema, late, message):
+def test_each_day_is_read_by_its_own_layout_and_waits_for_its_own_marker_or_list(
+    small, schema, late, columns
+):
+    """A dump in the layout of another day is refused by the names of its own."""
     stream = small(schema=schema, marker=CHANGES)
-    for day in DAYS:
-        for region in ("84", "11"):
-            rows = rows_of(stream, region, 1.0, day)
-            other = {DAYS[1]: DAYS[2], DAYS[2]: DAYS[1]}.get(day, day)
-            if region == "84" and day == DAYS[1 + late]:
-                stream.write(region, rows.rename(NAMES[other], strict=False), day)
-            else:
-                write(stream, region, rows, day)
-    judged = stream.judge(*DAYS)
-    assert [one.error is None for one in judged] == [True, late, not late, True]
-    error = judged[1 + late].error
-    assert isinstance(error, ContractError)
-    assert message in str(error)
-
-
-def test_each_day_waits_for_its_own_marker_or_list(small):
-    stream = small(marker=CHANGES)
-    for day in DAYS:
-        for region in ("84", "11"):
-            write(stream, region, stream.rows(1.0, day), day)
-    assert not any(isinstance(found, DumpError) for found in discover(stream.settings, DAYS).values())
-    (stream.folder("84", DAYS[3]) / "_FILES").rename(stream.folder("84", DAYS[3]) / "_SUCCESS")
-    (stream.folder("11", DAYS[2]) / "_SUCCESS").rename(stream.folder("11", DAYS[2]) / "_FILES")
+    for day, region in product(DAYS, ("84", "11")):
+        write(stream, region, rows_of(stream, region, 2.675, day), day)
+    assert all((judged.units == 2675).all() for judged in stream.judge(*DAYS))
+    changed, other = DAYS[1 + late], DAYS[2 - late]
+    rows = rows_of(stream, "84", 1.0, changed).rename(NAMES[other], strict=False)
+    stream.write("84", rows, changed)
+    errors = {judged.day: judged.error for judged in stream.judge(*DAYS) if judged.error}
+    assert [*errors] == [changed]
+    assert f"date={changed}/part-0.parquet, columns {columns}: must hold these" in str(errors[changed])
+    (stream.folder("84", DAYS[2]) / "_FILES").rename(stream.folder("84", DAYS[2]) / "DONE")
+    (stream.folder("11", DAYS[3]) / "DONE").rename(stream.folder("11", DAYS[3]) / "_FILES")
     found = discover(stream.settings, DAYS)
     assert [isinstance(found[day], LateDumpError) for day in DAYS] == [False, False, True, True]
-    assert f"the marker _SUCCESS of region=11/date={DAYS[2]} is absent" in str(found[DAYS[2]])
-    assert f"the file list _FILES of region=84/date={DAYS[3]} is absent" in str(found[DAYS[3]])
+    assert f"the file list _FILES of region=84/date={DAYS[2]} is absent" in str(found[DAYS[2]])
+    assert f"the marker DONE of region=11/date={DAYS[3]} is absent" in str(found[DAYS[3]])
 
 
 @pytest.mark.parametrize("day", [SPRING, AUTUMN])
