@@ -35,8 +35,10 @@ def data_files(installation):
 
 
 def is_whole(installation):
-    installation.assert_sound()
-    hive = pl.read_parquet(installation.folder / "published" / "data/**/*.parquet", hive_partitioning=True)
+    folder = installation.settings.published_folder
+    assert check_files(folder) == []
+    assert not installation.problems()
+    hive = pl.read_parquet(folder / "data/**/*.parquet", hive_partitioning=True)
     rows = installation.rows()
     assert hive.select(rows.columns).sort("date", "step", "node").equals(rows)
     return True
