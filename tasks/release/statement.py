@@ -44,9 +44,8 @@ from optstream.mechanisms import Release
 from optstream.privacy.spends import CUSTOMERS
 from optstream.stream import Measured, day_of, period_from
 from tasks.config import Settings
-from tasks.plan.long_spans import long_spans_of
 from tasks.release.lineage import FOLDER, record_of_draw
-from tasks.release.mechanism import Mechanism
+from tasks.release.mechanism import Mechanism, long_spans_of
 from tasks.release.run import Run
 from tasks.trusted.files import read_verified
 
