@@ -13,7 +13,7 @@ from polars import selectors
 
 from data_contracts import judge as module
 from optstream.stream import days_from
-from tasks.plan import long_spans
+from tasks.release import mechanism
 
 SHORT_SPANS: dict[Any, Any] = {}
 VERDICTS: dict[Any, Any] = {}
@@ -73,9 +73,9 @@ def short_spans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     """Statements and dry runs tell of one and of two days instead of a month and a year."""
     if "whole_spans" in request.fixturenames:
         return
-    monkeypatch.setattr(long_spans, "HORIZONS", (1, 2))
-    monkeypatch.setattr(long_spans, "days_from", lambda first, _: days_from(first, first + timedelta(days=3)))
-    monkeypatch.setattr(long_spans, "_made", SHORT_SPANS)
+    monkeypatch.setattr(mechanism, "HORIZONS", (1, 2))
+    monkeypatch.setattr(mechanism, "days_from", lambda first, _: days_from(first, first + timedelta(days=3)))
+    monkeypatch.setattr(mechanism, "_made", SHORT_SPANS)
 
 
 def _seen(expectation: Expectation, metrics: pl.DataFrame) -> list[Any]:

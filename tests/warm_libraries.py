@@ -34,7 +34,7 @@ def warm_libraries() -> None:
 def plan_few_days() -> None:
     """In this process, plan for days where a month and a year are planned for."""
     from optstream.stream import days_from
-    from tasks.plan import long_spans
+    from tasks.release import mechanism
 
-    long_spans.HORIZONS = (2, 5)
-    long_spans.days_from = lambda first, _: days_from(first, first + timedelta(days=9))
+    mechanism.HORIZONS = (2, 5)
+    mechanism.days_from = lambda first, _: days_from(first, first + timedelta(days=9))

@@ -9,7 +9,6 @@ PACKAGES = (
     "optstream.stream",
     "optstream.measurement",
     "optstream.estimation",
-    "optstream.estimation.smoothing",
     "optstream.mechanisms",
     "optstream.mechanisms.base",
     "optstream.catalogue",

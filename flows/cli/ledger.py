@@ -26,8 +26,7 @@ from tasks.ledger.show import (
     refused_changes,
 )
 from tasks.ledger.verify import verify as check
-from tasks.operate.amend import declare, rehearse
-from tasks.operate.compromise import compromise
+from tasks.operate.declare import compromise, declare, rehearse
 from tasks.pages.public import write_pages
 from tasks.pages.render import at_most
 from tasks.release.run import release_lease as end_lease

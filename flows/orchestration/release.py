@@ -22,7 +22,7 @@ from optstream.errors import LedgerUnavailableError, OptStreamError
 from optstream.ledger import Ledger, open_ledger
 from optstream.stream import period_from
 from tasks.config import Settings, load_settings
-from tasks.ingest.sandbox import reading_apart
+from tasks.ingest.sandbox import read_apart
 from tasks.operate.permissions import check_trusted
 from tasks.pages.public import write_pages
 from tasks.release import pipeline as steps
@@ -201,11 +201,9 @@ publish_again = task(name="publish revisions", **STEP)(repeated(steps.publish_re
 
 def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
     """Take days through the steps of a release, each to its end."""
-    with reading_apart() as read:
-        reading = replace(run, read=read)
-        known = taken(look_up, reading, days)
-        found = taken(discover, reading, known)
-        judged = taken(validate, reading, taken(ingest, reading, found))
+    reading = replace(run, read=read_apart)
+    found = taken(discover, reading, taken(look_up, reading, days))
+    judged = taken(validate, reading, taken(ingest, reading, found))
     groups, ended = steps.groups(run, judged), list[Ended]()
     estimated = list[Estimated | Staged | Ended]()
     del judged  # nothing else holds raw values once they are drawn

@@ -1,8 +1,10 @@
-"""Which steps are measured: rules."""
+"""Which steps are measured: public rules, and the sparse vector technique with its price."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +12,12 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.measurement.sums import check_leaves
 from optstream.noise import NoiseSource
-from optstream.privacy.exact import Exact, exact, make_plain, one_of, plain, whole
+from optstream.privacy.exact import Exact, exact, make_plain, one_of, plain, round_up_to_float, whole
 from optstream.privacy.rules import WindowBudget
-from optstream.privacy.sparse_vector import Allocation, SparseVectorScales
 from optstream.stream import AggregationTree, PrivatePeriod
 from optstream.stream.private_period import LONGEST_IN_INT64, open_private_period
+
+Allocation = Literal["even", "optimal"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,53 @@ class L1Sampling:
 
 
 Sampling = EquallySpaced | L1Sampling
+
+
+# The cost of the sparse vector technique, and its scales of noise.
+
+
+@dataclass(frozen=True)
+class SparseVectorScales:
+    """Noise scales, in units, of the one draw on the threshold and of that on each query. The instance stops
+    at `n_positive` positive answers (c in the papers)."""
+
+    threshold: Fraction
+    query: Fraction
+    n_positive: int
+
+    def loss(self, change: Fraction) -> Fraction:
+        """Return epsilon when no query moves by more than `change` units, rounded up. Privacy: Lemma 5."""
+        moved = math.ceil(change)
+        return moved * (1 / self.threshold + 2 * self.n_positive / self.query)
+
+
+def sparse_vector_scales(
+    sensitivity: int, n_positive: int, epsilon: Fraction, allocation: Allocation = "even"
+) -> SparseVectorScales:
+    """Return the scales, rounded up, at which queries of sensitivity D (units) cost at most epsilon. "even":
+    threshold 2 D / epsilon, queries 4 c D / epsilon (OptStream, Algorithm 1). "optimal": epsilon is split 1 :
+    (2c)^(2/3) (Lyu, Su and Li 2017, section 4.2). Privacy: none; it prices Lemma 5."""
+    ratio = Fraction(1)
+    if allocation == "optimal":
+        ratio = Fraction((2 * n_positive) ** (2 / 3)).limit_denominator(10**6)
+    of_threshold = epsilon / (1 + ratio)
+    of_queries = epsilon - of_threshold
+    return SparseVectorScales(
+        threshold=Fraction(round_up_to_float(sensitivity / of_threshold)),
+        query=Fraction(round_up_to_float(2 * n_positive * sensitivity / of_queries)),
+        n_positive=n_positive,
+    )
+
+
+def l1_score_change(n_changed: int, longest: int) -> Fraction:
+    """Return the most that an L1 score moves when n_changed steps change, in units of alpha; no segment has
+    more than `longest` steps. Privacy: Lemma 6."""
+    inner = longest - 1
+    if inner < 1:
+        return Fraction(0)
+    return max(
+        ends * Fraction(inner, 2) + min(n_changed - ends, inner) for ends in range(min(2, n_changed) + 1)
+    )
 
 
 # Choosing a level's points by their noisy L1 scores: the sparse vector technique on integers.

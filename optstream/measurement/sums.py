@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.measurement.ordered import Ordered, ordered_variance
 from optstream.noise import NoiseSource, discrete_gaussian
-from optstream.privacy import CappedSpend, GaussianSpend, OrderSpend, Spend, StepSpend
-from optstream.privacy.rules import WindowBudget
+from optstream.privacy import CappedSpend, GaussianSpend, OrderSpend, PeriodSpend, Spend, StepSpend
+from optstream.privacy.exact import round_up_to_float
+from optstream.privacy.rules import PublicationRule, WindowBudget
+from optstream.privacy.spends import CUSTOMERS
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured, PrivatePeriod, State
-from optstream.stream.private_period import open_private_period
+from optstream.stream.private_period import open_customers, open_private_period
 
 SAMPLES = "samples"
 LinearSpend = StepSpend | OrderSpend | GaussianSpend
@@ -224,6 +226,70 @@ def measure_in_turn(
     return measured_of(period, noise, spends, positions=[*found], points=chosen, variances=variances)
 
 
+# Publishing a step only where it lies far from the last release: budget distribution and absorption.
+
+
+def measure_by_distance(
+    period: PrivatePeriod,
+    last_release: Sequence[int],
+    distance: StepSpend,
+    publications: CappedSpend,
+    rule: PublicationRule,
+    noise: NoiseSource,
+) -> Measured:
+    """Measure the steps that a noisy distance finds far from the last release, for all series at once.
+
+    Noise is drawn in the order of time; a step to which the rule offers nothing is not charged.
+    Privacy: Lemma 11 (publications by distance): a distance is one answer, which loses alpha / scale as a
+    linear query does; no window pays more than its distances and the rule's budget.
+    """
+    if len(last_release) != period.n_leaves:
+        raise ParameterError(
+            f"the state holds a last release of {len(last_release)} series, and this period has "
+            f"{period.n_leaves}"
+        )
+    whole = (period.first_step, period.n_steps)
+    if any((spend.first_step, spend.n_steps) != whole for spend in (distance, publications)):
+        raise ParameterError("the plan does not price the steps it is for")
+    exact = open_private_period(period)
+    last: NDArray[np.int64] = np.array(last_release, dtype=np.int64)
+    offered, paid = [0] * period.n_steps, [Fraction(0)] * period.n_steps
+    points, scales = dict[int, NDArray[np.int64]](), list[float]()
+    for step in range(period.n_steps):
+        if not (grains := rule.offer(step)):
+            continue
+        offered[step] = 1
+        weight = Fraction(grains, rule.n_grains)
+        scale = round_up_to_float(publications.scale / weight)
+        if is_far(exact[:, step], last, scale, float(distance.scale), noise):
+            last = points[step] = exact[:, step] + noise.discrete_laplace(scale, last.shape)
+            rule.publish(step, grains)
+            paid[step] = weight
+            scales.append(scale)
+    shape = (period.n_leaves, len(points))
+    return measured_of(
+        period,
+        noise,
+        (spent(distance, offered), spent(publications, paid)),
+        positions=[*points],
+        points=np.array([*points.values()], dtype=np.int64).reshape(shape[::-1]).T,
+        variances=np.broadcast_to(2.0 * np.array(scales) ** 2, shape),
+    )
+
+
+def is_far(
+    exact: NDArray[np.int64],
+    last: NDArray[np.int64],
+    publication_scale: float,
+    distance_scale: float,
+    noise: NoiseSource,
+) -> bool:
+    """Return whether the noisy distance of a step exceeds a publication's error: a noise scale a series.
+    Arrays are (n_series,), in units. Privacy: Lemma 11, a single answer; `last` is noisy."""
+    away = sum(np.abs(exact - last).tolist()) + int(noise.discrete_laplace(distance_scale, (1,))[0])
+    return bool(away > last.size * Fraction(publication_scale))
+
+
 # A tree's levels: each as a private period of its own, and their measurements as one.
 
 
@@ -257,3 +323,34 @@ def combined(parts: Mapping[int, Measured], state: State | None, before: State |
         before=before,
         parts=tuple(levels),
     )
+
+
+# How many customers stand behind each leaf of a period, with noise of a share of its own.
+
+MOVED = 2
+"""The most by which one customer moves the counts of a period together: out of one leaf, into another."""
+
+
+def customers_spend(
+    level: int, first_step: int, n_steps: int, epsilon: Fraction, n_periods: int
+) -> PeriodSpend:
+    """Return the price of a period's counts, at which no window loses more than `epsilon` by all counts.
+    n_periods: the most of which one window has steps, over windows with a step of this one. Privacy: none;
+    all is public."""
+    scale = Fraction(round_up_to_float(MOVED * n_periods / epsilon))
+    return PeriodSpend(level, CUSTOMERS, first_step, (Fraction(0), *[MOVED / scale] * n_steps))
+
+
+def scale_of(spend: Spend) -> Fraction:
+    """Return the scale of the noise that a spend of `customers_spend` prices. Privacy: none; it is public."""
+    return MOVED / spend.whole_charge
+
+
+def with_customers(measured: Measured, period: PrivatePeriod, spend: Spend, noise: NoiseSource) -> Measured:
+    """Return the measurements with the noisy number of customers of each leaf, and its spend.
+    Privacy: Lemma 24: every window with a step of the period loses MOVED / b, which is the spend's charge."""
+    if (spend.stage, spend.first_step, spend.n_steps) != (CUSTOMERS, period.first_step, period.n_steps):
+        raise ParameterError(f"the spend of stage {spend.stage!r} does not price this period's customers")
+    exact = open_customers(period)
+    noisy = exact + noise.discrete_laplace(float(scale_of(spend)), exact.shape)
+    return replace(measured, customers=tuple(noisy.tolist()), spends=(*measured.spends, spend))

@@ -12,10 +12,10 @@ from .laplace import Uniform as Uniform
 from .optstream import OptStream as OptStream
 from .pegasus import PeGaSus as PeGaSus
 from .period_release import Release as Release
-from .sample import Sample as Sample
 from .session import Session as Session
 from .w_event import BudgetAbsorption as BudgetAbsorption
 from .w_event import BudgetDistribution as BudgetDistribution
+from .w_event import Sample as Sample
 
 __all__: list[str]
 MECHANISMS: tuple[str, ...]

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from optstream.history.blocks import Blocks
 from optstream.history.counts import tree_above, typical_above
 from optstream.history.filter import star
-from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_level_errors
+from optstream.history.posterior import Rotation, Seen, TreePosterior
 from optstream.history.prior import COMPONENTS, Component, TemporalPrior
+from optstream.history.robust import joint_information
 from optstream.measurement.blocks import DriftingBlocks, drifting_blocks
 from optstream.measurement.ordered import OrderTerms
 from optstream.mechanisms.joint import errs_less
@@ -43,6 +44,26 @@ MOST_BLOCKS = 168  # of a candidate's past, so that a choice takes a second; mor
 MOST_PAST_WINDOWS = 42
 AS_GOOD = 0.01  # relative: expected errors that differ by less are one
 BLIND_SHARE = 6  # where no public scale is known: a window over this many blocks
+
+
+@dataclass(frozen=True)
+class PlannedNoise:
+    """The noise of a block's mean, relative to a series' size, as Laplace noise of its variance. like_group:
+    of how many blocks a group of joint noise has shares like it; 1 for Laplace noise."""
+
+    scale: float
+    like_group: int = 1
+
+    @property
+    def variance(self) -> float:
+        return 2.0 * self.scale**2
+
+    def noise_variance(self, model_variance: float) -> float:
+        """Return the variance of normal noise with the same information, at this variance of the model."""
+        size = self.like_group
+        scale = self.scale * float(np.sqrt(6.0 / ((size + 1) * (size + 2))))
+        information = joint_information(model_variance, scale, size)
+        return float(np.clip(1.0 / information - model_variance, size * scale**2, self.variance))
 
 
 @dataclass(frozen=True)
@@ -146,6 +167,24 @@ def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -
     return counts[low], _length(counts[low], {long: expected(counts[low], long) for long in lengths})
 
 
+# How far a plan's estimates are expected to miss, by the prior alone: known before anything is measured.
+
+MOST_LOOKED_AT = 4
+ROUNDS = 2  # blocks for measuring how much heavy noise the estimate removes (`robust_noise`)
+
+
+class PlannedBlocks:
+    """Blocks that will be known, and the steps of a period, which are judged by them; the rotation is most of
+    the work. starts, lengths: of the blocks, clock places and steps, (n,)."""
+
+    def __init__(
+        self, prior: TemporalPrior, starts: NDArray[np.int64], lengths: NDArray[np.int64], period: range
+    ) -> None:
+        self.prior, self.blocks = prior, Blocks.at(starts, lengths, weight=1.0 / lengths)
+        self.judged = Blocks.at(np.array(period, dtype=np.int64))
+        self.rotation = Rotation.of(prior, self.blocks)
+
+
 @lru_cache(maxsize=32)
 def _planned_blocks(
     window: int, steps_per_day: int, components: tuple[Component, ...], blocks: Layout
@@ -157,7 +196,40 @@ def _planned_blocks(
     starts = np.array([part.start for part in parts], dtype=np.int64)
     lengths = np.array([len(part) for part in parts], dtype=np.int64)
     period = range((windows - 1) * window, windows * window)
-    return PlannedBlocks.of(TemporalPrior.broad(steps_per_day, components), starts, lengths, period)
+    return PlannedBlocks(TemporalPrior.broad(steps_per_day, components), starts, lengths, period)
+
+
+def expected_level_errors(
+    plan: PlannedBlocks, tree: AggregationTree, noise: Sequence[PlannedNoise | None]
+) -> Floats:
+    """Return for each level the root mean square error of a node's step, relative to the node, (n_levels,).
+    Leaves are of size 1; noise is None for a level that is not measured. At most `MOST_LOOKED_AT` nodes a
+    level are used."""
+    variances = [np.inf if one is None else one.variance for one in noise]
+    errors = level_errors(plan, tree, variances)
+    leaves = leaves_by_level(tree)
+    for _ in range(ROUNDS):
+        variances = [
+            np.inf if one is None else one.noise_variance(float((missed * size) ** 2))
+            for one, missed, size in zip(noise, errors, leaves, strict=True)
+        ]
+        errors = level_errors(plan, tree, variances)
+    return errors
+
+
+def level_errors(plan: PlannedBlocks, tree: AggregationTree, variances: Sequence[float]) -> Floats:
+    """Return `expected_level_errors` for normal noise of these variances, relative to a leaf's."""
+    looked_at = [
+        np.unique(np.linspace(level.start, level.stop - 1, MOST_LOOKED_AT).astype(np.int64))
+        for level in tree.levels
+    ]
+    shape, noise = (len(tree.nodes), plan.blocks.clock.size), np.array(variances)[np.array(tree.depths)]
+    seen = Seen(tree, plan.blocks, np.zeros(shape), noise, np.ones(len(tree.leaves)))
+    posterior = TreePosterior(plan.prior, seen, plan.rotation)
+    found = posterior.variances(plan.judged, np.concatenate(looked_at)).mean(axis=1)
+    leaves = posterior.weights[np.concatenate(looked_at), 0]
+    relative = np.split(found / leaves**2, np.cumsum([len(nodes) for nodes in looked_at])[:-1])
+    return np.asarray(np.sqrt([level.mean() for level in relative]))
 
 
 SMALL = 0.25

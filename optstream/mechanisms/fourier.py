@@ -7,11 +7,10 @@ from typing import ClassVar
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.estimate import invert_coordinates
-from optstream.measurement.fourier import COORDINATES, measure_coordinates
+from optstream.measurement.fourier import COORDINATES, CoordinatesChange, measure_coordinates
 from optstream.mechanisms.base import SeriesMechanism, checked_scale
 from optstream.noise import NoiseSource
 from optstream.privacy import PeriodSpend, PrivacyModel
-from optstream.privacy.coordinates import CoordinatesChange
 from optstream.privacy.exact import make_plain, round_up_to_float, whole
 from optstream.stream import Measured, PrivatePeriod, State
 

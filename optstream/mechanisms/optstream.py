@@ -18,7 +18,13 @@ from optstream.estimation.variances import interpolated_variances, noise_varianc
 from optstream.history.between_points import missed_variances
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
 from optstream.measurement.ordered import Ordered, OrderTerms, draw_ordered, next_spend
-from optstream.measurement.sampling import Choice, choose_level_points
+from optstream.measurement.sampling import (
+    Choice,
+    SparseVectorScales,
+    choose_level_points,
+    l1_score_change,
+    sparse_vector_scales,
+)
 from optstream.measurement.sums import SAMPLES, feature_stage, query_weights
 from optstream.mechanisms.base import (
     LARGEST_SCALE,
@@ -44,7 +50,6 @@ from optstream.privacy import (
 )
 from optstream.privacy.exact import Exact, one_of, plain, round_up_to_float, whole
 from optstream.privacy.rules import Layer, WindowBudget, parts_with_headroom
-from optstream.privacy.sparse_vector import SparseVectorScales, l1_score_change, sparse_vector_scales
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import AggregationTree, Feature, Lattice, Measured, PrivatePeriod, State
 from optstream.stream.state import with_raw_of

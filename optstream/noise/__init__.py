@@ -2,8 +2,7 @@
 
 from optstream.noise.gaussian import discrete_gaussian
 from optstream.noise.order import Order, order_noise
-from optstream.noise.secure import secure_noise, simulated_noise
-from optstream.noise.source import NoiseSource
+from optstream.noise.source import NoiseSource, secure_noise, simulated_noise
 
 __all__ = [
     "NoiseSource",

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.privacy.coordinates import BASIS_BITS
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,7 @@ class Feature:
 
 # The real orthonormal Fourier basis of a period, as floats and as integers. Public; no reading enters.
 
+BASIS_BITS = 24  # the integer basis differs from an orthonormal one by less than 2^-24 in operator norm
 LONGEST_PERIOD = 2**20  # steps. Up to here floats hold the basis far more exactly than its integers need.
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from optstream import mechanisms
 from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.measurement.sampling import Allocation
 from optstream.mechanisms import (
     MECHANISMS,
     Fast,
@@ -29,7 +30,6 @@ from optstream.mechanisms.optstream import LevelPlan
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import round_up_to_float
-from optstream.privacy.sparse_vector import Allocation
 from optstream.stream import AggregationTree, Feature, Lattice
 from optstream.stream.public_days import PublicDays
 from optstream.stream.tree import Number

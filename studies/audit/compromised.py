@@ -25,7 +25,7 @@ from optstream.stream import Measured, PrivatePeriod
 from optstream.stream.state import raw_bytes
 from studies.audit.histories import BufferedNoise, History, Outputs, Seen, outputs_of, release, seen
 from studies.audit.stream import DAYS, made_up_stream
-from tasks.operate.compromise import compromise
+from tasks.operate.declare import compromise
 from tasks.release.mechanism import Mechanism, mechanism_for
 from tasks.release.run import LEASE, terms_of
 from tasks.trusted.files import DrawingFile

@@ -337,9 +337,8 @@ class _Search:
         self.odd: list[tuple[str, Dated]] = []
         self.found = defaultdict[Dated, defaultdict[str, list[_Delivery]]](lambda: defaultdict(list))
         self.named = defaultdict[Dated, defaultdict[str, set[str]]](lambda: defaultdict(set))
-        self._wanted_by: dict[frozenset[str], set[Dated]] = {}
         self._judged = defaultdict[tuple[int, Dated], tuple[dict[str, Dated], set[str]]](lambda: ({}, set()))
-        self._listed_in = cache(self._in_list)
+        self._listed_in, self._is_wanted = cache(self._in_list), cache(self._may_be_wanted)
 
     def _wanted_of(self, day: date) -> list[Dated]:
         return self.pattern.wanted(day, self.settings.calendar, self.settings.input_of(day).stamps == "end")
@@ -632,15 +631,8 @@ class _Search:
         marks = {name: Found(folder / name, sizes[name]) for name in markers & new}
         return {**one.marks, **marks}, {name: sizes[name] for name in names}
 
-    def _is_wanted(self, dated: Dated) -> bool:
-        if self.wanted is None:
-            return True
-        keys = frozenset(key for key, _ in dated)
-        if keys not in self._wanted_by:
-            self._wanted_by[keys] = {
-                frozenset(part for part in one if part[0] in keys) for one in self.wanted
-            }
-        return dated in self._wanted_by[keys]
+    def _may_be_wanted(self, dated: Dated) -> bool:
+        return self.wanted is None or any(dated <= one for one in self.wanted)
 
     def _stray(self, one: _Delivery, name: str) -> str:
         rule = f"does not fit input.path, {self.pattern.text!r}"

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from io import BytesIO
@@ -31,7 +31,7 @@ from optstream.storage.store import Location, StoreUrl
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.config.fields import step_minutes
-from tasks.ingest import Dump, IngestedDay, Reader, discover
+from tasks.ingest import Dump, IngestedDay, discover
 from tasks.ingest.arrivals import parts_of, quoted_name_of
 from tasks.ingest.clock import foresee, unsure_ends
 from tasks.ingest.formats import UNREADABLE, facts_of
@@ -194,53 +194,26 @@ PATIENCE = 30.0
 """Seconds that a process has to end by itself."""
 
 
-@contextmanager
-def reading_apart() -> Iterator[Reader]:
-    """Give a reader in a process of its own, begun again if it died; DumpError if it dies or is slow."""
-    known: list[_Process] = []
-
-    def ask(settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[Unsealed]:
-        process = known.pop() if known else _idle() or _Process()
-        try:
-            found = process.ask(settings, dumps, seconds)
-        except (EOFError, OSError):
-            raise _DiedError(process.end(), process.late) from None
-        except BaseException:
-            # the next request would be given the answer to this
-            process.kill()
-            raise
-        if process.late:
-            process.end()
-        else:
-            known.append(process)
-        if isinstance(found, str):
-            raise OptStreamError(found)
-        return found
-
-    def read(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
-        limit = seconds_of(settings)
-        try:
-            return [sealed(*read, settings) for read in ask(settings, dumps, limit * len(dumps))]
-        except _DiedError as death:
-            first = death
-        place, until = str(dumps[0].day), time.monotonic() + limit
-        # each file as if it were the dump's only one, to name it
-        parts = parts_of(settings, dumps[0].day)
-        files = [(number, path) for number, own in enumerate(dumps[0].files) for path in own]
-        for number, path in files if len(dumps) == 1 else ():
-            only = tuple((path,) if one == number else () for one in range(len(parts)))
-            file = quoted_name_of(settings, path)
-            try:
-                ask(settings, [replace(dumps[0], files=only)], max(until - time.monotonic(), 0.0))
-            except _DiedError:
-                place = file
-                break
-        raise DumpError(f"{place}: {first.in_words(settings)}")
-
+def read_apart(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
+    """Read dumps in a process of its own, begun again if it died; DumpError if it dies or is slow."""
+    limit = seconds_of(settings)
     try:
-        yield read
-    finally:
-        IDLE.extend(known)
+        return [sealed(*read, settings) for read in _ask(settings, dumps, limit * len(dumps))]
+    except _DiedError as death:
+        first = death
+    place, until = str(dumps[0].day), time.monotonic() + limit
+    # each file as if it were the dump's only one, to name it
+    parts = parts_of(settings, dumps[0].day)
+    files = [(number, path) for number, own in enumerate(dumps[0].files) for path in own]
+    for number, path in files if len(dumps) == 1 else ():
+        only = tuple((path,) if one == number else () for one in range(len(parts)))
+        file = quoted_name_of(settings, path)
+        try:
+            _ask(settings, [replace(dumps[0], files=only)], max(until - time.monotonic(), 0.0))
+        except _DiedError:
+            place = file
+            break
+    raise DumpError(f"{place}: {first.in_words(settings)}")
 
 
 def clock_before_ingest(settings: Settings, day: date) -> str | None:
@@ -249,16 +222,33 @@ def clock_before_ingest(settings: Settings, day: date) -> str | None:
     if isinstance(dump, Dump):
         part = next(number for number, own in enumerate(dump.files) if own)
         files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
-        first, process = replace(dump, files=files, hashes={}), _idle() or _Process()
-        try:
-            with suppress(EOFError, OSError, OptStreamError):
-                found = process.ask(settings, [first], seconds_of(settings), footers=True)
-                fits = isinstance(found, str) or found[0][0].fits_clock
-                IDLE.append(process)
-        finally:
-            if process not in IDLE:
-                process.kill()
+        with suppress(_DiedError, OptStreamError):
+            first = replace(dump, files=files, hashes={})
+            ((found, _),) = _ask(settings, [first], seconds_of(settings), footers=True)
+            fits = found.fits_clock
     return foresee(settings.calendar, day, fits, ends=unsure_ends(settings, day))
+
+
+def _ask(
+    settings: Settings, dumps: Sequence[Dump], seconds: float, *, footers: bool = False
+) -> list[Unsealed]:
+    """Return what an idle process reads, or a new one. Raises OptStreamError, or _DiedError."""
+    process = _idle() or _Process()
+    try:
+        found = process.ask(settings, dumps, seconds, footers=footers)
+    except (EOFError, OSError):
+        raise _DiedError(process.end(), process.late) from None
+    except BaseException:
+        # the next request would be given the answer to this
+        process.kill()
+        raise
+    if process.late:
+        process.end()
+    else:
+        IDLE.append(process)
+    if isinstance(found, str):
+        raise OptStreamError(found)
+    return found
 
 
 def seconds_of(settings: Settings) -> float:
@@ -268,10 +258,11 @@ def seconds_of(settings: Settings) -> float:
 
 def _idle() -> "_Process | None":
     """A process of this one's that lives and that nobody asks; not of one that it was forked from."""
-    while IDLE:
-        process = IDLE.pop()
-        if process.owner == os.getpid() and process.lives:
-            return process
+    with suppress(IndexError):
+        while True:
+            process = IDLE.pop()
+            if process.owner == os.getpid() and process.lives:
+                return process
     return None
 
 

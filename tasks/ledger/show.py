@@ -22,7 +22,7 @@ from optstream.privacy.horizon import HorizonLoss, loss_over
 from optstream.privacy.model import Currency
 from optstream.stream import Calendar, day_of
 from tasks.config import Settings
-from tasks.release.mechanism import plan_of, planner_for, recall
+from tasks.release.mechanism import DELTA, HORIZONS, plan_of, planner_for, recall
 from tasks.release.outcomes import Exact, Printed, as_float, is_none, left_out
 from tasks.release.run import terms_of
 from tasks.trusted.files import kept_composition
@@ -319,9 +319,6 @@ def _refusal(settings: Settings, ledger: Ledger, grant: str, day: date) -> str:
 
 
 # What one customer has lost over the days of a month or a year, from the ledger alone.
-
-DELTA = Fraction(1, 10**6)
-HORIZONS = (30, 365)  # default numbers of days of a customer's whole loss
 
 
 def _of_loss(read: Callable[[HorizonLoss], Any], compromised: Any) -> Any:

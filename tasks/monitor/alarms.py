@@ -237,8 +237,7 @@ def _day_alarms(settings: Settings, facts: Facts, day: DayState, now: datetime) 
                 f"rule; have it delivered again, then `optstream run --date {day.day}`",
             )
         case State.RUNNING:
-            hold, hour = facts.holds.get(day.day), settings.publish_from(day.day)
-            begun = now if hold is None else hold.since
+            begun, hour = facts.holds.get(day.day, now), settings.publish_from(day.day)
             if hour is not None and release is not None and release.state is ReleaseState.DRAWN:
                 begun = max(begun, hour)  # until when a drawn day is held
             if now - begun > max_runtime(settings):

@@ -17,7 +17,7 @@ from optstream.stream import AggregationTree, Hour, day_of, follows
 from tasks.config import Settings
 from tasks.ingest import Arrival
 from tasks.ingest.arrivals import leaves_of, parts_of
-from tasks.monitor.facts import Facts, Hold, days_left, late_from, max_runtime, raw_expires
+from tasks.monitor.facts import Facts, days_left, late_from, max_runtime, raw_expires
 
 READERS_HAVE_IT = "Nothing needs to be done: readers have it"
 NEXT_RUN = "Nothing: the next run releases it"
@@ -167,7 +167,7 @@ def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, 
 def _released(settings: Settings, facts: Facts, listed: Entry | None, day: date, now: datetime) -> DayState:
     release, lost = facts.releases[day], facts.lost.get(day)
     revision, file = (None, None) if listed is None else (listed.revision, listed.file)
-    state, note = _ledger_state(settings, release, facts.holds.get(day), day, now)
+    state, note = _ledger_state(settings, release, day, now)
     if state in (State.PUBLISHED, State.RESTATED) and revision != release.revision:
         note = "the ledger has it as published, and the published folder does not list it"
     elif not state.is_done and revision is not None:
@@ -183,9 +183,7 @@ def _released(settings: Settings, facts: Facts, listed: Entry | None, day: date,
     )  # fmt: skip
 
 
-def _ledger_state(
-    settings: Settings, release: ReleaseOutline, hold: Hold | None, day: date, now: datetime
-) -> tuple[State, str]:
+def _ledger_state(settings: Settings, release: ReleaseOutline, day: date, now: datetime) -> tuple[State, str]:
     if release.withdrawn is not None:
         return State.WITHDRAWN, release.withdrawn
     if release.state is ReleaseState.VOID:
@@ -196,7 +194,7 @@ def _ledger_state(
     if release.state is ReleaseState.DRAWN and hour is not None and now < hour + max_runtime(settings):
         return State.HELD, f"drawn; published by the first run after {hour:%Y-%m-%d %H:%M}"
     begun = str(release.state).lower()
-    if hold is not None and hold.lease_until > now:
+    if release.lease_until > now:
         return State.RUNNING, f"{begun}; a run holds it"
     return State.FAILED, f"{begun}; its run died or failed, the next one continues"
 

@@ -355,27 +355,20 @@ PAGE_PATIENCE = timedelta(minutes=30)
 _TAKEN = ("reserved", "taken over", "adopted")  # the ledger's events of a run that takes up a release
 
 
-class Hold(NamedTuple):
-    """A release under way: since when its newest run has it, and until when at least that run holds it."""
-
-    since: datetime
-    lease_until: datetime
-
-
 @dataclass(frozen=True)
 class Facts:
     """Facts of a stream at one moment; only `suspect` and `user_suites` depend on readings.
 
-    figures: the pages' summaries. days: from first to last. newest: the newest published day; unlike: the
-    days that its self-check found unlike all others; off: levels that miss their predictions too far;
-    without: which covariates it lacked.
+    holds: since when the newest run has each release under way. figures: the pages' summaries. days: from
+    first to last. newest: the newest published day; unlike: the days that its self-check found unlike all
+    others; off: levels that miss their predictions too far; without: which covariates it lacked.
     """
 
     live: bool
     first: date | None
     last: date | None
     releases: Mapping[date, ReleaseOutline]
-    holds: Mapping[date, Hold]
+    holds: Mapping[date, datetime]
     catalogue: Catalogue | None
     catalogue_error: str | None
     is_own_ledger: bool
@@ -508,13 +501,15 @@ def _span(
     return (first, last) if first <= last else (None, None)
 
 
-def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOutline]) -> dict[date, Hold]:
+def _holds(
+    settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOutline]
+) -> dict[date, datetime]:
     under_way = {day: one for day, one in releases.items() if one.state.is_under_way}
-    stream, found = settings.stream.name, {}
+    stream, found = settings.stream.name, dict[date, datetime]()
     taken = [ledger.event_times(stream, kind) for kind in _TAKEN] if under_way else []
     for day, one in under_way.items():
         times = (each.get((one.period, one.revision)) for each in taken)
-        found[day] = Hold(max(filter(None, times), default=one.lease_until), one.lease_until)
+        found[day] = max(filter(None, times), default=one.lease_until)
     return found
 
 

@@ -39,6 +39,8 @@ QUESTIONS = {
     "schedule": "the clock time at which the day before is complete, and nights begin",
 }
 """What `init` asks, by the key of an answer."""
+MEANINGS = {"UTC": (0, True), "local": (0, False), "end": (1, True), "start": (1, False)}
+"""What words after a zone say of stamps: which of `Survey.meanings`, and whether it is so."""
 Ask = Callable[[str, str, str], str]
 """Gives the answer to a question: its key, its words and the usual answer."""
 
@@ -103,8 +105,8 @@ def write_configuration(survey: Survey, ask: Ask, path: Path) -> Begun:
     ahead = next(filter(None, days), None)
     if (
         ahead is None
-        and not survey.zoned
-        and not survey.highest
+        and not survey.stamps.zoned
+        and not survey.stamps.highest
         and settings.stream.time_zone in ("UTC", "Etc/UTC")
     ):
         ahead = (
@@ -139,7 +141,7 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
     roles = survey.roles
     is_wall = (
         not in_utc
-        and not survey.highest
+        and not survey.stamps.highest
         and foresee(Calendar(minutes, zone), survey.first, fits=False) is not None
     )
     unit, metered = survey.unit, roles.customer is not None
@@ -181,8 +183,8 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         *[f"timestamp = {json.dumps(timestamp, ensure_ascii=False)}"] * (timestamp != "timestamp"),
         *[f"period_number = {_text(str(roles.period_number))}"] * (roles.period_number is not None),
         *['stamps = "end"'] * by_end,
-        *['stamps_zone = "UTC"'] * (in_utc and (metered or not survey.zoned) and zone != "UTC"),
-        *[f"stamps_format = {_text(str(survey.stamps_format))}"] * (survey.stamps_format is not None),
+        *['stamps_zone = "UTC"'] * (in_utc and (metered or not survey.stamps.zoned) and zone != "UTC"),
+        *[f"stamps_format = {_text(str(survey.stamps.written))}"] * (survey.stamps.written is not None),
         f"value = {_text(roles.value)}",
         *[f"customer = {_text(str(roles.customer))}"] * (roles.customer not in (None, "customer_id")),
         *[f"region = {_text(str(roles.region))}"] * (roles.region is not None),
@@ -216,17 +218,17 @@ def _configuration(survey: Survey, ask: Ask, folder: Path, root: str) -> tuple[s
         lines += ["[watch]", f"first_day = {first}"]
     if clock != USUAL_CLOCK:
         lines += ["[schedule]", f"cron = {_text(f'{int(clock[3:])} {int(clock[:2])} * * *')}"]
-    return "\n".join(lines) + "\n", in_utc != is_wall or survey.highest > 0, first
+    return "\n".join(lines) + "\n", in_utc != is_wall or survey.stamps.highest > 0, first
 
 
 def _clock(survey: Survey, answer: Callable[[str, str], str], minutes: int) -> tuple[str, bool, bool, bool]:
     """Return the zone, and whether stamps are instants, ends of steps, and the files' days those of UTC."""
 
     def words(zone: str) -> str:
-        in_utc, by_end, _ = next(iter(survey.meanings(zone, minutes)), (survey.zoned, False, False))
+        in_utc, by_end, _ = next(iter(survey.meanings(zone, minutes)), (survey.stamps.zoned, False, False))
         said = [
             zone,
-            *["UTC"] * (in_utc and not survey.zoned and zone != "UTC"),
+            *["UTC"] * (in_utc and not survey.stamps.zoned and zone != "UTC"),
             "end" if by_end else "start",
         ]
         return ", ".join(said)
@@ -236,7 +238,7 @@ def _clock(survey: Survey, answer: Callable[[str, str], str], minutes: int) -> t
         usual = next((one for one in COMMON_ZONES if survey.meanings(one, minutes)), usual)
     given = answer("zone", words(usual))
     zone, *said = [one.strip() for one in given.split(",")]
-    if unknown := [one for one in said if one not in ("UTC", "local", "start", "end")]:
+    if unknown := [one for one in said if one not in MEANINGS]:
         raise ParameterError(
             "the answer to zone must be a time zone, which UTC or local, start or end may follow, such as "
             f'"Europe/Paris, UTC, end"; got {unknown[0]!r:.60}'
@@ -248,19 +250,14 @@ def _clock(survey: Survey, answer: Callable[[str, str], str], minutes: int) -> t
             'the answer to zone must begin with an IANA name such as "Europe/Paris", or "Etc/GMT-1" for an '
             f"hour ahead of UTC all year; got {zone!r:.60}"
         ) from None
-    fitting = [
-        one
-        for one in survey.meanings(zone, minutes)
-        if ("UTC" not in said or one[0])
-        and ("local" not in said or not one[0])
-        and ("end" not in said or one[1])
-        and ("start" not in said or not one[1])
-    ]
+    wanted = [MEANINGS[one] for one in said]
+    meanings = survey.meanings(zone, minutes)
+    fitting = [one for one in meanings if all(one[place] is is_so for place, is_so in wanted)]
     if not fitting:
         first, last = survey.span
         raise ParameterError(
-            f"stamps from {first} to {last}{' UTC' * survey.zoned} of the files of {survey.day} do not fit "
-            f"{given!r:.80}: correct the answer to zone, or {survey.day} in the files' names"
+            f"stamps from {first} to {last}{' UTC' * survey.stamps.zoned} of the files of {survey.day} do "
+            f"not fit {given!r:.80}: correct the answer to zone, or {survey.day} in the files' names"
         )
     survey.check_starts(zone, in_utc=fitting[0][0])
     return (zone, *fitting[0])

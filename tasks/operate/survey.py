@@ -168,11 +168,9 @@ class Roles:
 @dataclass(frozen=True)
 class Survey:
     """Public facts of a folder's files. path: None for the usual layout. regions: the leaves' names. stamps:
-    the unique ones of one file of n_days from `day` on, in microseconds, without a zone, or in UTC if zoned.
-    highest: the number of its last step, 0 where none has one. stamps_format: how texts write them, None by
-    ISO 8601. decimal: empty where no other is likely. marked: whether there is any marker. split: whether a
-    region has several files of a date. zone: one whose change of the clock the stamps show. left: columns
-    that are not used.
+    those of one file of n_days from `day` on. decimal: empty where no other is likely. marked: whether there
+    is any marker. split: whether a region has several files of a date. zone: one whose change of the clock
+    the stamps show. left: columns that are not used.
     """
 
     folder: Path
@@ -182,10 +180,7 @@ class Survey:
     regions: tuple[str, ...]
     roles: Roles
     decimal: str
-    zoned: bool
-    stamps: pl.Series
-    highest: int
-    stamps_format: str | None
+    stamps: "Stamps"
     day: date
     n_days: int
     marked: bool
@@ -202,11 +197,11 @@ class Survey:
     @property
     def step_minutes(self) -> int:
         """The usual distance of neighbouring stamps. Raises DumpError for one that divides no day."""
-        if self.highest:
-            return next((one for one in (60, 30, 15, 10, 5) if one * self.highest <= LONGEST_DAY), 1)
-        whole = self.stamps.filter(self.stamps % MINUTE == 0)
+        if highest := self.stamps.highest:
+            return next((one for one in (60, 30, 15, 10, 5) if one * highest <= LONGEST_DAY), 1)
+        whole = self.stamps.found.filter(self.stamps.found % MINUTE == 0)
         apart = Counter(whole.diff().drop_nulls().to_list()).most_common(1) or [(DAY_LONG, 1)]
-        usual = apart[0][0] if 2 * len(whole) > len(self.stamps) else 0
+        usual = apart[0][0] if 2 * len(whole) > len(self.stamps.found) else 0
         if not usual or DAY_LONG % usual:
             raise DumpError(
                 f"{self.folder}: times of {' and '.join(map(repr, self.roles.timestamp))} have no usual "
@@ -222,7 +217,7 @@ class Survey:
             yield f"the region {leaf!r:.60} is a leaf: if it is the sum of others, remove its rows or files"
         if RUNNING.fullmatch(plain(self.roles.value)):
             yield f"{self.roles.value!r:.60} seems to be a running total: write the difference of each step"
-        if (self.stamps_format or "").endswith(" %H") and self.span[1].time() == time():
+        if (self.stamps.written or "").endswith(" %H") and self.span[1].time() == time():
             hour = self.roles.timestamp[-1]
             yield (
                 f"{hour!r:.60} is taken for an hour of the wall clock: if it numbers 23 or 25 hours of a day "
@@ -270,17 +265,17 @@ class Survey:
     @property
     def span(self) -> tuple[datetime, datetime]:
         """The first and the last stamp of the file that was looked at."""
-        first, last = self.stamps[0], self.stamps[-1]
+        first, last = self.stamps.found[0], self.stamps.found[-1]
         return EPOCH + timedelta(microseconds=first), EPOCH + timedelta(microseconds=last)
 
     def meanings(self, zone: str, minutes: int) -> list[tuple[bool, bool, bool]]:
         """Return what fits the file's days: whether stamps are instants, ends of steps, and days UTC's."""
-        if self.highest:
+        if self.stamps.highest:
             return [(False, False, False)]
         (first, last), step, found = self.span, timedelta(minutes=minutes), []
         words = _words(self.roles.timestamp)
         for in_utc, utc_days, by_end in product((False, True), repeat=3):
-            if not in_utc and (self.zoned or utc_days or words & IN_UTC):
+            if not in_utc and (self.stamps.zoned or utc_days or words & IN_UTC):
                 continue
             days = ZoneInfo(zone if in_utc and not utc_days else "UTC")
             begins, ends = (
@@ -306,10 +301,10 @@ class Survey:
     def check_starts(self, zone: str, *, in_utc: bool) -> None:
         """Raise DumpError where most stamps are no starts and no ends of steps of a local day."""
         away = self.span[0].replace(tzinfo=UTC).astimezone(ZoneInfo(zone)).utcoffset() if in_utc else None
-        local = self.stamps + (away or timedelta()) // timedelta(microseconds=1)
+        local = self.stamps.found + (away or timedelta()) // timedelta(microseconds=1)
         late = local % (self.step_minutes * MINUTE)
         usual = int(late.mode()[0])
-        if usual and not self.highest:
+        if usual and not self.stamps.highest:
             raise DumpError(
                 f"{self.folder}: times of {' and '.join(map(repr, self.roles.timestamp))} lie mostly "
                 f"{timedelta(microseconds=usual)} after the starts of steps of {self.step_minutes} minutes "
@@ -410,10 +405,7 @@ def survey(
         roles=roles,
         # of a text by what sets its columns apart: a reading does not decide it
         decimal={",": "", ";": ","}.get(file.form.separator, ".") if file.form else "",
-        zoned=stamps.zoned,
-        stamps=stamps.found,
-        highest=stamps.highest,
-        stamps_format=stamps.written,
+        stamps=stamps,
         day=begins,
         n_days=(ends - begins).days + 1,
         marked=bool(marked),
@@ -883,7 +875,9 @@ class _File:
 
 
 class Stamps(NamedTuple):
-    """Unique stamps of a file, rising, whether they are instants, their format and their highest number."""
+    """Unique stamps of a file, rising, in microseconds without a zone, or in UTC if zoned. written: how texts
+    write them, None by ISO 8601. highest: the number of a day's last step, 0 where none has one.
+    """
 
     found: pl.Series
     zoned: bool = False

@@ -14,8 +14,7 @@ from pydantic import Field, InstanceOf, PlainSerializer, SerializationInfo
 from optstream.catalogue.documents import Amount, OrAbsent
 from optstream.catalogue.documents import Period as Day
 from optstream.errors import ConfigurationError, LedgerError
-from optstream.measurement.customers import scale_of
-from optstream.measurement.sums import answer_variances
+from optstream.measurement.sums import answer_variances, scale_of
 from optstream.noise import simulated_noise
 from optstream.privacy import (
     CappedSpend,
@@ -33,8 +32,7 @@ from tasks.config import Settings
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.ledger import ledger_if_any
 from tasks.plan.backfill import cost_of
-from tasks.plan.long_spans import plan_horizons
-from tasks.release.mechanism import Mechanism, clashes, learned_by, mechanism_for, plan_of
+from tasks.release.mechanism import Mechanism, clashes, learned_by, mechanism_for, plan_horizons, plan_of
 from tasks.release.outcomes import Exact, Printed, is_none, left_out, listed
 from tasks.trusted.covariates import read_covariates
 

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 
 from optstream.errors import LedgerError, LedgerUnavailableError, NoiseError
 from optstream.ledger import ReleaseState, Reservation
-from optstream.measurement.customers import with_customers
+from optstream.measurement.sums import with_customers
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.spends import CUSTOMERS, spend_to_document

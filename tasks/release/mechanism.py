@@ -1,10 +1,11 @@
 """From the configuration to a day: its mechanism, its memory of earlier days, and its public facts."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
+from fractions import Fraction
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -12,15 +13,17 @@ from typing import Any
 
 import polars as pl
 
+from optstream.catalogue import LongSpan
 from optstream.errors import ConfigurationError, LedgerError, OptStreamError, ParameterError
 from optstream.estimation.constraints import Fact, Kind, clash, keep
 from optstream.ledger import Key, Ledger
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.measurement.customers import customers_spend
+from optstream.measurement.sums import customers_spend
 from optstream.mechanisms import Hierarchical, OptStream, Release, on_tree
 from optstream.privacy import OrderSpend, Spend
+from optstream.privacy.horizon import HorizonLoss, losses_of_days
 from optstream.privacy.spends import NOT_DRAWN
-from optstream.stream import Measured, State, period_from
+from optstream.stream import Measured, State, days_from, period_from
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
@@ -82,9 +85,8 @@ def planner_for(settings: Settings, day: date) -> Mechanism:
         chosen: Any = mechanism_for(settings, day)
         return dict(chosen.common_blocks)
 
-    # a share that the model chooses is a function of other streams' files, too
-    share, tree = str(settings.budget.stream_share), settings.dated_hierarchy.hash_of(day)
-    facts = (settings.configuration_hash, share, tree, settings.calendar.n_steps(day))
+    tree = settings.dated_hierarchy.hash_of(day)
+    facts = (settings.configuration_hash, tree, settings.calendar.n_steps(day))
     blocks = kept(settings.blocks_file, facts, choose)
     # holidays decide no plan, and take a tenth of a second to read
     return mechanism_for(settings, day, days=PublicDays.from_calendar(settings.calendar), **blocks)
@@ -128,6 +130,61 @@ def learned_by(settings: Settings) -> State | None:
         with suppress(ParameterError, OSError):
             return Measured.from_bytes(path.read_bytes()).state
     return None
+
+
+# The loss of a customer over months and years by the configured plan: composed once, kept for statements.
+
+DELTA = Fraction(1, 10**6)
+HORIZONS = (30, 365)  # default numbers of days of a customer's whole loss
+_made: dict[tuple[object, ...], list[dict[str, Any]]] = {}
+"""Documents of this process, by the facts that they are a function of."""
+
+
+def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpan, ...]:
+    """Return what all readings of one customer in 30 and in 365 days lose by the plan, rounded up."""
+    newest_tree = settings.dated_hierarchy.hashes[-1][1]
+    plan = (settings.configuration_hash, newest_tree, day.year, revision > 0)
+    if plan not in _made:
+        _made[plan] = kept(
+            settings.long_spans_file,
+            plan,
+            lambda: [
+                LongSpan.rounded(n_days, loss.epsilon, loss.delta, loss.plain, loss.composed).to_json()
+                for n_days, loss in plan_horizons(settings, day, revision)
+            ],
+        )
+    return tuple(LongSpan.read(span) for span in _made[plan])
+
+
+def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tuple[int, HorizonLoss], ...]:
+    """Return the most that so many days in a row lose by the plan, planned revisions included (Lemma 14)."""
+    days = days_from(date(day.year - 1, 1, 1), date(day.year + 1, 12, 31))
+    planned = range(1 + settings.budget.revisions) if settings.budget.revisions else (revision,)
+    by_revision = zip(*(_plans(settings, days, one) for one in planned), strict=True)
+    plans = [[spend for plan in of_day for spend in plan] for of_day in by_revision]
+    of_window = sum(
+        mechanism_for(settings, day, one).epsilon + settings.reporting_epsilon(one) for one in planned
+    )
+    window = settings.model.window_length, Fraction(of_window)
+    return tuple(zip(HORIZONS, losses_of_days(plans, HORIZONS, DELTA, window=window), strict=True))
+
+
+def _plans(settings: Settings, days: Sequence[date], revision: int) -> Iterator[Sequence[Spend]]:
+    """Each day's plan, or its hours'; a day that is not whole steps is never released, and has none."""
+    calendar, known = settings.calendar, {}
+    for day in days:
+        planned, released = list[Spend](), tuple[date, ...]()
+        with suppress(ParameterError):
+            calendar.n_steps(day)
+            released = calendar.periods_of(day)
+        for period in released:
+            n_steps = calendar.n_steps(period)
+            parts = tuple(feature.parts for feature in settings.features(period))
+            alike = (n_steps, parts, settings.tree_of(period))
+            if alike not in known:
+                known[alike] = mechanism_for(settings, period, revision)
+            planned += plan_of(settings, known[alike], period, revision)
+        yield planned
 
 
 # What a day may know of the days around it: spends from the ledger, memory from stored measurements.

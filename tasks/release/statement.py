@@ -39,14 +39,13 @@ from optstream.estimation.estimate import UNKNOWN
 from optstream.estimation.replicates import n_replicates
 from optstream.estimation.rounding import rounded_units
 from optstream.ledger import ReleaseRecord
-from optstream.measurement.customers import scale_of
+from optstream.measurement.sums import scale_of
 from optstream.mechanisms import Release
 from optstream.privacy.spends import CUSTOMERS
 from optstream.stream import Measured, day_of, period_from
 from tasks.config import Settings
-from tasks.plan.long_spans import long_spans_of
 from tasks.release.lineage import FOLDER, record_of_draw
-from tasks.release.mechanism import Mechanism
+from tasks.release.mechanism import Mechanism, long_spans_of
 from tasks.release.run import Run
 from tasks.trusted.files import read_verified
 

@@ -125,7 +125,7 @@ def judge_by_users(
     settings: Settings, frame: str, metrics: pl.DataFrame, now: datetime
 ) -> dict[str, list[str]]:
     """Judge each day by the users' suites on this frame; return the alarms, by day, which stop nothing."""
-    from data_contracts.user_suites import judge_user_suite, unjudged, user_suites
+    from data_contracts.suites import judge_user_suite, unjudged, user_suites
 
     folder, alarms = settings.contracts_folder, defaultdict[str, list[str]](list)
     frames = (RAW, GIVEN_UP) if frame == RAW else (frame,)

@@ -76,7 +76,7 @@ def test_only_measurement_builds_measurements():
 
 
 def test_only_the_grouper_and_joint_noise_hand_raw_state_to_the_next_period():
-    """`tasks.operate.compromise` looks at groups, orders need no look, and it would miss another kind."""
+    """`tasks.operate.declare` looks at groups, orders need no look, and it would miss another kind."""
     makers = mentioning("RawState", found=calls_in)
     measurement, stream = Path("optstream/measurement"), Path("optstream/stream")
     assert makers == {measurement / "grouping.py", measurement / "ordered.py", stream / "state.py"}

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from great_expectations.expectations import ExpectColumnMeanToBeBetween
 
-from data_contracts.user_suites import judge_user_suite, user_suites
+from data_contracts.suites import judge_user_suite, user_suites
 
 FRAME = pl.DataFrame({"day": ["2025-01-15"] * 2, "region": ["84", "11"], "rows": [48, 96], "absent": [0, 3]})
 PYTHON = """

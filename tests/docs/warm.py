@@ -97,14 +97,14 @@ def _plan_the_example() -> None:
     from optstream.stream import days_from
     from tasks.config import load_settings
     from tasks.config.templates import EXAMPLE
-    from tasks.plan import long_spans
+    from tasks.release import mechanism
 
-    long_spans.days_from = lambda first, _: days_from(first, first + timedelta(days=395))
+    mechanism.days_from = lambda first, _: days_from(first, first + timedelta(days=395))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "optstream.toml")
         file.write_text(EXAMPLE, encoding="utf-8")
         settings = load_settings(file)
-        long_spans.long_spans_of(settings, date(2016, 2, 1), 0)
+        mechanism.long_spans_of(settings, date(2016, 2, 1), 0)
 
 
 def _answer(call: socket.socket, streams: list[int], words: list[str], folder: str, environ: dict) -> None:

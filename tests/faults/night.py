@@ -23,7 +23,7 @@ from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
 from optstream.storage import folders
-from tasks.operate.withdraw import withdraw
+from tasks.operate.declare import withdraw
 from tasks.pages.public import write_pages
 from tasks.release import pipeline
 from tasks.release.run import Ahead, Drawn, Ended, Requested, Reserved, Run, each, enrol
@@ -177,7 +177,7 @@ def _spend(world: World, night: Night, end: Connection) -> None:
     secure._OPENED_IN = os.getpid()
     # of no interest here: to repeat at once what failed, long waits for a lock, a process that reads dumps
     release.STEP_PAUSES, folders.LONGEST_WAIT = (), SECONDS_FOR_A_LOCK
-    release.reading_apart = lambda: nullcontext(None)
+    release.read_apart = None
     said = LastWords()
     try:
         with _hooked(night, world, said):

@@ -4,7 +4,7 @@ import gc
 import tempfile
 from pathlib import Path
 
-from tasks.plan import long_spans
+from tasks.release import mechanism
 from tests.faults import night  # noqa: F401
 from tests.faults.world import DAYS, make_world
 from tests.warm_libraries import plan_few_days, warm_libraries
@@ -12,7 +12,7 @@ from tests.warm_libraries import plan_few_days, warm_libraries
 warm_libraries()
 plan_few_days()
 with tempfile.TemporaryDirectory() as folder:
-    for mechanism in ("OptStream", "HistoryInformed", "PeGaSus"):
-        world = make_world(Path(folder, mechanism), Path(folder), mechanism=mechanism)
-        long_spans.long_spans_of(world.settings, DAYS[0], 0)
+    for name in ("OptStream", "HistoryInformed", "PeGaSus"):
+        world = make_world(Path(folder, name), Path(folder), mechanism=name)
+        mechanism.long_spans_of(world.settings, DAYS[0], 0)
 gc.freeze()  # else each fork copies what its collections look through

@@ -13,4 +13,3 @@ def world(tmp_path_factory):
         patch.setenv("RUST_BACKTRACE", "0")
         world = World(tmp_path_factory.mktemp("world"))
         yield world
-        world.close()

@@ -4,7 +4,6 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Sequence
-from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
 from tasks.ingest import Dump, discover, ingest
-from tasks.ingest.sandbox import reading_apart
+from tasks.ingest.sandbox import read_apart
 from tasks.release.run import Ended, Held, Requested, Run, Status, enrol
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered, sound
@@ -30,10 +29,8 @@ class World:
     """root: an empty folder of the test's own; everything outside `hostile` must stay as it is."""
 
     def __init__(self, root: Path) -> None:
-        self._open = ExitStack()
         self.hostile = root / "hostile"
         self.hostile.mkdir()
-        self._apart = self._open.enter_context(reading_apart())
         self.settings = {}
         self._ledger, self._fresh = root / "trusted" / "ledger.sqlite", root / "fresh.sqlite"
         for schema in ("aggregated", "metered"):
@@ -48,10 +45,6 @@ class World:
             run.ledger.close()
         self._ledger.replace(self._fresh)
         self.renew()
-
-    def close(self) -> None:
-        """End the process that reads dumps."""
-        self._open.close()
 
     def renew(self) -> None:
         """A ledger in which nothing was spent."""
@@ -145,7 +138,7 @@ class World:
             # apart, as the night does; then, where that ended nothing, here: a fuzzer sees what is reached
             try:
                 if not isinstance(dump, OptStreamError):
-                    self._apart(settings, [dump])
+                    read_apart(settings, [dump])
                     sound.append(dump)
             except DumpError as error:
                 texts.append(str(error))
@@ -156,7 +149,7 @@ class World:
     def _run(self, schema: str) -> Run:
         settings = self.settings[schema]
         ledger = open_ledger(settings.ledger_url)
-        return Run(settings, ledger, secure_noise(), "owner", lambda: NOW, read=self._apart)
+        return Run(settings, ledger, secure_noise(), "owner", lambda: NOW, read=read_apart)
 
     def _is_sound(self, schema: str, day: date) -> bool:
         """Whether the files have every step of each region; of customers' rows readable is enough."""

@@ -38,23 +38,18 @@ SHOWN = CONFIGURATION.replace(
 
 DRIVER = """
 import atexit, gc, json, os, sys, traceback
-from contextlib import contextmanager
 from flows.cli import main
 from tasks.ingest import sandbox
 from tasks.release import draw, statement
 from tests.warm_libraries import plan_few_days, warm_libraries
 
 reading, word, ingest_day, draw_day, estimate_day, commands = sys.argv[1:]
-real_reader, real_rows, real_fill = sandbox.reading_apart, statement.published_rows, draw.DrawingFile.fill
+real_reader, real_rows, real_fill = sandbox.read_apart, statement.published_rows, draw.DrawingFile.fill
 
-@contextmanager
-def reader_of():
-    with real_reader() as real:
-        def read(settings, dumps):
-            if any(str(dump.day) == ingest_day for dump in dumps):
-                raise ValueError(f"could not convert {reading} of {word}")
-            return real(settings, dumps)
-        yield read
+def read(settings, dumps):
+    if any(str(dump.day) == ingest_day for dump in dumps):
+        raise ValueError(f"could not convert {reading} of {word}")
+    return real_reader(settings, dumps)
 
 def fill(self, data, raw=None):
     if draw_day in str(self._folder):
@@ -66,7 +61,7 @@ def rows(settings, day, *rest, **more):
         raise RuntimeError(f"no solution at {reading} of {word}")
     return real_rows(settings, day, *rest, **more)
 
-sandbox.reading_apart, draw.DrawingFile.fill, statement.published_rows = reader_of, fill, rows
+sandbox.read_apart, draw.DrawingFile.fill, statement.published_rows = read, fill, rows
 warm_libraries()
 plan_few_days()
 gc.freeze()

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.measurement.distance import is_far, measure_by_distance
-from optstream.measurement.sums import measure_in_turn
+from optstream.measurement.sums import is_far, measure_by_distance, measure_in_turn
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, StepSpend, charged_to_windows
 from optstream.stream import PrivatePeriod

@@ -8,10 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.measurement.sampling import Choice, _scores, choose_points
+from optstream.measurement.sampling import (
+    Choice,
+    _scores,
+    choose_points,
+    l1_score_change,
+    sparse_vector_scales,
+)
 from optstream.noise import simulated_noise
 from optstream.privacy.rules import WindowBudget
-from optstream.privacy.sparse_vector import l1_score_change, sparse_vector_scales
 from optstream.stream.private_period import LARGEST_UNITS, LONGEST_IN_INT64
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 

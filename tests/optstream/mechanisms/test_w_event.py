@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.measurement import distance
+from optstream.measurement import sums
 from optstream.mechanisms import w_event as publish_by_distance
 from optstream.mechanisms.w_event import GRAINS, BudgetAbsorption, BudgetDistribution
 from optstream.noise import simulated_noise
@@ -265,6 +265,6 @@ def test_by_exact_probabilities_what_is_broken_is_found(broken, monkeypatch):
         monkeypatch.setattr(Absorption, "publish", lambda self, step, grains: None)
         monkeypatch.setattr(publish_by_distance, "grains_of", lambda spends, epsilon, n_grains: [])
     else:
-        monkeypatch.setattr(distance, "is_far", far_with_a_quarter_of_the_noise)
+        monkeypatch.setattr(sums, "is_far", far_with_a_quarter_of_the_noise)
     mechanism = BudgetAbsorption(PrivacyModel("2", 2, 1, "1"))
     assert any(largest_loss(mechanism, *pair, (0, 9)) > 2.2 for pair in neighbours(2, 3))

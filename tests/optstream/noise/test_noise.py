@@ -12,8 +12,7 @@ from optstream.errors import NoiseError
 from optstream.measurement.grouping import ON_DEVIATION
 from optstream.mechanisms import base
 from optstream.noise import Order, discrete_gaussian, order_noise, secure_noise, simulated_noise
-from optstream.noise.secure import SecureNoise
-from optstream.noise.source import LARGEST_SCALE
+from optstream.noise.source import LARGEST_SCALE, SecureNoise
 
 FALSE_ALARM = 1e-8
 SOURCES = [secure_noise(), simulated_noise(20160201)]

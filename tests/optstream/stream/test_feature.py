@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.privacy.coordinates import BASIS_BITS
 from optstream.stream import Calendar, Feature
-from optstream.stream.features import fourier_basis, integer_basis, integer_bits
+from optstream.stream.features import BASIS_BITS, fourier_basis, integer_basis, integer_bits
 
 
 def test_day_parts_are_those_of_the_paper():

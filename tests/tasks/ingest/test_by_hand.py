@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from optstream.measurement.sums import open_private_period
-from tasks.ingest import customers as people
 from tasks.ingest import rows as cells
+from tasks.ingest import sums
 from tasks.ingest.arrivals import EVERY
 
 
@@ -202,8 +202,8 @@ def test_who_is_suspected_for_another_is_not_dropped(stream, few_at_a_time, data
 
 @pytest.fixture
 def few_at_a_time(monkeypatch):
-    monkeypatch.setattr(people, "HASH", 3 << 62)
-    monkeypatch.setattr(people, "ROWS_AT_ONCE", 5)
+    monkeypatch.setattr(sums, "HASH", 3 << 62)
+    monkeypatch.setattr(sums, "ROWS_AT_ONCE", 5)
     monkeypatch.setattr(cells, "BYTES_A_PLAN", 2000)
 
 

@@ -85,7 +85,7 @@ def test_names_of_columns_say_instants_and_ends_of_steps(tmp_path, zone, name, h
 )  # fmt: skip
 def test_columns_of_time_are_those_that_can_be_read(tmp_path, head, row, columns, written):
     found = survey(write(tmp_path, DAILY, head, row), "UTC")
-    assert (found.roles.timestamp, found.stamps_format) == (tuple(columns.split(",")), written)
+    assert (found.roles.timestamp, found.stamps.written) == (tuple(columns.split(",")), written)
     assert (found.step_minutes, found.regions) == (60, ("north", "south"))
     assert (found.roles.customer, found.roles.period_number) == (None, None)
 
@@ -177,7 +177,7 @@ def test_one_customer_decides_no_step_and_no_day(tmp_path):
         (tmp_path / name / "all.csv").write_text("\n".join(["time,customer_id,zone,kwh", *lines]))
     sound, odd = (survey(tmp_path / name, "UTC") for name in ("sound", "odd"))
     assert sound.step_minutes == odd.step_minutes == 60
-    assert sound.stamps.equals(odd.stamps)
+    assert sound.stamps.found.equals(odd.stamps.found)
     assert (sound.first, sound.last) == (odd.first, odd.last)
 
 
@@ -219,7 +219,7 @@ def test_names_that_are_no_days_and_no_regions_are_left_alone(tmp_path, name):
     assert found.regions == ("north", "south")
     assert found.first <= days[0]
     assert found.last >= days[-1]
-    assert len(found.stamps) == 7 * 24
+    assert len(found.stamps.found) == 7 * 24
     assert meaning(found) == (True, False, False)
     assert "{region}" not in str(found.path)
 
@@ -253,7 +253,7 @@ def test_the_first_day_is_one_of_every_region(tmp_path):
 
 def test_days_and_months_are_told_apart_by_the_names_of_files(tmp_path):
     write(tmp_path, row="{at:%m/%d/%Y %H:%M},{r},5", days=[date(2024, 3, 9), date(2024, 3, 10)])
-    assert survey(tmp_path, "UTC").stamps_format == "%m/%d/%Y %H:%M"
+    assert survey(tmp_path, "UTC").stamps.written == "%m/%d/%Y %H:%M"
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_a_column_of_time_that_no_run_reads_of_a_parquet_file_is_refused(tmp_pat
         survey(tmp_path, "UTC")
     seconds = pl.Series([int(at.timestamp()) for at in HOURS])
     rows.with_columns(time=seconds).write_parquet(tmp_path / "2024-01-15.parquet")
-    assert survey(tmp_path, "UTC").stamps_format == "epoch"
+    assert survey(tmp_path, "UTC").stamps.written == "epoch"
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ def test_a_column_of_regions_is_named_where_names_of_files_say_the_leaves_of_cus
 def test_days_and_months_of_names_up_to_the_12th_are_those_of_days_in_a_row(tmp_path, order):
     days = [date(2024, 2, number) for number in (1, 2, 3)]
     found = survey(write(tmp_path, f"{order}.csv", row=f"{{at:{order} %H:%M}},{{r}},5", days=days), "UTC")
-    assert (found.path, found.stamps_format) == (f"{{date:{order}}}.csv", f"{order} %H:%M")
+    assert (found.path, found.stamps.written) == (f"{{date:{order}}}.csv", f"{order} %H:%M")
     for day in days[1:]:
         (tmp_path / f"{day:{order}}.csv").unlink()
     with pytest.raises(DumpError, match="days and months cannot be told apart in names of files"):

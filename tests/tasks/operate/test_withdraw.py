@@ -10,8 +10,8 @@ from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from tasks.ledger.show import read_book
 from tasks.ledger.verify import verify
-from tasks.operate import withdraw as withdraw_module
-from tasks.operate.amend import declare, rehearse
+from tasks.operate import declare as withdraw_module
+from tasks.operate.declare import declare, rehearse
 from tasks.release import pipeline as steps
 from tasks.release.publish import publish
 from tasks.release.run import Status, terms_of

@@ -14,8 +14,7 @@ from tasks.config.schema import MECHANISMS
 from tasks.plan import advise
 from tasks.plan.advise import compare_plans
 from tasks.plan.dry_run import dry_run
-from tasks.plan.long_spans import plan_horizons
-from tasks.release.mechanism import mechanism_for
+from tasks.release.mechanism import mechanism_for, plan_horizons
 from tasks.release.run import Status
 from tests.tasks.two_regions import CONFIGURATION, released_by
 

@@ -17,7 +17,7 @@ from optstream.ledger.schema import metadata
 from optstream.storage import folders as lock
 from optstream.storage.store import KINDS
 from tasks.ledger.verify import verify
-from tasks.operate.amend import declare
+from tasks.operate.declare import declare
 from tasks.operate.doctor import examine
 from tasks.release.run import Status
 from tests.by_night import few

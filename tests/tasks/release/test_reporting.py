@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from optstream.ledger import Key
-from optstream.measurement.customers import customers_spend, scale_of
+from optstream.measurement.sums import customers_spend, scale_of
 from optstream.privacy import worst_window
 from optstream.privacy.spends import CUSTOMERS
 from optstream.stream.private_period import open_customers

@@ -9,7 +9,7 @@ from optstream.errors import LedgerError
 from optstream.history.blocks import unpacked
 from optstream.ledger import ReleaseState
 from optstream.mechanisms import HistoryInformedTree
-from optstream.noise.secure import SimulatedNoise
+from optstream.noise.source import SimulatedNoise
 from tasks.release import pipeline as steps
 from tasks.release import publish, revise
 from tasks.release.mechanism import mechanism_for

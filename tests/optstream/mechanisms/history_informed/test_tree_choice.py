@@ -7,16 +7,19 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.history.blocks import Blocks
-from optstream.history.plan import PlannedBlocks, PlannedNoise, expected_level_errors, level_errors
 from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.mechanisms.blocks import (
     LEAST,
     Figures,
+    PlannedBlocks,
+    PlannedNoise,
     choose_level_shares,
     choose_tree_blocks,
     expected_error_of,
+    expected_level_errors,
+    level_errors,
 )
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
@@ -59,7 +62,7 @@ def test_the_expected_error_is_the_posteriors_own_and_falls_with_what_is_measure
     starts, lengths = np.arange(0, 4 * SLOTS, 5), np.ones(20, dtype=np.int64)
     noise = np.array([0.02, 0.01, 0.01, 0.03, 0.03, 0.03])
     period, prior = range(3 * SLOTS, 4 * SLOTS), TemporalPrior.broad(SLOTS)
-    plan = PlannedBlocks.of(prior, starts, lengths, period)
+    plan = PlannedBlocks(prior, starts, lengths, period)
     found = level_errors(plan, RAGGED, [0.02, 0.01, 0.03])
     blocks, asked = Blocks.at(starts), Blocks.at(np.array(period))
     seen = Seen(RAGGED, blocks, np.ones((6, 20)), noise, np.ones(4))

@@ -12,7 +12,7 @@ import pytest
 from optstream.errors import DumpError
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
-from tasks.ingest.sandbox import reading_apart
+from tasks.ingest.sandbox import read_apart
 from tasks.release.lineage import hashing
 from tests.tasks.conftest import SmallStream
 
@@ -198,10 +198,9 @@ def test_a_list_may_give_the_hash_of_each_file(small):
     dump = found(stream)
     assert len(dump.hashes) == 2
     assert ingest(stream.settings, [dump])[0].period is not None
-    with reading_apart() as read:
-        assert read(stream.settings, [dump])[0].period is not None
-        (stream.folder("84") / "_FILES").write_text(f"{'0' * 64} *part-0.parquet\n")
-        spoiled = read(stream.settings, [found(stream)])[0]
+    assert read_apart(stream.settings, [dump])[0].period is not None
+    (stream.folder("84") / "_FILES").write_text(f"{'0' * 64} *part-0.parquet\n")
+    spoiled = read_apart(stream.settings, [found(stream)])[0]
     assert spoiled.metrics["file_fault"][0] == "other_hash"
     stream.write("84", stream.rows(1.0), name="part-1.parquet")
     (stream.folder("84") / "_FILES").write_text(f"{'0' * 64}  part-0.parquet\npart-1.parquet\n")

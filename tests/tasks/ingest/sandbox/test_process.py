@@ -25,7 +25,7 @@ from optstream.measurement.sums import open_private_period
 from optstream.noise import secure_noise
 from tasks.ingest import discover, ingest
 from tasks.ingest import sandbox as process
-from tasks.ingest.sandbox import answer, reading_apart
+from tasks.ingest.sandbox import answer, read_apart
 from tasks.ingest.sums import read_days
 from tasks.release.run import Judged, Requested, Run, Status, enrol
 from tests.failing import Death, raising
@@ -41,12 +41,11 @@ from datetime import date
 from pathlib import Path
 from tasks.config import load_settings
 from tasks.ingest import discover
-from tasks.ingest.sandbox import reading_apart
+from tasks.ingest.sandbox import read_apart
 settings, day = load_settings(Path(sys.argv[1])), date.fromisoformat(sys.argv[2])
-with reading_apart() as read:
-    read(settings, [discover(settings, [day])[day]])
-    print("read", flush=True)
-    sys.stdin.read()
+read_apart(settings, [discover(settings, [day])[day]])
+print("read", flush=True)
+sys.stdin.read()
 """
 """A run that has read one day and goes on."""
 
@@ -89,8 +88,7 @@ def metered(small):
 def test_what_is_read_apart_is_what_is_read_here(metered):
     metered.write("84", metered.metered("84", 101.0), name="part-1.parquet")
     dumps = dumps_of(metered, DAY, NEXT)
-    with reading_apart() as read:
-        answers = [read(metered.settings, dumps), read(metered.settings, dumps)]
+    answers = [read_apart(metered.settings, dumps), read_apart(metered.settings, dumps)]
     for found in answers:
         for there, here in zip(found, ingest(metered.settings, dumps), strict=True):
             assert (there.day, there.places) == (here.day, here.places)
@@ -108,9 +106,8 @@ def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
     assert alone.returncode < 0, "polars ends no process for this any more: look for another fault"
     run = run_of(metered)
     works = [Requested(DAY), Requested(NEXT)]
-    with reading_apart() as read:
-        for step in READING:
-            works = step(replace(run, read=read), works)
+    for step in READING:
+        works = step(replace(run, read=read_apart), works)
     run.ledger.close()
     refused, sound = works
     assert refused.status is Status.REFUSED
@@ -119,23 +116,28 @@ def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
     assert isinstance(sound, Judged)
 
 
-def test_a_process_serves_one_reader_after_the_other_but_never_two(metered, monkeypatch):
+def test_a_process_serves_one_request_after_the_other_but_never_two(metered, monkeypatch):
     monkeypatch.setattr(process, "IDLE", [])
-    dumps = dumps_of(metered, DAY)
-    with reading_apart() as first, reading_apart() as second:
-        first(metered.settings, dumps)
-        second(metered.settings, dumps)
-    one, other = process.IDLE
-    assert one is not other
-    with reading_apart() as third:
-        third(metered.settings, dumps)
-        assert len(process.IDLE) == 1
-    other.end()
-    with reading_apart() as fourth:
-        fourth(metered.settings, dumps)
-    (left,) = process.IDLE
-    assert left is one, "one that died while it waited is asked no more"
-    one.end()
+    dumps, real, asked = dumps_of(metered, DAY), process._Process.ask, []
+
+    def ask(self, *given, **named):
+        if not asked:  # another request, while this one is answered
+            asked.append(self)
+            read_apart(metered.settings, dumps)
+        asked.append(self)
+        return real(self, *given, **named)
+
+    monkeypatch.setattr(process._Process, "ask", ask)
+    read_apart(metered.settings, dumps)
+    first, second, _ = asked
+    assert first is not second
+    assert [second, first] == process.IDLE
+    read_apart(metered.settings, dumps)
+    assert [second, first] == process.IDLE
+    first.end()
+    read_apart(metered.settings, dumps)
+    assert [second] == process.IDLE, "one that died while it waited is asked no more"
+    second.end()
 
 
 @pytest.mark.nightly
@@ -146,37 +148,33 @@ def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, mon
     # as Prefect or a person stops a run: from outside, anywhere
     before = signal.signal(signal.SIGALRM, raising(Death))
     try:
-        with reading_apart() as read:
-            read(metered.settings, dumps[:1])
-            signal.setitimer(signal.ITIMER_REAL, 0.002)
-            for _ in range(10_000):
-                read(metered.settings, dumps[:1])
+        read_apart(metered.settings, dumps[:1])
+        signal.setitimer(signal.ITIMER_REAL, 0.002)
+        for _ in range(10_000):
+            read_apart(metered.settings, dumps[:1])
     except Death:
         pass
     finally:
         signal.signal(signal.SIGALRM, before)
-    with reading_apart() as read:
-        for dump in (dumps[1], dumps[0], dumps[1]):
-            (day,) = read(metered.settings, [dump])
-            assert day.day == dump.day
+    for dump in (dumps[1], dumps[0], dumps[1]):
+        (day,) = read_apart(metered.settings, [dump])
+        assert day.day == dump.day
 
 
 def test_a_reader_that_cannot_begin_is_reported_each_time(metered, monkeypatch):
     monkeypatch.setattr(process, "IDLE", [])
     monkeypatch.setattr(process.sys, "executable", "/bin/false")
-    with reading_apart() as read:
-        for _ in range(2):
-            with pytest.raises(DumpError, match=r"exit code 1"):
-                read(metered.settings, dumps_of(metered, DAY, NEXT))
+    for _ in range(2):
+        with pytest.raises(DumpError, match=r"exit code 1"):
+            read_apart(metered.settings, dumps_of(metered, DAY, NEXT))
 
 
 def test_what_a_library_raises_there_is_not_heard_here(metered, capfd):
     """A day without regions is none that `discover` gives: nothing was planned for it."""
     (dump,) = dumps_of(metered, DAY)
-    with reading_apart() as read:
-        with pytest.raises(OptStreamError, match=r"unexpected .* its text is withheld"):
-            read(metered.settings, [replace(dump, files=((Path("71234"),),) * 3)])
-        assert len(read(metered.settings, [dump])) == 1, "the process lives on"
+    with pytest.raises(OptStreamError, match=r"unexpected .* its text is withheld"):
+        read_apart(metered.settings, [replace(dump, files=((Path("71234"),),) * 3)])
+    assert len(read_apart(metered.settings, [dump])) == 1, "the process lives on"
     assert capfd.readouterr() == ("", "")
 
 
@@ -250,8 +248,8 @@ def test_a_reader_ends_itself_at_the_limit(small, monkeypatch):
     monkeypatch.setattr(process, "Timer", lambda *_: Mock())
     monkeypatch.setattr(process, "IDLE", [])
     monkeypatch.setattr(process.subprocess, "Popen", partial(_popen_in_a_hurry, subprocess.Popen))
-    with reading_apart() as read, pytest.raises(DumpError, match=r"took longer than input\.time_limit"):
-        read(stream.settings, dumps_of(stream, DAY, NEXT)[:1] * 2)
+    with pytest.raises(DumpError, match=r"took longer than input\.time_limit"):
+        read_apart(stream.settings, dumps_of(stream, DAY, NEXT)[:1] * 2)
 
 
 @pytest.mark.nightly
@@ -261,8 +259,7 @@ def test_five_million_sound_rows_are_read_within_the_limits(small):
     for name in ("84", "11"):
         rows = stream.metered("x", 1.0)
         stream.write(name, rows.drop("customer_id").join(many, how="cross") if name == "84" else rows)
-    with reading_apart() as read:
-        (day,) = read(stream.settings, dumps_of(stream, DAY))
+    (day,) = read_apart(stream.settings, dumps_of(stream, DAY))
     units = open_private_period(day.period)
     assert (units[0] == 105_000 * units[1]).all()
     assert units[1].all()
@@ -275,14 +272,13 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
     path.unlink()
     os.mkfifo(path)
     ledger = run_of(metered).ledger
-    with reading_apart() as read:
-        read(metered.settings, dumps[1:])
-        monkeypatch.setattr(process, "seconds_of", lambda settings: 0.5)
-        with pytest.raises(DumpError) as refused:
-            read(metered.settings, dumps[:1])
-        monkeypatch.undo()
-        assert ledger.find(Key("small", DAY.isoformat())) is None
-        assert len(read(metered.settings, dumps[1:])) == 1
+    read_apart(metered.settings, dumps[1:])
+    monkeypatch.setattr(process, "seconds_of", lambda settings: 0.5)
+    with pytest.raises(DumpError) as refused:
+        read_apart(metered.settings, dumps[:1])
+    monkeypatch.undo()
+    assert ledger.find(Key("small", DAY.isoformat())) is None
+    assert len(read_apart(metered.settings, dumps[1:])) == 1
     ledger.close()
     message = str(refused.value)
     assert message.startswith("region=84/date=2025-01-15/'part-0.parquet': reading the dump took longer than")
@@ -295,7 +291,7 @@ def says(monkeypatch):
     """says(messages): the process that reads is taken over by a file, and says this whatever it is asked."""
 
     def patch(messages):
-        def ask(self, settings, dumps, seconds):
+        def ask(self, settings, dumps, seconds, footers):
             return process.answered(iter(messages), settings, dumps)
 
         monkeypatch.setattr(process, "IDLE", [])
@@ -326,12 +322,11 @@ def test_what_the_process_says_is_data(metered, says, tmp_path):
     ]
     for messages in (*([one, metrics, units] for one in heads), *spoilt):
         says(messages)
-        with reading_apart() as read, pytest.raises(OptStreamError, match="gave no answer"):
-            read(metered.settings, dumps)
+        with pytest.raises(OptStreamError, match="gave no answer"):
+            read_apart(metered.settings, dumps)
     assert not path.exists()
     pickle.loads(pickle.dumps(Command()))  # noqa: S301 - our own
     assert path.exists(), "the control"
     says(good)
-    with reading_apart() as read:
-        (day,) = read(metered.settings, dumps)
+    (day,) = read_apart(metered.settings, dumps)
     assert np.array_equal(open_private_period(day.period), metered.units())

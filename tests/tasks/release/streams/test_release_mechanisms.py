@@ -15,7 +15,7 @@ from optstream.privacy import OrderSpend
 from optstream.privacy.zero_concentrated import largest_rho
 from optstream.stream import PrivatePeriod
 from tasks.config.schema import MECHANISMS
-from tasks.operate.amend import declare
+from tasks.operate.declare import declare
 from tasks.release import draw, run
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of

@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from tasks.plan import long_spans
 from tasks.plan.dry_run import dry_run
-from tasks.plan.long_spans import long_spans_of, plan_horizons
+from tasks.release import mechanism
+from tasks.release.mechanism import long_spans_of, plan_horizons
 
 pytestmark = pytest.mark.slow
 
@@ -22,8 +22,8 @@ def composed(whole_spans, monkeypatch):
         days.append(day)
         return plan_horizons(settings, day, revision)
 
-    monkeypatch.setattr(long_spans, "plan_horizons", count)
-    monkeypatch.setattr(long_spans, "_made", {})  # as in a new process
+    monkeypatch.setattr(mechanism, "plan_horizons", count)
+    monkeypatch.setattr(mechanism, "_made", {})  # as in a new process
     return days
 
 
@@ -44,15 +44,15 @@ def test_another_process_takes_it_from_the_file_and_a_damaged_one_costs_time_alo
 ):
     settings = small().settings
     found = long_spans_of(settings, DAY, 0)
-    monkeypatch.setattr(long_spans, "_made", {})
+    monkeypatch.setattr(mechanism, "_made", {})
     assert long_spans_of(settings, LATER, 0) == found
     assert composed == [DAY]
     for damage in (b"", b"[1]", b"\xff"):
         settings.long_spans_file.write_bytes(damage)
-        monkeypatch.setattr(long_spans, "_made", {})
+        monkeypatch.setattr(mechanism, "_made", {})
         assert long_spans_of(settings, DAY, 0) == found
     assert composed == [DAY] * 4
-    monkeypatch.setattr(long_spans, "_made", {})
+    monkeypatch.setattr(mechanism, "_made", {})
     settings.long_spans_file.unlink()
     settings.long_spans_file.mkdir()  # cannot be written either
     assert long_spans_of(settings, DAY, 0) == found
