@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
-from optstream.mechanisms.base import LARGEST_SCALE, check_noise
-from optstream.mechanisms.w_event import DISTANCE, GRAINS, HALF, checked_share
+from optstream.mechanisms.base import LARGEST_SCALE, check_noise, checked_share
+from optstream.mechanisms.w_event import DISTANCE, GRAINS, HALF
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
 from optstream.privacy.exact import Bounds, Exact, exact, round_up_to_float, whole
@@ -174,7 +174,8 @@ class Personalised(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "distance_share", checked_share(self.distance_share, self.name))
+        share = checked_share(self.distance_share, f"distance_share of {self.name}")
+        object.__setattr__(self, "distance_share", share)
         object.__setattr__(self, "classes", tuple(self.classes))
         names = [one.name for one in self.classes]
         if not names or len(set(names)) < len(names):

@@ -13,7 +13,7 @@ from optstream.history.blocks import BlockHistory
 from optstream.history.filter import Histories
 from optstream.stream import AggregationTree
 from optstream.stream.changes import TreeMap
-from optstream.stream.state import ORDER
+from optstream.stream.private_period import ORDER
 
 GUESSED = "guessed"
 """Key of a state: the leaves whose share of the days before was not measured, and since when each is."""

@@ -41,7 +41,7 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.privacy.accountant import NO_COST, repriced
-from optstream.privacy.spends import CUSTOMERS, check_currency, spend_from_document, spend_to_document
+from optstream.privacy.spends import CUSTOMERS, check_currency, merged, spend_from_document, spend_to_document
 
 # The privacy guarantees of a budget, amendment by amendment, and the price of a spend under each.
 
@@ -59,8 +59,8 @@ class Guarantees:
 
     def price(self, spend: Spend, number: int) -> Spend:
         """Return a spend planned under privacy guarantee `number`, priced by the one in force (Lemma 12)."""
-        check_currency((spend,), self.by_number[number].currency)
         planned = self.by_number[number]
+        check_currency((spend,), planned.currency)
         if number == self.now and planned.windows == "sliding":
             return spend
         return repriced(spend, planned, self.in_force)
@@ -167,20 +167,13 @@ def _spend_of(document: str) -> Spend:
 
 def joined(plan: Iterable[Spend]) -> list[range]:
     """Return the steps that some spend has, as ranges that do not touch each other, rising."""
-    found: list[range] = []
-    for spend in sorted(plan, key=lambda one: one.first_step):
-        stop = spend.first_step + spend.n_steps
-        if found and spend.first_step <= found[-1].stop:
-            found[-1] = range(found[-1].start, max(stop, found[-1].stop))
-        else:
-            found.append(range(spend.first_step, stop))
-    return found
+    return merged((spend.steps for spend in plan), lambda before, own: own.start <= before.stop)
 
 
 def hull(plan: Sequence[Spend]) -> range:
     """Return the steps from the first to the last that the spends touch."""
-    touched = joined(plan)
-    return range(touched[0].start, touched[-1].stop)
+    (touched,) = merged((spend.steps for spend in plan), lambda *_: True)
+    return touched
 
 
 def covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int) -> bool:
@@ -378,18 +371,17 @@ class History:
             for shift in first_steps
         ]
         if model.windows == "aligned":
-            periods: dict[tuple[int, int], list[Spend]] = {}
+            periods: dict[range, list[Spend]] = {}
             for spend, _ in written_out:
-                periods.setdefault((spend.first_step, spend.n_steps), []).append(spend)
-            own = {(one.first_step, one.n_steps) for one, amendment in written_out if amendment == number}
+                periods.setdefault(spend.steps, []).append(spend)
+            own = {one.steps for one, amendment in written_out if amendment == number}
             found = [worst_window(periods[period], model.window_length) for period in own]
             return max(found, key=lambda one: one.epsilon)
         worst = NO_COST
         for steps in joined(spend for spend, amendment in written_out if amendment == number):
-            near, reach = [], window_reach(model, steps)
-            for spend, _ in written_out:
-                if spend.first_step < reach.stop and spend.first_step + spend.n_steps > reach.start:
-                    near.append(spend)
+            reach = window_reach(model, steps)
+            spends = [spend for spend, _ in written_out if spend.first_step < reach.stop]
+            near = [spend for spend in spends if spend.steps.stop > reach.start]
             cost = worst_window(near, model.window_length, touching=steps)
             worst = max(worst, cost, key=lambda one: one.epsilon)
         return worst
@@ -407,7 +399,7 @@ def worst(connection: Connection, grant: str) -> WindowLoss:
     for (_, amendment, compromised), group in groupby(plain_rows(connection, query), key=itemgetter(0, 1, 2)):
         plan = [spend[3:] for spend in group]
         for _, first_step, _, document in plan if compromised is not None else ():
-            if worst_window([spend_from_document(json.loads(document))], 1).epsilon:
+            if worst_window([_spend_of(document)], 1).epsilon:
                 return WindowLoss(math.inf, first_step)
         history.add(plan, amendment)
     cost = history.cost(guarantees_of(connection, row))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from optstream.errors import ParameterError
@@ -24,11 +24,8 @@ Entries = tuple[tuple[int | None, str], ...]
 
 def continues(known: Entries, wanted: Entries, reserved_until: int) -> bool:
     """Return whether every step before `reserved_until` has the same tree by both lists (Lemma 18)."""
-    same = 0
-    for ours, theirs in zip(known, wanted, strict=False):
-        if ours != theirs:
-            break
-        same += 1
+    pairs = zip(known, wanted, strict=False)
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     rest = (*known[same:], *wanted[same:])
     return same > 0 and all(step is not None and step >= reserved_until for step, _ in rest)
 

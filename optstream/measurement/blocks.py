@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optstream.measurement.ordered import Ordered, OrderTerms
-from optstream.measurement.sums import LinearSpend, answer_variances, check_price, linear_noise, measured_of
+from optstream.measurement.sums import LinearSpend, answer_variance, check_price, linear_noise, measured_of
 from optstream.noise import NoiseSource
 from optstream.privacy import OrderSpend
 from optstream.privacy.exact import whole
@@ -34,7 +34,7 @@ def measure_blocks(
     exact = np.zeros((len(units), len(parts)), dtype=np.int64)
     for column, part in enumerate(parts):
         exact[:, column] = units[:, part.start : part.stop].sum(axis=1)
-    variances = np.tile(answer_variances(spend, 1), (len(units), 1))
+    variances = np.full((len(units), 1), answer_variance(spend))
     choices: dict[str, Any] = {"blocks": [[part.start, part.stop] for part in parts]}
     if isinstance(spend, OrderSpend):
         choices["like_group"] = OrderTerms(spend.n_blocks, spend.longest).like_group

@@ -14,8 +14,7 @@ from optstream.measurement.sums import measured_of
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
 from optstream.stream import Measured, PrivatePeriod, RawState, State
-from optstream.stream.private_period import open_private_period
-from optstream.stream.state import open_raw_state, public_part
+from optstream.stream.private_period import open_private_period, open_raw_state, public_part
 
 PERTURBER = "perturber"
 GROUPER = "grouper"

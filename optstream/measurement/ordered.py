@@ -13,7 +13,7 @@ from optstream.noise import NoiseSource, Order, order_noise
 from optstream.noise.order import LARGEST_WINDOW, MOST_BLOCKS, VARIANCES
 from optstream.privacy import OrderSpend, Spend
 from optstream.stream import RawState, State
-from optstream.stream.state import ORDER, open_raw_state
+from optstream.stream.private_period import ORDER, open_raw_state
 
 LONGEST_GAP = 64
 """Windows without a release, after which new orders begin; up to it the blocks between are drawn, too."""
@@ -72,7 +72,7 @@ def next_spend(template: OrderSpend, rule: str, state: State | None, others: Seq
     # each block that is drawn begins at a step of its own
     if not 0 <= gap <= most or known["drawn"] + gap + template.n_steps > MOST_BLOCKS:
         return template
-    stop = first + template.n_steps
+    stop = template.steps.stop
     after = [
         one.first_step + one.parts[0].start
         for one in others
@@ -83,12 +83,6 @@ def next_spend(template: OrderSpend, rule: str, state: State | None, others: Seq
     ]
     later = min(after) - stop + 1 if after else 0
     return replace(template, order=known["order"], earlier=first - known["last"], later=later)
-
-
-def ordered_variance(spend: OrderSpend) -> float:
-    """Return the variance of each part's noise, in units squared. Privacy: none; a public figure."""
-    window = OrderTerms(spend.n_blocks, spend.longest).window
-    return VARIANCES[window - 1] * float(spend.scale) ** 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +107,7 @@ def draw_ordered(
     stay that share no window with blocks of the others. Privacy: Lemma 15a, charged as Lemma 16b says. A raw
     entry must serve once; faults, not readings, decide whether there is one.
     """
-    first, stop = spend.first_step, spend.first_step + spend.n_steps
+    first, stop = spend.first_step, spend.steps.stop
     known, texts = (state or {}).get(ORDER) or {}, _texts(spend, named)
     terms = OrderTerms(spend.n_blocks, spend.longest)
     raw = open_raw_state(known["raw"]) if isinstance(known.get("raw"), RawState) else {}

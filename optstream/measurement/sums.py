@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.measurement.ordered import Ordered, ordered_variance
+from optstream.measurement.ordered import Ordered, OrderTerms
 from optstream.noise import NoiseSource, discrete_gaussian
+from optstream.noise.order import VARIANCES
 from optstream.privacy import CappedSpend, GaussianSpend, OrderSpend, PeriodSpend, Spend, StepSpend
 from optstream.privacy.exact import round_up_to_float
 from optstream.privacy.rules import PublicationRule, WindowBudget
@@ -36,14 +37,11 @@ def check_price(
 ) -> None:
     """Refuse a spend or scale that prices another query than the sums of these parts, at n_series nodes.
     Privacy: none; choices and lengths are public."""
-    weights = query_weights(parts, n_steps)
-    if isinstance(spend, OrderSpend):
-        priced = spend.parts == tuple(parts) and (spend.first_step, spend.n_steps) == (first_step, n_steps)
-        priced = priced and spend.n_nodes == n_series
-    else:
-        priced = (spend.first_step, spend.weights) == (first_step, weights)
-    if isinstance(spend, GaussianSpend):
+    priced = (spend.first_step, spend.weights) == (first_step, query_weights(parts, n_steps))
+    if not isinstance(spend, StepSpend):
         priced = priced and spend.parts == tuple(parts)
+    if isinstance(spend, OrderSpend):
+        priced = priced and spend.n_nodes == n_series
     if not (priced and Fraction(float(spend.scale)) == spend.scale):
         raise ParameterError(f"the spend of stage {spend.stage!r} does not price the query it is for")
 
@@ -63,13 +61,13 @@ def linear_noise(
     return noise.discrete_laplace(float(spend.scale), shape)
 
 
-def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
-    """Return the noise's variance in each answer of a series, in units squared; for Gaussian noise a bound.
+def answer_variance(spend: LinearSpend) -> float:
+    """Return the noise's variance in an answer, in units squared; for Gaussian noise a bound.
     Privacy: none; scales are public."""
+    square = float(spend.scale) ** 2
     if isinstance(spend, OrderSpend):
-        return np.full(n_answers, ordered_variance(spend))
-    scale = float(spend.scale)
-    return np.full(n_answers, scale**2 if isinstance(spend, GaussianSpend) else 2.0 * scale**2)
+        return VARIANCES[OrderTerms(spend.n_blocks, spend.longest).window - 1] * square
+    return square if isinstance(spend, GaussianSpend) else 2.0 * square
 
 
 # Noisy numbers of a period as its measurements.
@@ -148,11 +146,11 @@ def measure_points_and_sums(
             columns = np.searchsorted(positions, chosen)
             exact, drawn = totals[nodes][:, chosen], (ordered or {}).get(spend.level)
             noisy_points[nodes, columns] = exact + linear_noise(spend, exact.shape, noise, drawn)
-            point_variances[nodes, columns] = answer_variances(spend, len(chosen))
+            point_variances[nodes, columns] = answer_variance(spend)
         else:
             exact = exact_sums[spend.stage][nodes]
             sums[spend.stage][nodes] = exact + linear_noise(spend, exact.shape, noise)
-            sum_variances[spend.stage][nodes] = answer_variances(spend, 1)
+            sum_variances[spend.stage][nodes] = answer_variance(spend)
     answers = FeatureSums(tuple(sums.values()), tuple(sum_variances.values()))
     return measured_of(
         period, noise, spends, positions=positions, points=noisy_points, variances=point_variances,
@@ -185,7 +183,7 @@ def measure_steps(
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     exact = open_private_period(period)[:, list(positions)]
     noisy = exact + linear_noise(spend, exact.shape, noise, ordered)
-    variances = np.tile(answer_variances(spend, len(parts)), (len(exact), 1))
+    variances = np.full(exact.shape, answer_variance(spend))
     return measured_of(period, noise, (spend,), positions=positions, points=noisy, variances=variances)
 
 

@@ -464,6 +464,14 @@ def last_values(measured: Measured) -> dict[str, Any]:
     return {key: value for key, value in (measured.before or {}).items() if key in ("held", "held_variance")}
 
 
+def checked_share(share: Exact, name: str) -> Fraction:
+    """Return a share as a fraction, between 0 and 1, which both sides of a division of epsilon need."""
+    found = exact(share, name)
+    if not 0 < found < 1:
+        raise ParameterError(f"{name} must lie between 0 and 1; got {found}")
+    return found
+
+
 def checked_shares(shares: Sequence[Exact], length: int, name: str) -> tuple[Fraction, ...]:
     """Return `length` shares as fractions, none negative, their sum in (0, 1]."""
     if isinstance(shares, str) or len(shares) != length:

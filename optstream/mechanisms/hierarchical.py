@@ -25,7 +25,7 @@ from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact, plain
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
-from optstream.stream.state import public_part, with_raw_of
+from optstream.stream.private_period import public_part, with_raw_of
 
 NAME = "Hierarchical"
 

@@ -73,8 +73,8 @@ from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod
 from optstream.stream.changes import TreeMap
 from optstream.stream.covariate import Covariate
 from optstream.stream.lattice import refuse_margin
+from optstream.stream.private_period import public_part, with_raw_of
 from optstream.stream.public_days import PublicDays
-from optstream.stream.state import public_part, with_raw_of
 
 NAME = "HistoryInformed"
 PARTS = "parts"  # key of a state on its way to a draw: the parts that a tree chose for all levels

@@ -14,7 +14,7 @@ from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import make_plain
 from optstream.privacy.rules import Horizon
 from optstream.stream import Measured, PrivatePeriod, State
-from optstream.stream.state import public_part
+from optstream.stream.private_period import public_part
 
 NAME = "Laplace"
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.measurement.grouping import GROUPER, PERTURBER, measure_groups
-from optstream.mechanisms.base import SeriesMechanism, measured_steps, memory_of, own_state
+from optstream.mechanisms.base import SeriesMechanism, checked_share, measured_steps, memory_of, own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import Exact, exact, one_of
@@ -57,9 +57,7 @@ class PeGaSus(SeriesMechanism):
     noise_is_known: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        share = exact(self.perturber_share, "perturber_share of PeGaSus")
-        if not 0 < share < 1:
-            raise ParameterError(f"perturber_share of PeGaSus must be in (0, 1); got {share}")
+        share = checked_share(self.perturber_share, "perturber_share of PeGaSus")
         object.__setattr__(self, "perturber_share", share)
         if self.threshold is not None:
             threshold = exact(self.threshold, "threshold of PeGaSus")

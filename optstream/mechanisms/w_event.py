@@ -14,6 +14,7 @@ from optstream.measurement.sums import SAMPLES, measure_by_distance
 from optstream.mechanisms.base import (
     LARGEST_SCALE,
     SeriesMechanism,
+    checked_share,
     last_values,
     measured_steps,
     memory_of,
@@ -22,7 +23,6 @@ from optstream.mechanisms.base import (
 )
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend, StepSpend
-from optstream.privacy.exact import Exact, exact
 from optstream.privacy.rules import (
     PUBLICATIONS,
     Absorption,
@@ -32,18 +32,10 @@ from optstream.privacy.rules import (
     grains_of,
 )
 from optstream.stream import Measured, PrivatePeriod, State
-from optstream.stream.state import public_part
+from optstream.stream.private_period import public_part
 
 DISTANCE = "distance"
 HALF = Fraction(1, 2)
-
-
-def checked_share(share: Exact, name: str) -> Fraction:
-    """Return the distances' share of epsilon as a fraction, between 0 and 1."""
-    found = exact(share, f"distance_share of {name}")
-    if not 0 < found < 1:
-        raise ParameterError(f"distance_share of {name} must lie between 0 and 1; got {found}")
-    return found
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,8 @@ class PublishByDistance(SeriesMechanism):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "distance_share", checked_share(self.distance_share, self.name))
+        share = checked_share(self.distance_share, f"distance_share of {self.name}")
+        object.__setattr__(self, "distance_share", share)
         self._distance(1, 0)
         # The most that budget distribution ever offers; budget absorption may offer twice that.
         self._scale(self._for_publications / 2)

@@ -129,7 +129,7 @@ def _charge(spends: Sequence[Spend], window_length: int) -> _Charged:
     check_currency(spends)
     lead = window_length - 1
     first = min(spend.first_step for spend in spends) - lead
-    end = max(spend.first_step + spend.n_steps for spend in spends)
+    end = max(spend.steps.stop for spend in spends)
     counted = [spend.charged(window_length) for spend in spends]
     denominator = math.lcm(*{price.denominator for _, price in counted})
     numerators = np.zeros(end - first, dtype=object)

@@ -20,6 +20,7 @@ from optstream.privacy.spends import (
     Spend,
     StepSpend,
     check_currency,
+    merged,
 )
 from optstream.privacy.zero_concentrated import epsilon_of
 
@@ -72,9 +73,8 @@ def loss_over(
     parts.adaptive |= adaptive
     whole = None
     if window is not None:
-        whole = Counter(
-            n_windows * window[1] for n_windows in windows_of_parts(map(_steps_of, known), window[0])
-        )
+        each = windows_of_parts((spend.steps for spend in known), window[0])
+        whole = Counter(n_windows * window[1] for n_windows in each)
     return _least(parts, delta, whole, compose)
 
 
@@ -114,8 +114,7 @@ def _most_windows(
     plans: Sequence[Iterable[Spend]], n_days: int, window_length: int, epsilon: Fraction
 ) -> Counter[Fraction]:
     """Return, for each k, the k-th largest loss of the whole windows in any `n_days` days."""
-    known = [list(map(_steps_of, plan)) for plan in plans]
-    days = [range(min(own.start for own in day), max(own.stop for own in day)) for day in known if day]
+    days = [day for plan in plans for day in merged((spend.steps for spend in plan), lambda *_: True)]
     spans = (windows_of_parts(days[first : first + n_days], window_length) for first in range(len(days)))
     rows = zip_longest(*(sorted(span, reverse=True) for span in spans), fillvalue=0)
     return Counter(max(row) * epsilon for row in rows)
@@ -154,25 +153,11 @@ def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, comp
     return HorizonLoss(least, delta, plain, how)
 
 
-def _steps_of(spend: Spend) -> range:
-    return range(spend.first_step, spend.first_step + spend.n_steps)
-
-
 def windows_of_parts(spent: Iterable[range], window_length: int) -> list[int]:
     """Return, in order of time, how many windows each part of a span takes: one period or, where a window
     holds them, several in a row, so that no part shares noise with another (Lemma 14)."""
-    periods = list[range]()
-    for own in sorted(spent, key=lambda steps: steps.start):
-        if periods and own.start < periods[-1].stop:
-            periods[-1] = range(periods[-1].start, max(own.stop, periods[-1].stop))
-        else:
-            periods.append(own)
-    parts = list[range]()
-    for own in periods:
-        if parts and own.stop - parts[-1].start <= window_length:
-            parts[-1] = range(parts[-1].start, own.stop)
-        else:
-            parts.append(own)
+    periods = merged(spent, lambda before, own: own.start < before.stop)
+    parts = merged(periods, lambda before, own: own.stop - before.start <= window_length)
     return [-(-len(part) // window_length) for part in parts]
 
 

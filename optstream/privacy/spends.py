@@ -40,6 +40,11 @@ class Spend(_Booked):
     currency: ClassVar[Currency] = "epsilon"
 
     @property
+    def steps(self) -> range:
+        """The steps of the period, as running indices."""
+        return range(self.first_step, self.first_step + self.n_steps)
+
+    @property
     def moved(self) -> int:
         """The greatest change of the level by a changed step, in units of the resolution."""
         return self.leaves_changed * self.alpha_units
@@ -173,8 +178,8 @@ class _PartsSpend(Spend):
         measured = set(chain.from_iterable(self.parts))
         return tuple(int(step in measured) for step in range(self.n_steps))
 
-    def _check_parts(self, parts: Group) -> None:
-        name = type(self).__name__
+    def __post_init__(self) -> None:
+        name, parts = type(self).__name__, self.parts
         fits = all(part.step == 1 and 0 <= part.start < part.stop <= self.n_steps for part in parts)
         if not (fits and all(before.stop <= part.start for before, part in pairwise(parts))):
             raise ParameterError(
@@ -203,7 +208,7 @@ class JointSpend(_PartsSpend):
     leaves_changed: int = 1
 
     def __post_init__(self) -> None:
-        self._check_parts(self.parts)
+        super().__post_init__()
         if not all(self.groups):
             raise ParameterError("the groups of JointSpend must have a part each")
         whole(self.n_nodes, "n_nodes of JointSpend", 1)
@@ -268,7 +273,7 @@ class OrderSpend(_PartsSpend):
     leaves_changed: int = 1
 
     def __post_init__(self) -> None:
-        self._check_parts(self.parts)
+        super().__post_init__()
         for name in ("n_nodes", "longest", "window_length", "n_blocks", "orders"):
             whole(getattr(self, name), f"{name} of OrderSpend", 1)
         if min(self.earlier, self.later) < 0 or max(map(len, self.parts), default=0) > self.longest:
@@ -314,9 +319,6 @@ class GaussianSpend(_PartsSpend):
     alpha_units: int
     leaves_changed: int = 1
     currency: ClassVar[Currency] = "rho"
-
-    def __post_init__(self) -> None:
-        self._check_parts(self.parts)
 
     @property
     def unit_charge(self) -> Fraction:
@@ -364,6 +366,17 @@ def _sliding_sums(values: Sequence[int], window_length: int) -> NDArray[np.objec
     running = np.cumsum(np.array([0] * (lead + 1) + list(values) + [0] * lead, dtype=object))
     sums: NDArray[np.object_] = running[window_length:] - running[:-window_length]
     return sums
+
+
+def merged(steps: Iterable[range], together: Callable[[range, range], bool]) -> list[range]:
+    """Return ranges by their first steps, each joined to the one before where `together` says so of both."""
+    found = list[range]()
+    for own in sorted(steps, key=lambda one: one.start):
+        if found and together(found[-1], own):
+            found[-1] = range(found[-1].start, max(found[-1].stop, own.stop))
+        else:
+            found.append(own)
+    return found
 
 
 def overlaps(n_steps: int, window_length: int) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from .period import partition_of as partition_of
 from .period import period_from as period_from
 from .period import period_from_partition as period_from_partition
 from .private_period import PrivatePeriod as PrivatePeriod
+from .private_period import RawState as RawState
+from .private_period import State as State
 from .public_days import PublicDays as PublicDays
-from .state import RawState as RawState
-from .state import State as State
 from .tree import AggregationTree as AggregationTree

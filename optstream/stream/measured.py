@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from optstream.errors import ParameterError
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import Spend, spend_from_document, spend_to_document
-from optstream.stream.state import State, public_part
+from optstream.stream.private_period import State, public_part
 
 # Noisy answers to linear queries other than single steps, a class for each kind of query.
 

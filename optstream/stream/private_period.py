@@ -1,9 +1,11 @@
-"""The only type that holds raw values."""
+"""The only types that hold raw values: the readings of a period, and the raw part of a mechanism's state."""
 
+import json
 import math
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, ClassVar, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,7 +53,20 @@ def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
     return np.clip(units, -LARGEST_UNITS, LARGEST_UNITS).astype(np.int64)
 
 
-class PrivatePeriod:
+class _Sealed:
+    """A holder of raw values, which is neither changed nor pickled, and is equal to itself alone."""
+
+    __slots__ = ()
+    called: ClassVar[str]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a {self.called} cannot be changed")
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(f"a {self.called} is not pickled: it would leave the trusted zone in clear")
+
+
+class PrivatePeriod(_Sealed):
     """The raw readings of one period, summed to leaves: int64 units of `resolution`, (n_leaves, n_steps), and
     the customers of each leaf, where they are counted.
 
@@ -60,6 +75,7 @@ class PrivatePeriod:
     """
 
     __slots__ = ("__customers", "__units", "first_step", "resolution")
+    called = "private period"
     __units: NDArray[np.int64]
     __customers: NDArray[np.int64] | None
     first_step: int
@@ -119,19 +135,10 @@ class PrivatePeriod:
     def n_steps(self) -> int:
         return int(self.__units.shape[1])
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a private period cannot be changed")
-
     def __repr__(self) -> str:
         return (
             f"PrivatePeriod(n_leaves={self.n_leaves}, n_steps={self.n_steps}, first_step={self.first_step})"
         )
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError("a private period is not pickled: it would leave the trusted zone in clear")
-
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
 
 
 def open_private_period(period: PrivatePeriod) -> NDArray[np.int64]:
@@ -146,3 +153,85 @@ def open_customers(period: PrivatePeriod) -> NDArray[np.int64]:
     if customers is None or customers.shape != (period.n_leaves,):
         raise ParameterError("the customers of this period were not counted")
     return customers
+
+
+# A mechanism's state from period to period: public facts, and raw ones that stay in the trusted zone.
+
+ORDER = "order"
+"""Key of a state: the orders of noise that the next period goes on with (`measurement.ordered`)."""
+State = Mapping[str, Any]
+"""JSON-ready, public, but for entries of type `RawState`, which no public document takes."""
+
+
+class RawState(_Sealed):
+    """Raw values that a mechanism carries to the next period. Nothing shows it: no repr, no comparison, no
+    public attribute gives a value; JSON and pickle refuse it. Only `optstream.measurement` opens it
+    (`open_raw_state`); `raw_bytes` is for the store."""
+
+    __slots__ = ("__content",)
+    called = "raw state"
+    __content: str
+
+    def __init__(self, content: Any) -> None:
+        """Keep the content, JSON-ready, as text, so that no reference to it remains. Raises TypeError for
+        what JSON lacks, ValueError for a number that is not finite."""
+        object.__setattr__(self, "_RawState__content", json.dumps(content, allow_nan=False))
+
+    def __repr__(self) -> str:
+        return "RawState()"
+
+
+def open_raw_state(state: RawState) -> Any:
+    """Return the content. For `optstream.measurement` alone."""
+    return json.loads(object.__getattribute__(state, "_RawState__content"))
+
+
+def public_part(state: State | None) -> State | None:
+    """Return the state without its raw entries, at any depth."""
+    if state is None:
+        return None
+    return {
+        key: public_part(value) if isinstance(value, Mapping) else value
+        for key, value in state.items()
+        if not isinstance(value, RawState)
+    }
+
+
+def raw_bytes(state: State | None) -> bytes | None:
+    """Return the raw entries alone, for a file of the trusted zone; None where there are none."""
+    raw = _raw_entries(state or {})
+    return json.dumps(raw, sort_keys=True).encode() if raw else None
+
+
+def with_raw(state: State | None, data: bytes) -> State:
+    """Put back what `raw_bytes` took out. Raises ParameterError if the bytes are something else."""
+    try:
+        return _merged(state or {}, json.loads(data))
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise ParameterError("these bytes are no raw state that OptStream wrote") from error
+
+
+def with_raw_of(state: State, other: State | None) -> State:
+    """Return a state with the raw entries of another one at their places."""
+    raw = raw_bytes(other)
+    return with_raw(state, raw) if raw else state
+
+
+RAW = "raw state"
+
+
+def _raw_entries(state: State) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in state.items():
+        if isinstance(value, RawState):
+            found[key] = {RAW: open_raw_state(value)}
+        elif isinstance(value, Mapping) and (inner := _raw_entries(value)):
+            found[key] = inner
+    return found
+
+
+def _merged(state: State, raw: Mapping[str, Any]) -> State:
+    merged = dict(state)
+    for key, value in raw.items():
+        merged[key] = RawState(value[RAW]) if RAW in value else _merged(merged.get(key) or {}, value)
+    return merged

@@ -22,7 +22,7 @@ from optstream.mechanisms import Hierarchical, PeGaSus
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
 from optstream.stream import Measured, PrivatePeriod
-from optstream.stream.state import raw_bytes
+from optstream.stream.private_period import raw_bytes
 from studies.audit.histories import BufferedNoise, History, Outputs, Seen, outputs_of, release, seen
 from studies.audit.stream import DAYS, made_up_stream
 from tasks.operate.declare import compromise

@@ -26,7 +26,7 @@ from optstream.mechanisms.base import Mechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, PrivatePeriod, State
 from optstream.stream.changes import TreeChange, TreeMap, unchanged
-from optstream.stream.state import public_part
+from optstream.stream.private_period import public_part
 from studies.audit.histories import History, HistorySubject
 
 NOW, LEASE = datetime(2026, 1, 1, tzinfo=UTC), timedelta(minutes=10)

@@ -149,8 +149,6 @@ def export(settings: Settings, ledger: Ledger, folder: Path, n_rows_at_once: int
 
 def _prepared(table: str, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """The ledger's rows with values derived from their documents."""
-    for name in {"drawing", "in_force"} & columns.keys():
-        columns[name] = [bool(value) for value in columns[name]]
     if table == "streams":
         columns["resolution"] = [str(json.loads(model)["resolution"]) for model in columns.pop("model")]
         columns["epsilon_float"] = [float(Fraction(epsilon)) for epsilon in columns["epsilon"]]

@@ -14,7 +14,7 @@ from pydantic import Field, InstanceOf, PlainSerializer, SerializationInfo
 from optstream.catalogue.documents import Amount, OrAbsent
 from optstream.catalogue.documents import Period as Day
 from optstream.errors import ConfigurationError, LedgerError
-from optstream.measurement.sums import answer_variances, scale_of
+from optstream.measurement.sums import answer_variance, scale_of
 from optstream.noise import simulated_noise
 from optstream.privacy import (
     CappedSpend,
@@ -275,7 +275,7 @@ def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
         scale = float(exact * mechanism.model.resolution)
         variance = 2.0 * scale**2
         if isinstance(spend, OrderSpend | StepSpend | GaussianSpend):
-            variance = float(answer_variances(spend, 1)[0]) * float(mechanism.model.resolution) ** 2
+            variance = answer_variance(spend) * float(mechanism.model.resolution) ** 2
         noise.append(Noise(of=of, scale=scale, deviation=math.sqrt(variance), joint_over=joint_over))
     alone = worst_window([spend], mechanism.model.window_length).epsilon
     return Stage(name=spend.stage, epsilon=alone, noise=tuple(noise))

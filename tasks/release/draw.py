@@ -14,7 +14,7 @@ from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.spends import CUSTOMERS, spend_to_document
 from optstream.stream import Measured
-from optstream.stream.state import public_part, raw_bytes, with_raw
+from optstream.stream.private_period import public_part, raw_bytes, with_raw
 from tasks.release.lineage import record_of_owner
 from tasks.release.mechanism import mechanism_for
 from tasks.release.run import Charged, Drawn, Held, Reserved, Run, renewed, void

@@ -60,7 +60,7 @@ def test_only_measurement_opens_a_private_period():
 
 
 def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_one():
-    allowed = {Path("optstream/stream/state.py")}
+    allowed = {Path("optstream/stream/private_period.py")}
     openers = mentioning("open_raw_state", "_RawState__content")
     assert {path.parent for path in openers - allowed} == {Path("optstream/measurement")}
     writers = mentioning("raw_bytes", "with_raw") - allowed
@@ -79,7 +79,7 @@ def test_only_the_grouper_and_joint_noise_hand_raw_state_to_the_next_period():
     """`tasks.operate.declare` looks at groups, orders need no look, and it would miss another kind."""
     makers = mentioning("RawState", found=calls_in)
     measurement, stream = Path("optstream/measurement"), Path("optstream/stream")
-    assert makers == {measurement / "grouping.py", measurement / "ordered.py", stream / "state.py"}
+    assert makers == {measurement / "grouping.py", measurement / "ordered.py", stream / "private_period.py"}
 
 
 @pytest.mark.parametrize(

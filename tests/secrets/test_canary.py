@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from optstream.noise import simulated_noise
-from optstream.stream.state import raw_bytes
+from optstream.stream.private_period import raw_bytes
 from tasks.ingest import discover, ingest
 from tasks.release.mechanism import mechanism_for
 

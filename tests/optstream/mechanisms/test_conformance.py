@@ -16,7 +16,7 @@ from optstream.noise import secure_noise, simulated_noise
 from optstream.noise.gaussian import DIGIT_BYTES
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Measured, PrivatePeriod, RawState
-from optstream.stream.state import public_part, raw_bytes, with_raw
+from optstream.stream.private_period import public_part, raw_bytes, with_raw
 from tests.optstream.mechanisms.planned_days import released, spends_of
 
 MODEL = PrivacyModel("1", 6, 1)

@@ -91,7 +91,7 @@ WRONG = {
         ({"process_deviation": math.inf}, "process_deviation of Fast must be a finite number"),
     ],
     pegasus: [
-        ({"perturber_share": "1"}, r"perturber_share of PeGaSus must be in \(0, 1\); got 1"),
+        ({"perturber_share": "1"}, "perturber_share of PeGaSus must lie between 0 and 1; got 1"),
         ({"perturber_share": 0.8}, "perturber_share of PeGaSus must be exact"),
         ({"threshold": -1}, "threshold of PeGaSus must be at least 0; got -1"),
         ({"smoother": "mean"}, 'smoother of PeGaSus must be "average" or "median" or "james_stein"; got'),
@@ -135,6 +135,10 @@ WRONG = {
         ({"period_lengths": ()}, "period_lengths must have at least one length"),
         ({"period_lengths": (48, 0)}, "each of period_lengths must be an integer of at least 1"),
         ({"declared_leaves": 0}, "declared_leaves must be an integer of at least 1"),
+    ],
+    lambda kind: kind(n_nodes=None).plan(48): [
+        ({"kind": joint_laplace}, "n_nodes of Laplace must be given"),
+        ({"kind": joint_blocks}, "n_nodes of HistoryInformed must be given"),
     ],
     joint_points: [
         ({"declared_leaves": None}, "on a level of 2 nodes is for customers whose"),

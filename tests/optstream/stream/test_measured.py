@@ -15,7 +15,7 @@ from optstream.estimation.problem import reconstruct, targets_of
 from optstream.history.blocks import BlockHistory
 from optstream.measurement.grouping import open_raw_state
 from optstream.stream import Measured, PrivatePeriod, RawState
-from optstream.stream.state import public_part, raw_bytes, with_raw
+from optstream.stream.private_period import public_part, raw_bytes, with_raw
 
 STORED = {
     kind: text.encode()
