@@ -269,17 +269,19 @@ def test_five_million_sound_rows_are_read_within_the_limits(small):
 
 
 def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(metered, monkeypatch):
-    """A pipe in place of a file: opening it blocks for ever. It is looked at first."""
     path = metered.folder("84") / "part-0.parquet"
     dumps = dumps_of(metered, DAY, NEXT)
-    path.unlink()
-    os.mkfifo(path)
+    os.truncate(path, 2**36)  # a minute of hashing, or several
+    slow = replace(dumps[0], hashes={path: "0" * 64})
     ledger = run_of(metered).ledger
     read_apart(metered.settings, dumps[1:])
     monkeypatch.setattr(process, "seconds_of", lambda settings: 0.5)
     with pytest.raises(DumpError) as refused:
-        read_apart(metered.settings, dumps[:1])
+        read_apart(metered.settings, [slow])
     monkeypatch.undo()
+    path.unlink()
+    os.mkfifo(path)  # a pipe that came since is not waited for
+    assert read_apart(metered.settings, dumps[:1])[0].metrics["file_fault"][0] == "unreadable"
     assert ledger.find(Key("small", DAY.isoformat())) is None
     assert len(read_apart(metered.settings, dumps[1:])) == 1
     ledger.close()
