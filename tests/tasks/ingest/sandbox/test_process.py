@@ -257,7 +257,7 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
     monkeypatch.setattr(process, "seconds_of", lambda settings: 0.5)
     with pytest.raises(DumpError) as refused:
         read_apart(metered.settings, [slow])
-    monkeypatch.undo()
+    monkeypatch.setattr(process, "seconds_of", lambda settings: 60.0)
     path.unlink()
     os.mkfifo(path)  # a pipe that came since is not waited for
     assert read_apart(metered.settings, dumps[:1])[0].metrics["file_fault"][0] == "unreadable"
