@@ -224,7 +224,7 @@ def together(
             raise result
         return then(day, cast("Result", result))
 
-    return each(days, at, take)
+    return [_one(day, take) if isinstance(day, at) else cast("Passed", day) for day in days]
 
 
 def _results(
