@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import date
 from itertools import groupby
 
@@ -12,16 +11,7 @@ from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import MEASUREMENTS, folder_of
 from optstream.catalogue.metadata import check_metadata, check_page
-from optstream.catalogue.read import (
-    is_of,
-    listed_errors,
-    missing,
-    put_back,
-    read_attachment,
-    read_day,
-    read_first,
-    read_release,
-)
+from optstream.catalogue.read import is_of, listed_errors, lost, read_attachment, read_day, read_release
 from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
 from optstream.catalogue.statement import Manifest
 from optstream.errors import PublicationError
@@ -68,14 +58,17 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
 
 def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[str]:
     """Return the files of a listed release next to it. Raises PublicationError unless all is there, whole."""
-    remedy = put_back(entry.period)
+    remedy = f"`optstream publish {entry.period}` puts it back"
     if entry.withdrawn:
         remedy = "a withdrawn day keeps it: restore it from a copy"
     elif not storage.is_file(entry.file):
-        raise missing(entry.file, remedy)
+        raise lost(entry)
     else:
         _, footer = read_release(storage, catalogue, entry, verify=True)
-    data = read_first(storage, [entry.manifest], None, remedy)
+    try:
+        data = storage.read(entry.manifest)
+    except FileNotFoundError as error:
+        raise PublicationError(f"{entry.manifest} is missing; {remedy}") from error
     try:
         manifest = Manifest.from_bytes(data)
     except PublicationError as error:
@@ -92,7 +85,7 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[st
         )
     files = {} if entry.withdrawn else dict(manifest.stated.attachments)
     for name, digest in files.items():
-        read_attachment(storage, entry.period, digest, name)
+        read_attachment(storage, entry.period, name, digest)
     return set(files)
 
 
@@ -113,17 +106,19 @@ def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     for part in (layout.SUPERSEDED, layout.SUPERSEDED_ERRORS):
         withdrawn = {folder_of(part, entry.period) for entry in catalogue.entries if entry.withdrawn}
         for name in storage.names_below(part):
-            if name.rpartition("/")[0] in withdrawn:
+            folder, _, last = name.rpartition("/")
+            if folder in withdrawn:
                 yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
-            elif part == layout.SUPERSEDED and not _is_named_by_its_hash(storage, part, name):
+            elif part == layout.SUPERSEDED and last != layout.release_name(_digest(storage, name)):
                 yield f"{name!r} differs from the hash in its name; restore it from a copy, or remove it"
 
 
-def _is_named_by_its_hash(storage: Storage, part: str, name: str) -> bool:
-    named = layout.numbers_and_hash(part, name.rpartition("/")[2])
-    with suppress(OSError, PublicationError):
-        return named is not None and named[1] == hashlib.sha256(storage.read(name)).hexdigest()
-    return False
+def _digest(storage: Storage, name: str) -> str:
+    """Return the SHA-256 of a file; "" where it cannot be read."""
+    try:
+        return hashlib.sha256(storage.read(name)).hexdigest()
+    except (OSError, PublicationError):
+        return ""
 
 
 def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
@@ -131,9 +126,10 @@ def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     days = {folder_of(MEASUREMENTS, entry.period) for entry in catalogue.listed}
     for name in storage.names_below(MEASUREMENTS):
         folder, _, last = name.rpartition("/")
-        if folder not in days or layout.numbers_and_hash(MEASUREMENTS, last) is None:
+        named = layout.measurements_name(last)
+        if named is None or folder not in days:
             yield f"{name!r} is of no listed day; {AGAIN}"
-        elif not _is_named_by_its_hash(storage, MEASUREMENTS, name):
+        elif _digest(storage, name) != named[1]:
             yield f"{name!r} differs from the hash in its name; `optstream publish` of its day puts it back"
 
 

@@ -17,7 +17,7 @@ from optstream.storage import folders as lock
 from optstream.storage.store import S3Store
 from tests.failing import Death, at_each, dying_at
 from tests.memory_store import MemoryStore
-from tests.optstream.catalogue.conftest import put_days
+from tests.optstream.catalogue.conftest import put, put_days
 from tests.optstream.catalogue.folders import DAY, NEXT, copied, make_folder, take_back
 
 ON_DISK = [(os, ("replace", "link", "fsync", "unlink", "mkdir", "rmdir"))]
@@ -149,7 +149,7 @@ def public():
 
 
 @pytest.mark.parametrize("is_old", [False, True])
-def test_a_reader_cannot_hold_the_lock(public, put, is_old):
+def test_a_reader_cannot_hold_the_lock(public, is_old):
     """Nor one that an older version made."""
     if is_old:
         public.mkdir()
@@ -163,7 +163,7 @@ def test_a_reader_cannot_hold_the_lock(public, put, is_old):
     assert put(public, NEXT).changed
 
 
-def test_nobody_waits_without_end_nor_twice_and_the_message_names_lock_and_remedy(tmp_path, put, monkeypatch):
+def test_nobody_waits_without_end_nor_twice_and_the_message_names_lock_and_remedy(tmp_path, monkeypatch):
     put(tmp_path, DAY)
     waits, waited, sleep = [], [], time.sleep
     monkeypatch.setattr(lock.time, "sleep", lambda seconds: waits.append(seconds) or sleep(seconds))
@@ -189,7 +189,7 @@ def test_nobody_waits_without_end_nor_twice_and_the_message_names_lock_and_remed
     assert not lock._GIVEN_UP
 
 
-def test_a_lock_that_was_removed_while_it_was_waited_for_is_made_anew(tmp_path, put, monkeypatch):
+def test_a_lock_that_was_removed_while_it_was_waited_for_is_made_anew(tmp_path, monkeypatch):
     """Else one who got the removed one, and one who made a new one, would publish at once."""
     put(tmp_path, DAY)
     path, genuine, locked = tmp_path / LOCK, fcntl.flock, []
@@ -207,7 +207,7 @@ def test_a_lock_that_was_removed_while_it_was_waited_for_is_made_anew(tmp_path, 
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077, 0o022])
-def test_modes_are_the_same_whatever_the_umask(tmp_path, put, umask):
+def test_modes_are_the_same_whatever_the_umask(tmp_path, umask):
     folder = tmp_path / "site" / "published"
     before = os.umask(umask)
     try:
@@ -226,7 +226,7 @@ def test_modes_are_the_same_whatever_the_umask(tmp_path, put, umask):
     assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o755
 
 
-def test_what_an_operator_closed_stays_closed(tmp_path, put):
+def test_what_an_operator_closed_stays_closed(tmp_path):
     folder = tmp_path / "published"
     put(folder, DAY)
     folder.chmod(0o750)
