@@ -21,7 +21,7 @@ import optstream.mechanisms as mechanisms
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.documents import Count, Document, Hash, Period, as_written
 from optstream.catalogue.index import Catalogue
-from optstream.catalogue.layout import MEASUREMENTS, measurements_file, measurements_name
+from optstream.catalogue.layout import MEASUREMENTS, measurements_file, numbers_and_hash
 from optstream.catalogue.read import catalogue_reader, read_attachment, read_statement
 from optstream.catalogue.signing import GivenKeys
 from optstream.errors import OptStreamError, ParameterError, PublicationError
@@ -547,7 +547,7 @@ def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, t
 
 def _read(storage: Storage, period: date, revision: int, file_hash: str) -> Found:
     name = measurements_file(period, revision, file_hash)
-    found = decode_measurements(read_attachment(storage, period, name, file_hash))
+    found = decode_measurements(read_attachment(storage, period, file_hash, name))
     if (found.period, found.revision) != (period, revision):
         raise PublicationError(f"the measurements of {period} are of another day or revision; restore them")
     return found
@@ -562,11 +562,11 @@ def _whole(storage: Storage, found: Found) -> Measured:
     for name in storage.names_below(MEASUREMENTS) if missing else ():
         folder, _, last = name.removeprefix(f"{MEASUREMENTS}/").rpartition("/")
         with suppress(ValueError):
-            if (known_by := measurements_name(last)) is not None:
+            if (known_by := numbers_and_hash(MEASUREMENTS, last)) is not None:
                 files.append((period_from_partition(folder).isoformat(), *known_by))
     known: dict[Block, tuple[int, ...]] = {}
     # newest day first, and of a day the newest revision
-    for period, revision, file_hash in sorted(files, reverse=True):
+    for period, (revision,), file_hash in sorted(files, reverse=True):
         if period < found.period.isoformat():
             one = _read(storage, period_from(period), revision, file_hash)
             with as_written(NO_MEASUREMENTS):

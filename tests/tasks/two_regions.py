@@ -29,7 +29,7 @@ from tasks.pages.public import write_pages
 from tasks.release import pipeline as chunk
 from tasks.release.lineage import EVENTS
 from tasks.release.publish import publish_again
-from tasks.release.run import Requested, Run, each, enrol
+from tasks.release.run import Requested, Run, Status, each, enrol
 from tasks.trusted.files import read_verified
 from tasks.trusted.verdicts import RAW, newest_results
 
@@ -145,6 +145,10 @@ class Installation:
     def outcome(self, day, **changes):
         return self.release(day, **changes)[day]
 
+    def ends(self, day, status, *words, **changes):
+        """A run ends the day so, with these words."""
+        return assert_ended(self.outcome(day, **changes), status, *words)
+
     def status(self, day, **changes):
         return self.outcome(day, **changes).status
 
@@ -174,6 +178,15 @@ class Installation:
     def publish_again(self, *days, **changes):
         step = partial(publish_again, self.run(**changes), days=days)
         return list(each(map(Requested, days), Requested, step))
+
+    def comes_back(self, day):
+        """Whether a day's lost file is made again from its measurements, byte for byte."""
+        file = self.folder / "published" / self.entry(day).file
+        before = file.read_bytes()
+        for path in (file, *(self.folder / "trusted/staging").rglob("*")):
+            if path.is_file():
+                path.unlink()
+        return self.publish_again(day)[0].status is Status.PUBLISHED and file.read_bytes() == before
 
     def compromise(self, day, reason="a stolen disk"):
         return compromise(self.settings, self.ledger, day, reason, self.now)
@@ -282,6 +295,12 @@ class Installation:
             for path in (self.folder / place).rglob("*")
             if path.is_file()
         }
+
+
+def assert_ended(outcome, status, *words):
+    """Assert how a day ended, and what is said of it; return its outcome."""
+    assert (outcome.status, [one for one in words if one not in outcome.message]) == (status, []), outcome
+    return outcome
 
 
 def in_another_unit(installation, region, day, factor):

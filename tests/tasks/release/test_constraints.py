@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.catalogue import check_files
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.read import read_statement
 from optstream.estimation import constraints
@@ -79,16 +78,8 @@ def test_published_values_keep_the_facts_and_say_so(facts, mechanism):
             {"totals_sha256": digest},
         ]
         assert stated(facts, day).consistency is None
-    assert facts.problems() == []
-    assert check_files(facts.settings.published_folder) == []
-    # what was lost is made again, byte for byte
-    (lost,) = (facts.folder / "published").rglob(f"*{facts.entry(DAY).file_hash}.parquet")
-    before = lost.read_bytes()
-    for path in (lost, *(facts.folder / "trusted/staging").rglob("*")):
-        if path.is_file():
-            path.unlink()
-    assert [outcome.status for outcome in facts.publish_again(DAY)] == [Status.PUBLISHED]
-    assert lost.read_bytes() == before
+    facts.assert_sound()
+    assert facts.comes_back(DAY)
 
 
 def test_a_day_that_keeps_its_facts_by_itself_has_the_bytes_of_one_without(installation):
@@ -145,9 +136,7 @@ def test_a_file_of_totals_that_is_none_draws_nothing_and_is_not_shown(facts):
             path.symlink_to(next((facts.folder / "dumps").rglob("*.parquet")))
         else:
             path.write_bytes(text.encode() if isinstance(text, str) else text)
-        outcome = facts.outcome(DAY)
-        assert outcome.status is Status.FAILED, text
-        assert "[[constraints]] 4: totals 'totals.csv' must" in outcome.message, text
+        outcome = facts.ends(DAY, Status.FAILED, "[[constraints]] 4: totals 'totals.csv' must")
         assert "secret" not in outcome.message
         assert facts.record(DAY) is None
 

@@ -56,9 +56,7 @@ def test_every_delivery_of_neighbouring_days_is_released_with_its_own_share(plan
     (planned.folder / "dumps/revision=3").rename(planned.folder / "dumps/_revision=3")
     before = planned.files("published", "trusted/measurements")
     assert planned.status(DAY) is Status.UNCHANGED
-    refused = planned.outcome(DAY, restate=True)
-    assert refused.status is Status.REFUSED
-    assert "budget.revisions keeps shares for 2" in refused.message
+    planned.ends(DAY, Status.REFUSED, "budget.revisions keeps shares for 2", restate=True)
     assert planned.files("published", "trusted/measurements") == before
     planned.assert_sound()
 

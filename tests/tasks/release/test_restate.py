@@ -13,7 +13,7 @@ from tasks.release.publish import days_published
 from tasks.release.run import Status
 from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, night
-from tests.tasks.two_regions import DRAWN, RESERVED, Installation
+from tests.tasks.two_regions import DRAWN, RESERVED, Installation, assert_ended
 
 DAY, NEXT, THIRD = DAYS[:3]
 L1 = ('method = "equally_spaced"\nn_samples = 10', 'method = "l1"\nn_samples = 10\nthreshold = "50"')
@@ -54,9 +54,7 @@ def test_without_a_share_that_is_left_nothing_is_measured_again(installation, sh
     for _ in range(revision):
         installation.release(DAY, restate=True)
     before = installation.files("published", "trusted/measurements")
-    refused = installation.outcome(DAY, restate=True)
-    assert refused.status is Status.REFUSED
-    assert all(part in refused.message for part in words)
+    installation.ends(DAY, Status.REFUSED, *words, restate=True)
     assert installation.files("published", "trusted/measurements") == before
     assert newest(installation).revision == revision
 
@@ -96,9 +94,7 @@ def test_a_restatement_that_would_measure_nothing_is_refused(either, learning, m
     learning.release(DAY, NEXT)
     assert learning.status(DAY, restate=True) is Status.PUBLISHED
     before = learning.files("published", "trusted/measurements")
-    again = learning.outcome(DAY, restate=True)
-    assert again.status is Status.REFUSED
-    assert "would measure nothing" in again.message
+    learning.ends(DAY, Status.REFUSED, "would measure nothing", restate=True)
     assert learning.files("published", "trusted/measurements") == before
     assert newest(learning).revision == 1
     assert learning.problems() == []
@@ -135,8 +131,7 @@ class Published:
         return {one.status for one in self.again(*days)} == {Status.PUBLISHED}
 
     def is_refused(self, words, *days):
-        (outcome,) = self.again(*days)
-        assert (outcome.status, words in outcome.message) == (Status.FAILED, True), outcome
+        assert_ended(*self.again(*days), Status.FAILED, words)
         return True
 
     def bytes(self):
@@ -183,8 +178,7 @@ def test_the_same_bytes_are_back(published, source):
         for name in which:
             harm(published.path(name))
         assert published.installation.problems()
-        (outcome,) = published.again(DAY)
-        assert (outcome.status, "same bytes" in outcome.message) == (Status.PUBLISHED, True), outcome
+        assert_ended(*published.again(DAY), Status.PUBLISHED, "same bytes")
         assert published.bytes() == before
         assert published.installation.problems() == []
     assert published.again(DAY, NEXT)[0].status is Status.UNCHANGED
@@ -214,8 +208,7 @@ def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(publishe
 
     lose(published.path("file"))
     monkeypatch.setattr(publish_module, "publish_releases", late)
-    (outcome,) = published.installation.publish_again(DAY)
-    assert (outcome.status, "withdrawn" in outcome.message) == (Status.FAILED, True)
+    assert_ended(*published.installation.publish_again(DAY), Status.FAILED, "withdrawn")
     assert published.installation.rows()["date"].unique().to_list() == [NEXT]
     assert check_files(published.folder) == []
 

@@ -17,7 +17,7 @@ from tasks.release.revise import due
 from tasks.release.run import Status, terms_of
 from tests.failing import raising
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised
-from tests.tasks.two_regions import FEW_BLOCKS, STEPS
+from tests.tasks.two_regions import FEW_BLOCKS, STEPS, assert_ended
 
 FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH = DAYS
 
@@ -167,9 +167,7 @@ def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):
     before = learning.rows()
     for path in learning.settings.measurements_of(SECOND, 0).iterdir():
         path.unlink()
-    (outcome,) = revised(learning).values()
-    assert outcome.status is Status.FAILED
-    assert "is gone" in outcome.message
+    assert_ended(*revised(learning).values(), Status.FAILED, "is gone")
     assert learning.rows().equals(before)
 
 
@@ -256,8 +254,7 @@ TAKEN_BACK = {
 def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning, take_back, words):
     run, staged = half_shown(learning)
     take_back(learning)
-    (late,) = steps.publish_revisions(run, [staged])
-    assert (late.status, words in late.message) == (Status.FAILED, True)
+    assert_ended(*steps.publish_revisions(run, [staged]), Status.FAILED, words)
     assert listed(learning)[FIRST] == 0
     assert (FIRST in learning.rows()["date"]) == (words == RESTS)
 

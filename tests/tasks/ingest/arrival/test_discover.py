@@ -273,26 +273,22 @@ def test_an_unknown_region_is_refused_not_waited_for(stream, region):
             (f"part-0.parquet\n{name}\n", DumpError, "must hold plain names of data files only")
             for name in ("../../region=11/x.parquet", "/etc/x.parquet", "..\\x.parquet")
         ),
+        pytest.param(
+            f"\x1b]0;owned\x07{'x' * 10**6}.parquet\npart-0.parquet\n", LateDumpError, "absent", id="long"
+        ),
     ],
 )
-def test_a_file_list_is_law(small, listed, kind, message):
+def test_a_file_list_is_law_and_a_name_in_it_is_shown_short_and_printable(small, listed, kind, message):
     stream = small(marker='file_list = "_FILES"')
     stream.fill(1.0, listed="part-0.parquet\n")
     assert not isinstance(found(stream), Exception)
     (stream.folder("84") / "_FILES").unlink()
     if listed is not None:
         (stream.folder("84") / "_FILES").write_text(listed)
-    assert "region=11/x" not in assert_stopped(stream, message, kind=kind)
-
-
-def test_a_name_of_a_file_list_is_shown_short_and_without_what_a_terminal_obeys(small):
-    stream = small(marker='file_list = "_FILES"')
-    stream.fill(1.0, listed="part-0.parquet\n")
-    long = f"\x1b]0;owned\x07{'x' * 10**6}.parquet"
-    (stream.folder("84") / "_FILES").write_text(f"{long}\npart-0.parquet\n")
-    message = assert_stopped(stream, kind=LateDumpError)
-    assert message.isprintable()
-    assert len(message) < 300
+    said = assert_stopped(stream, message, kind=kind)
+    assert "region=11/x" not in said
+    assert said.isprintable()
+    assert len(said) < 300
 
 
 @pytest.mark.parametrize("link", ["region", "day", "file", "hard link"])

@@ -137,7 +137,10 @@ def test_a_process_serves_one_request_after_the_other_but_never_two(metered, mon
     first.end()
     read_apart(metered.settings, dumps)
     assert [second] == process.IDLE, "one that died while it waited is asked no more"
-    second.end()
+    monkeypatch.setattr(process, "answered", raising(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        read_apart(metered.settings, dumps)
+    assert process.IDLE == [], "nor one whose answer nobody took"
 
 
 @pytest.mark.nightly

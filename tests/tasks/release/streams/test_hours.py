@@ -114,9 +114,7 @@ def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
 
 def test_what_is_no_period_of_the_stream_is_refused_before_anything_is_spent(by_the_hour):
     installation = by_the_hour("Laplace")
-    ended = installation.release(DAY, steps=STEPS[:1])[DAY]
-    assert ended.status is Status.FAILED
-    assert "released by the hour" in ended.message
+    ended = installation.ends(DAY, Status.FAILED, "released by the hour", steps=STEPS[:1])
     assert chunk.groups(installation.run(), [ended]) == [[ended]]
     assert not list(installation.ledger.outlines("two-regions"))
     installation.configure('period = "hour"\n', "")
