@@ -9,7 +9,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 
-from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue import read_catalogue
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import Ledger, ReleaseState
 from optstream.noise import simulated_noise
@@ -135,7 +135,7 @@ def test_one_day_that_cannot_be_published_keeps_no_other_back_and_a_chunk_is_pub
     again = chunk.publish_releases(run, works)
     assert [work.status for work in again] == [Status.PUBLISHED, Status.PUBLISHED]
     assert installation.record(SECOND).state is ReleaseState.PUBLISHED
-    assert check_files(installation.folder / "published") == []
+    assert installation.problems() == []
 
 
 @pytest.mark.parametrize(

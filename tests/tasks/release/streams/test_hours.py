@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from flows.web.app import application
 from flows.web.poll import Looks
 from optstream import read_published, read_sum
-from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.standard_errors import daily_replicates, period_sums
 from optstream.errors import DumpError, ParameterError
@@ -209,7 +209,7 @@ def test_a_sum_over_hours_has_the_error_of_its_steps(day_of_hours, closed):
     own = sums.filter(date=DAY, node="84").row(0, named=True)
     assert own["load_mw_sum_noise_se"] == pytest.approx(by_hand(rows, "84", range(48))[1], rel=0.5)
     day_of_hours.write_pages()
-    assert check_files(folder) == []
+    assert day_of_hours.problems() == []
 
 
 ONE = timedelta(days=1)
