@@ -81,8 +81,8 @@ mutations: $(BIN)/.installed  ## Wrong lines of the core, by mutmut; prints thos
 	$(BIN)/mutmut results
 
 histories: $(BIN)/.installed  ## Random histories of amended guarantees against brute force, on both databases: HISTORIES, SEED.
-	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1)
-	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1) --currency rho
+	OPTSTREAM_HISTORIES=$(or $(HISTORIES),2000) OPTSTREAM_HISTORIES_SEED=$(or $(SEED),1) \
+		$(BIN)/python -m pytest tests/optstream/ledger/test_histories.py -k no_window
 
 process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULTS=1000 SEED=…; ONLY=N: one world again.
 	$(BIN)/python -m tests.faults.campaign --commands $(or $(FAULTS),1000) $(and $(SEED),--seed $(SEED)) \

@@ -79,10 +79,10 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         f"by this plan, and may lose {_granted(found, found.grant)}: it {verdict}"
     )
     terminal.explain(found.ledger.says)
-    kept = found.kept_back
+    kept, revisions = found.budget.restatement_share, found.budget.revisions
     words = f"first releases have {1 - kept}, restatements {kept} of it: budget.restatement_share"
-    if found.revisions:
-        words += f"; each of {found.revisions} planned revisions {kept / found.revisions}: budget.revisions"
+    if revisions:
+        words += f"; each of {revisions} planned revisions {kept / revisions}: budget.revisions"
     terminal.say(words if kept else "budget.restatement_share is 0: no day can be measured again")
     for n_days, loss in found.horizons:
         terminal.say(
@@ -127,7 +127,7 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
         terminal.say(f"\n{budget.population}: expected errors, each in the unit of its stream's readings")
         rows = []
         for one in budget.products:
-            begins = [one.stream, str(one.share), f"{float(one.epsilon):.6g}"]
+            begins = [one.stream, str(one.budget.stream_share), f"{float(one.epsilon):.6g}"]
             for level in one.periods[0].levels:
                 figures = _errors(level) or ["depends on the draw"]
                 rows.append([*begins, _short(level), str(level.n_nodes), *figures])

@@ -62,23 +62,18 @@ class LocalStorage:
 
     def read(self, name: str) -> bytes:
         """Return a file's bytes. Raises PublicationError unless it is plain, readable and not too large."""
-        try:
-            with open_folder(self._root) as root:
-                return read_plain(root, name, largest(name))
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise FileNotFoundError(name) from error
-        except OSError as error:
-            raise PublicationError(f"{name} cannot be read ({error.strerror}); check permissions") from error
+        with self._entered(name) as root:
+            return read_plain(root, name, largest(name))
 
     def is_file(self, name: str) -> bool:
         """Return whether there is a file, and no folder, of this name."""
-        with suppress(FileNotFoundError, NotADirectoryError), self._entered(name) as root:
+        with suppress(FileNotFoundError), self._entered(name) as root:
             return kind_of(root, name) == stat.S_IFREG
         return False
 
     def names_below(self, folder: str) -> list[str]:
         """Return the names of all files below a folder, rising; of links and pipes too, which are strays."""
-        with suppress(FileNotFoundError, NotADirectoryError), self._entered(folder) as root:
+        with suppress(FileNotFoundError), self._entered(folder) as root:
             return sorted(names_below(root, folder))
         return []
 
@@ -88,7 +83,9 @@ class LocalStorage:
         try:
             with open_folder(self._root) as root:
                 yield root
-        except PermissionError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise FileNotFoundError(name) from error
+        except OSError as error:
             inner = isinstance(error.filename, str) and error.filename != name
             place = f"{error.filename!r}, of {name}," if inner else name
             raise PublicationError(

@@ -52,9 +52,12 @@ PARTS = (DATA, SUPERSEDED, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS)
 """Kinds of files that have a folder for each day."""
 HIDDEN = (INCOMING, LOCK)  # what copies of the folder carry along too, though no reader needs it
 
-_MEASUREMENTS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
-_ERRORS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-vintage-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
-_RELEASE = re.compile(r"release-([0-9a-f]{64})\.parquet")
+_NUMBER, _HASH = "(0|[1-9][0-9]{0,9})", r"([0-9a-f]{64})\.parquet"
+_NAMES = dict.fromkeys((DATA, SUPERSEDED), re.compile(f"release-{_HASH}"))
+_NAMES |= {MEASUREMENTS: re.compile(f"revision-{_NUMBER}-{_HASH}")}
+_NAMES |= dict.fromkeys(
+    (ERRORS, SUPERSEDED_ERRORS), re.compile(f"revision-{_NUMBER}-vintage-{_NUMBER}-{_HASH}")
+)
 
 # Names, and places relative to the published folder.
 
@@ -64,8 +67,13 @@ def largest(name: str) -> int:
     return LARGEST[name.partition("/")[0]]
 
 
-def is_release_name(name: str) -> bool:
-    return _RELEASE.fullmatch(name) is not None
+def numbers_and_hash(part: str, name: str) -> tuple[tuple[int, ...], str] | None:
+    """Return what names a file of a part: a revision of measurements, revision and vintage of errors, no
+    number of a release, and the hash; None for other names."""
+    if (found := _NAMES[part].fullmatch(name)) is None:
+        return None
+    *numbers, digest = found.groups()
+    return tuple(map(int, numbers)), digest
 
 
 def release_name(file_hash: str) -> str:
@@ -94,20 +102,8 @@ def measurements_file(period: date, revision: int, file_hash: str) -> str:
     return f"{folder_of(MEASUREMENTS, period)}/revision-{revision}-{file_hash}.parquet"
 
 
-def measurements_name(name: str) -> tuple[int, str] | None:
-    """Return the revision and the hash that a file of measurements is named by; None for other names."""
-    found = _MEASUREMENTS.fullmatch(name)
-    return (int(found[1]), found[2]) if found else None
-
-
 def errors_file(period: date, revision: int, vintage: int, file_hash: str) -> str:
     return f"{folder_of(ERRORS, period)}/revision-{revision}-vintage-{vintage}-{file_hash}.parquet"
-
-
-def errors_name(name: str) -> tuple[int, int, str] | None:
-    """Return revision, vintage and hash that a file of errors is named by; None for other names."""
-    found = _ERRORS.fullmatch(name)
-    return (int(found[1]), int(found[2]), found[3]) if found else None
 
 
 def manifest_file(file_hash: str) -> str:

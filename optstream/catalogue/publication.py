@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
-from typing import Any
 
 from optstream.catalogue import layout
 from optstream.catalogue.backends import Transaction, change_folder, open_storage
@@ -83,11 +82,7 @@ def _check_order(known: Catalogue | None, staged: StagedRelease) -> None:
     statement = staged.statement
     if known is None:
         return
-    if (known.stream, known.value_column) != (statement.stream, statement.value_column):
-        raise PublicationError(
-            "the published folder belongs to another stream or value column; "
-            "give each stream a folder of its own"
-        )
+    _check_stream(known, statement.stream, statement.value_column, "give each stream a folder of its own")
     before = known.entry(statement.period)
     if before is None:
         return
@@ -105,6 +100,11 @@ def _check_order(known: Catalogue | None, staged: StagedRelease) -> None:
             f"{known_as} is published with other bytes; "
             "a new estimate is a new vintage, new measurements are a new revision"
         )
+
+
+def _check_stream(known: Catalogue, stream: str, value_column: str, remedy: str) -> None:
+    if (known.stream, known.value_column) != (stream, value_column):
+        raise PublicationError(f"the published folder belongs to another stream or value column; {remedy}")
 
 
 def _take_back(transaction: Transaction, known: Catalogue, releases: Sequence[StagedRelease]) -> None:
@@ -305,13 +305,10 @@ def withdraw(
 
     def work(transaction: Transaction) -> Withdrawal:
         catalogue = find_catalogue(transaction)
-        wanted = (stream, value_column or (catalogue and catalogue.value_column))
-        if catalogue is not None and (catalogue.stream, catalogue.value_column) != wanted:
-            raise PublicationError(
-                "the published folder belongs to another stream or value column; "
-                "withdraw with the configuration that published it"
-            )
-        if catalogue is None and value_column is None and not transaction.is_alone:
+        if catalogue is not None:
+            remedy = "withdraw with the configuration that published it"
+            _check_stream(catalogue, stream, value_column or catalogue.value_column, remedy)
+        elif value_column is None and not transaction.is_alone:
             raise PublicationError("to withdraw a day of a folder without a catalogue, name its value column")
         entry = catalogue.entry(period) if catalogue else None
         ledger_head = tell_ledger(entry, catalogue.ledger_head if catalogue else None)
@@ -362,25 +359,23 @@ def _relist(
 # What leaves data/. Lemma: a release whose rank (revision, vintage) is at most that of its day's entry is
 # never listed again, so it may go; higher ones are spared where others can publish.
 
-Rank = tuple[int, int]
+Rank = tuple[int, ...]
+NO_RANK: Rank = ()  # below all others
 LAST = 2**31  # a vintage above all others
 
 
 def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
     """Move every other release of the period out of data/; return whether there were any."""
-    rank, folder = (entry.revision, entry.vintage), folder_of(DATA, entry.period)
+    rank = entry.revision, entry.vintage
     current = None if entry.closed_in else release_name(entry.file_hash)
-    dead = _dead_releases(transaction, folder, rank, current)
-    for name in dead:
-        transaction.move(f"{folder}/{name}", f"{folder_of(SUPERSEDED, entry.period)}/{name}")
+    dead = [name for name in _dead_files(transaction, DATA, entry.period, rank) if name != current]
+    _move(transaction, entry.period, dead, DATA, SUPERSEDED)
     if entry.closed_in is None:
         _remove_dead_days(transaction, entry.period, rank, entry.file_hash)
-    folder = folder_of(ERRORS, entry.period)
-    replaced = _dead_numbered(transaction, folder, rank, layout.errors_name)
+    replaced = _dead_files(transaction, ERRORS, entry.period, rank)
     own = _files_of(transaction, entry) if replaced else set()
-    replaced = [name for name in replaced if f"{folder}/{name}" not in own]
-    for name in replaced:
-        transaction.move(f"{folder}/{name}", f"{folder_of(SUPERSEDED_ERRORS, entry.period)}/{name}")
+    replaced = [name for name in replaced if f"{folder_of(ERRORS, entry.period)}/{name}" not in own]
+    _move(transaction, entry.period, replaced, ERRORS, SUPERSEDED_ERRORS)
     if (dead or replaced) and not transaction.is_alone:
         # a day that was withdrawn meanwhile leaves nothing
         catalogue = find_catalogue(transaction)
@@ -406,16 +401,9 @@ def finish_listing(folder: Location | str, period: date) -> None:
 def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     """Delete a withdrawn day's files up to the revision `through`; return whether there were any."""
     rank, found = (through, LAST), False
-    ranks_of: dict[str, Callable[[str], tuple[Any, ...] | None]]
-    ranks_of = {layout.MEASUREMENTS: layout.measurements_name}
-    ranks_of |= dict.fromkeys((ERRORS, SUPERSEDED_ERRORS), layout.errors_name)
-    for part in (DATA, SUPERSEDED, *ranks_of):
-        folder = folder_of(part, period)
-        if part in ranks_of:
-            names = _dead_numbered(transaction, folder, rank, ranks_of[part])
-        else:
-            names = _dead_releases(transaction, folder, rank)
-        transaction.remove(folder, names)
+    for part in layout.PARTS:
+        names = _dead_files(transaction, part, period, rank)
+        transaction.remove(folder_of(part, period), names)
         found |= bool(names)
     return _remove_dead_days(transaction, period, rank) or found
 
@@ -435,24 +423,33 @@ def delete_answers(folder: Location | str) -> None:
     change_folder(folder, delete, layout.ANSWERS_INDEX, "fix the problem, then run `optstream report`")
 
 
-def _dead_releases(
-    transaction: Transaction, folder: str, rank: Rank, current: str | None = None
-) -> list[str]:
-    names = [name for name in transaction.names_in(folder) if layout.is_release_name(name)]
-    return [name for name in names if name != current and _is_dead(transaction, f"{folder}/{name}", rank)]
+def _move(transaction: Transaction, period: date, names: Sequence[str], source: str, target: str) -> None:
+    for name in names:
+        transaction.move(f"{folder_of(source, period)}/{name}", f"{folder_of(target, period)}/{name}")
 
 
-def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:
-    """Return whether nobody can be about to list this file: gone, no whole release, or of no higher rank."""
-    if transaction.is_alone:
-        return True
+def _dead_files(transaction: Transaction, part: str, period: date, listed: Rank) -> list[str]:
+    """Return a period's files of a part that nobody can be about to list: all where one is alone, else those
+    of no higher rank."""
+    folder, dead = folder_of(part, period), []
+    for name in transaction.names_in(folder):
+        if (named := layout.numbers_and_hash(part, name)) is None:
+            continue
+        numbers, digest = named
+        if transaction.is_alone or (numbers or _rank_of(transaction, f"{folder}/{name}", digest)) <= listed:
+            dead.append(name)
+    return dead
+
+
+def _rank_of(transaction: Transaction, name: str, digest: str) -> Rank:
+    """Return the rank of a release's file; that of none where it is gone, or no whole release."""
     try:
         data = transaction.read(name)
         stated = decode(data)[1].stated
     except (FileNotFoundError, PublicationError):
-        return True
-    is_whole = release_name(hashlib.sha256(data).hexdigest()) == name.rpartition("/")[2]
-    return not is_whole or (stated.revision, stated.vintage) <= listed
+        return NO_RANK
+    is_whole = hashlib.sha256(data).hexdigest() == digest
+    return (stated.revision, stated.vintage) if is_whole else NO_RANK
 
 
 def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed: str | None = None) -> bool:
@@ -474,19 +471,11 @@ def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed
     return bool(dead)
 
 
-def _dead_numbered(
-    transaction: Transaction, folder: str, rank: Rank, numbers_of: Callable[[str], tuple[Any, ...] | None]
-) -> list[str]:
-    """Return the files named by numbers up to this rank, and a hash; of any rank where one is alone."""
-    known = [(name, numbers_of(name)) for name in transaction.names_in(folder)]
-    return [name for name, own in known if own and (transaction.is_alone or own[:-1] <= rank)]
-
-
 def _files_of(transaction: Transaction, entry: Entry) -> set[str]:
     """Return a listed release's files by its manifest, else all of its rank."""
     try:
         return set(dict(Manifest.from_bytes(transaction.read(entry.manifest)).stated.attachments))
     except (FileNotFoundError, PublicationError):
         folder, rank = folder_of(ERRORS, entry.period), (entry.revision, entry.vintage)
-        known = {name: layout.errors_name(name) for name in transaction.names_in(folder)}
-        return {f"{folder}/{name}" for name, own in known.items() if own and own[:2] == rank}
+        known = {name: layout.numbers_and_hash(ERRORS, name) for name in transaction.names_in(folder)}
+        return {f"{folder}/{name}" for name, own in known.items() if own and own[0] == rank}

@@ -41,34 +41,38 @@ from optstream.stream.period import day_of
 def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
     """Return the file's bytes, also if a newer release moved it meanwhile; verify: compare the hash."""
     key = entry.period, entry.file_hash
-    for name in dict.fromkeys((entry.file, layout.data_file(*key), layout.superseded_file(*key))):
-        with suppress(FileNotFoundError):
-            data = storage.read(name)
-            if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
-                raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
-            return data
-    raise lost(entry)
+    names = dict.fromkeys((entry.file, layout.data_file(*key), layout.superseded_file(*key)))
+    return read_first(storage, list(names), entry.file_hash if verify else None, put_back(entry.period))
 
 
-def lost(entry: Entry) -> PublicationError:
-    """Return a message with the missing file and its publisher's remedy."""
-    return PublicationError(
-        f"{entry.file} is missing; its publisher puts the same bytes back with `optstream publish "
-        f"{entry.period}`, which draws and costs nothing"
+def read_attachment(storage: Readable, period: date, file_hash: str, *names: str) -> bytes:
+    """Return a file attached to a release, at the first of these names that is there, as `read_file`."""
+    return read_first(storage, names, file_hash, put_back(period))
+
+
+def put_back(period: date) -> str:
+    """Return the remedy for a lost file."""
+    return (
+        f"its publisher puts the same bytes back with `optstream publish {period}`, which draws and costs "
+        "nothing"
     )
 
 
-def read_attachment(storage: Readable, period: date, name: str, file_hash: str) -> bytes:
-    """Return the bytes of a file attached to a release. Raises PublicationError if missing or changed."""
-    try:
-        data = storage.read(name)
-    except FileNotFoundError as error:
-        raise PublicationError(
-            f"{name} is missing; its publisher puts the same bytes back with `optstream publish {period}`"
-        ) from error
-    if hashlib.sha256(data).hexdigest() != file_hash:
-        raise PublicationError(f"{name} differs from its hash; `optstream publish {period}` puts it back")
-    return data
+def read_first(storage: Readable, names: Sequence[str], file_hash: str | None, remedy: str) -> bytes:
+    """Return the first of these files. Raises PublicationError without any, or if its hash is another."""
+    for name in names:
+        with suppress(FileNotFoundError):
+            data = storage.read(name)
+            if file_hash is not None and hashlib.sha256(data).hexdigest() != file_hash:
+                raise PublicationError(
+                    f"{names[0]} differs from its hash as published; remove it, and {remedy}"
+                )
+            return data
+    raise missing(names[0], remedy)
+
+
+def missing(name: str, remedy: str) -> PublicationError:
+    return PublicationError(f"{name} is missing; {remedy}")
 
 
 def read_statement(storage: Readable, entry: Entry) -> ReleaseStatement:
@@ -101,11 +105,16 @@ def read_release(
 
 def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
     """Return which of these files of the published folder are of errors of a listed release, rising."""
-    folder_of = partial(layout.folder_of, layout.ERRORS)
-    listed = {(folder_of(one.period), one.revision, one.vintage) for one in catalogue.listed}
-    parts = ((name, name.rpartition("/")) for name in names)
-    known = ((name, folder, layout.errors_name(last)) for name, (folder, _, last) in parts)
-    return tuple(sorted(name for name, folder, found in known if found and (folder, *found[:2]) in listed))
+    listed = {
+        (layout.folder_of(layout.ERRORS, one.period), (one.revision, one.vintage)) for one in catalogue.listed
+    }
+
+    def is_listed(name: str) -> bool:
+        folder, _, last = name.rpartition("/")
+        named = layout.numbers_and_hash(layout.ERRORS, last)
+        return named is not None and (folder, named[0]) in listed
+
+    return tuple(sorted(filter(is_listed, names)))
 
 
 # The file of a closed day: the rows of its hours, with the hashes that these had as files of their own.
@@ -128,13 +137,8 @@ def _hashes(entry: Entry) -> tuple[str, str, str]:
 
 def _read_closed(storage: Readable, entry: Entry, verify: bool = True) -> bytes:
     """Return the file of the closed day that shows an entry; verify: compare the hash."""
-    try:
-        data = storage.read(entry.shown_in)
-    except FileNotFoundError as error:
-        raise PublicationError(f"{entry.shown_in} is missing; restore it from a copy") from error
-    if verify and hashlib.sha256(data).hexdigest() != entry.closed_in:
-        raise PublicationError(f"{entry.shown_in} differs from its hash in the catalogue; restore it")
-    return data
+    digest = entry.closed_in if verify else None
+    return read_first(storage, [entry.shown_in], digest, "restore it from a copy")
 
 
 def read_day(storage: Readable, value_column: str, entries: Sequence[Entry], verify: bool) -> pl.DataFrame:

@@ -191,13 +191,8 @@ def read_replicates(
         return None
     digest = stated.errors.file_hash
     name = errors_file(entry.period, entry.revision, entry.vintage, digest)
-    try:
-        data = read_attachment(storage, entry.period, name, digest)
-    except PublicationError:
-        replaced = f"{folder_of(SUPERSEDED_ERRORS, entry.period)}/{name.rpartition('/')[2]}"
-        if not storage.is_file(replaced):
-            raise
-        data = read_attachment(storage, entry.period, replaced, digest)
+    replaced = f"{folder_of(SUPERSEDED_ERRORS, entry.period)}/{name.rpartition('/')[2]}"
+    data = read_attachment(storage, entry.period, digest, name, replaced)
     is_old = stated.errors.replicates is None
     found = decode_old_errors(data) if is_old else decode_replicates(data)
     if (found.period, found.of) != (entry.period, stated.errors.of):

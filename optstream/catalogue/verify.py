@@ -1,9 +1,11 @@
 """Compare the published folder with its catalogue, file by file. Anyone may have written either."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import date
 from itertools import groupby
+from typing import Any
 
 from optstream.catalogue import layout
 from optstream.catalogue.about import find_hierarchy, read_about
@@ -11,7 +13,16 @@ from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import MEASUREMENTS, folder_of
 from optstream.catalogue.metadata import check_metadata, check_page
-from optstream.catalogue.read import is_of, listed_errors, lost, read_attachment, read_day, read_release
+from optstream.catalogue.read import (
+    is_of,
+    listed_errors,
+    missing,
+    put_back,
+    read_attachment,
+    read_day,
+    read_first,
+    read_release,
+)
 from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
 from optstream.catalogue.statement import Manifest
 from optstream.errors import PublicationError
@@ -37,10 +48,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
             problems.append(f"{entry.period}: {error}")
     closed = (entry for entry in catalogue.entries if entry.closed_in is not None)
     for _, own in groupby(closed, key=lambda entry: entry.closed_in):
-        try:
-            read_day(storage, catalogue.value_column, list(own), verify=True)
-        except PublicationError as error:
-            problems.append(str(error))
+        problems += _problem(read_day, storage, catalogue.value_column, list(own), verify=True)
     listed = {entry.shown_in for entry in catalogue.listed}
     strays = [name for name in storage.names_below(layout.DATA) if name not in listed]
     problems += [f"{name!r} is not listed in the catalogue; {AGAIN}" for name in strays]
@@ -49,26 +57,28 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
     problems += _errors(storage, catalogue, stated)
     problems += check_page(storage, catalogue)
     for read in (read_about, find_hierarchy):
-        try:
-            read(storage)
-        except PublicationError as error:
-            problems.append(str(error))
+        problems += _problem(read, storage)
     return [*problems, *check_metadata(storage, catalogue)]
+
+
+def _problem(read: Callable[..., object], *given: Any, **named: Any) -> list[str]:
+    try:
+        read(*given, **named)
+    except PublicationError as error:
+        return [str(error)]
+    return []
 
 
 def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[str]:
     """Return the files of a listed release next to it. Raises PublicationError unless all is there, whole."""
-    remedy = f"`optstream publish {entry.period}` puts it back"
+    remedy = put_back(entry.period)
     if entry.withdrawn:
         remedy = "a withdrawn day keeps it: restore it from a copy"
     elif not storage.is_file(entry.file):
-        raise lost(entry)
+        raise missing(entry.file, remedy)
     else:
         _, footer = read_release(storage, catalogue, entry, verify=True)
-    try:
-        data = storage.read(entry.manifest)
-    except FileNotFoundError as error:
-        raise PublicationError(f"{entry.manifest} is missing; {remedy}") from error
+    data = read_first(storage, [entry.manifest], None, remedy)
     try:
         manifest = Manifest.from_bytes(data)
     except PublicationError as error:
@@ -85,7 +95,7 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[st
         )
     files = {} if entry.withdrawn else dict(manifest.stated.attachments)
     for name, digest in files.items():
-        read_attachment(storage, entry.period, name, digest)
+        read_attachment(storage, entry.period, digest, name)
     return set(files)
 
 
@@ -93,12 +103,8 @@ def _unsigned(storage: Storage, public_key: GivenKeys) -> Iterator[str]:
     """Yield the files that no hash of the catalogue covers, and its own, which none of the keys signed."""
     keys = read_public_keys(public_key)
     for name in (layout.CATALOGUE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS):
-        try:
-            check_signature(storage, name, storage.read(name), keys)
-        except FileNotFoundError:
-            continue
-        except PublicationError as error:
-            yield str(error)
+        with suppress(FileNotFoundError):
+            yield from _problem(lambda name: check_signature(storage, name, storage.read(name), keys), name)
 
 
 def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
@@ -106,19 +112,17 @@ def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     for part in (layout.SUPERSEDED, layout.SUPERSEDED_ERRORS):
         withdrawn = {folder_of(part, entry.period) for entry in catalogue.entries if entry.withdrawn}
         for name in storage.names_below(part):
-            folder, _, last = name.rpartition("/")
-            if folder in withdrawn:
+            if name.rpartition("/")[0] in withdrawn:
                 yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
-            elif part == layout.SUPERSEDED and last != layout.release_name(_digest(storage, name)):
+            elif part == layout.SUPERSEDED and not _is_named_by_its_hash(storage, part, name):
                 yield f"{name!r} differs from the hash in its name; restore it from a copy, or remove it"
 
 
-def _digest(storage: Storage, name: str) -> str:
-    """Return the SHA-256 of a file; "" where it cannot be read."""
-    try:
-        return hashlib.sha256(storage.read(name)).hexdigest()
-    except (OSError, PublicationError):
-        return ""
+def _is_named_by_its_hash(storage: Storage, part: str, name: str) -> bool:
+    named = layout.numbers_and_hash(part, name.rpartition("/")[2])
+    with suppress(OSError, PublicationError):
+        return named is not None and named[1] == hashlib.sha256(storage.read(name)).hexdigest()
+    return False
 
 
 def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
@@ -126,10 +130,9 @@ def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     days = {folder_of(MEASUREMENTS, entry.period) for entry in catalogue.listed}
     for name in storage.names_below(MEASUREMENTS):
         folder, _, last = name.rpartition("/")
-        named = layout.measurements_name(last)
-        if named is None or folder not in days:
+        if folder not in days or layout.numbers_and_hash(MEASUREMENTS, last) is None:
             yield f"{name!r} is of no listed day; {AGAIN}"
-        elif _digest(storage, name) != named[1]:
+        elif not _is_named_by_its_hash(storage, MEASUREMENTS, name):
             yield f"{name!r} differs from the hash in its name; `optstream publish` of its day puts it back"
 
 

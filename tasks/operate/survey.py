@@ -558,20 +558,16 @@ def _in_order(folder: Path, path: str, files: Sequence[str]) -> str:
     other = re.sub(r"%m(\W?)%d\1%Y", r"%d\1%m\1%Y", path)
     if other == path or not _fits(other, files):
         return path
-    lengths = [last - first for first, last in (_reach(one, files) for one in (path, other))]
+    lengths = []
+    for pattern in map(path_pattern, (path, other)):
+        spans = [pattern.days(pattern.match_path(one) or {}) or (date.max, date.min) for one in files]
+        lengths.append(max(last for _, last in spans) - min(first for first, _ in spans))
     if lengths[0] == lengths[1]:
         raise DumpError(
             f"{folder}: days and months cannot be told apart in names of files such as {files[0]!r:.120}: "
             "add a file of a later day, or name files as 2024-01-15.csv"
         )
     return path if lengths[0] < lengths[1] else other
-
-
-def _reach(path: str, files: Sequence[str]) -> tuple[date, date]:
-    """Return the first and the last day of files that fit."""
-    pattern = path_pattern(path)
-    spans = [pattern.days(pattern.match_path(one) or {}) or (date.max, date.min) for one in files]
-    return min(first for first, _ in spans), max(last for _, last in spans)
 
 
 def _are_of_weeks(path: str, files: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ import polars as pl
 
 from optstream.catalogue import Entry, error_columns, read_catalogue
 from optstream.catalogue.backends import Storage, open_storage
-from optstream.catalogue.layout import SUPERSEDED, folder_of, is_release_name
+from optstream.catalogue.layout import SUPERSEDED, folder_of, numbers_and_hash
 from optstream.catalogue.read import read_columns, read_statement
 from optstream.errors import PublicationError
 from optstream.stream import day_of, days_from
@@ -155,9 +155,9 @@ def _read_replaced(settings: Settings, node: str, days: Collection[date]) -> dic
     value = read_catalogue(place).value_column
     found: dict[tuple[int, int], dict[int, float]] = {}
     for day in days:
-        names = [PurePosixPath(name) for name in place.names_below(folder_of(SUPERSEDED, day))]
-        for name in [one for one in names if is_release_name(one.name)][:MOST_REPLACED]:
-            digest = name.stem.removeprefix("release-")
+        names = [PurePosixPath(name).name for name in place.names_below(folder_of(SUPERSEDED, day))]
+        known = filter(None, (numbers_and_hash(SUPERSEDED, name) for name in names))
+        for _, digest in islice(known, MOST_REPLACED):
             old = Entry(
                 period=day, revision=0, vintage=0, file_hash=digest, rows_hash=digest, ledger_head="unknown"
             )

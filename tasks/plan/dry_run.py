@@ -29,6 +29,7 @@ from optstream.privacy.horizon import HorizonLoss
 from optstream.privacy.spends import CUSTOMERS
 from optstream.stream import period_from
 from tasks.config import Settings
+from tasks.config.schema import Budget
 from tasks.ingest.sandbox import clock_before_ingest
 from tasks.ledger import ledger_if_any
 from tasks.plan.backfill import cost_of
@@ -137,22 +138,20 @@ class DryRun(Printed):
     """
 
     model: InstanceOf[PrivacyModel] = Field(exclude=True)
-    share: Fraction = Field(exclude=True)
-    kept_back: Fraction = Field(exclude=True)
-    revisions: int | None = Field(exclude=True)
+    budget: InstanceOf[Budget] = Field(exclude=True)
     customers_error: float | None = Field(exclude=True)
     format: Literal["optstream.dry-run/2"] = "optstream.dry-run/2"
     stream: str
-    window_steps: int
+    window_steps: int = Field(default_factory=lambda known: known["model"].window_length)
     epsilon: Price = Field(serialization_alias="plan")
-    grant: Price
+    grant: Price = Field(default_factory=lambda known: known["model"].budget)
     fits: bool
     points_known: bool
     periods: tuple[Period, ...]
     horizons: Annotated[tuple[tuple[int, InstanceOf[HorizonLoss]], ...], PlainSerializer(_horizons)]
     warnings: tuple[str, ...]
     ledger: Charged
-    currency: str
+    currency: str = Field(default_factory=lambda known: known["model"].currency)
     delta: OrAbsent[Amount] = left_out()
     at_delta: OrAbsent[Annotated[Fraction, PlainSerializer(_in_epsilon)]] = Field(
         None, serialization_alias="plan_at_delta", exclude_if=is_none
@@ -178,14 +177,10 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
     in_rho, charged = model.currency == "rho", charged_before(settings, days)
     return DryRun(
         model=model,
-        share=settings.budget.stream_share,
-        kept_back=settings.budget.restatement_share,
-        revisions=settings.budget.revisions,
+        budget=settings.budget,
         customers_error=next((math.sqrt(2) * float(scale_of(one)) for one in counts), None),
         stream=settings.stream.name,
-        window_steps=model.window_length,
         epsilon=of_window,
-        grant=model.budget,
         fits=of_window <= model.budget and not charged.refused,
         points_known=mechanism.noise_is_known,
         periods=periods,
@@ -197,7 +192,6 @@ def dry_run(settings: Settings, days: Sequence[date]) -> DryRun:
             *filter(None, [clock_before_ingest(settings, days[0])]),
         ),
         ledger=charged,
-        currency=model.currency,
         delta=model.delta if in_rho else None,
         at_delta=model.to_epsilon(of_window) if in_rho else None,
     )
@@ -360,7 +354,7 @@ def warnings_of(
 
 
 def _with_shares(products: Sequence[DryRun]) -> list[dict[str, Any]]:
-    return [{"stream_share": str(one.share), **one.to_json()} for one in products]
+    return [{"stream_share": str(one.budget.stream_share), **one.to_json()} for one in products]
 
 
 class SharedBudget(Printed):

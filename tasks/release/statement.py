@@ -218,7 +218,7 @@ def with_files(run: Run, staged: StagedRelease, again: Callable[[], Release]) ->
             continue
         with suppress(OptStreamError, OSError):
             storage = open_storage(settings.published_folder)
-            found[digest] = read_attachment(storage, day, name, digest)
+            found[digest] = read_attachment(storage, day, digest, name)
             continue
         with suppress(OptStreamError):
             made = _replicates(settings, day, again())

@@ -1,7 +1,9 @@
 """Configurations: our own sections with other keys, values and types, and TOML that only looks like it."""
 
 import copy
+import json
 import tomllib
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -117,6 +119,9 @@ def _with_shapes(draw: st.DrawFn) -> bytes:
     return "".join([*lines[:at], draw(st.sampled_from(SHAPES)), *lines[at:]]).encode()
 
 
+quoted = partial(json.dumps, ensure_ascii=False)
+
+
 def _toml(document: dict[str, Any]) -> str:
     """As TOML writes it; what TOML has no word for, nothing and depth, as text."""
     lines = []
@@ -140,11 +145,3 @@ def _value(value: Any) -> str:
         case dict():
             return f"{{{', '.join(f'{quoted(key)} = {_value(entry)}' for key, entry in value.items())}}}"
     return '""' if value is None else quoted(str(value))
-
-
-def quoted(text: str) -> str:
-    def one(letter: str) -> str:
-        code = ord(letter)
-        return f"\\U{code:08x}" if code < 32 or code == 127 or 0xD800 <= code < 0xE000 else letter
-
-    return '"' + "".join(one(letter) for letter in text.replace("\\", "\\\\").replace('"', '\\"')) + '"'

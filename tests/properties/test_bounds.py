@@ -173,25 +173,19 @@ def test_a_published_file_that_is_a_pipe_or_a_loop_is_refused(world, name, link)
 
 
 WHOLE = whole()[RELEASE]
-BAD_FILES = {
-    "cut": (WHOLE[:-1], "is not whole Parquet"),
-    "empty": (b"", "is not whole Parquet"),
-    "other bytes": (b"PAR1" + b"{}" * 100, "is not whole Parquet"),
-    "a trillion rows": (claiming(WHOLE, rows_everywhere(HUGE)), "may claim at most .* rows"),
-    "a footer that contradicts itself": (claiming(WHOLE, total_only), "is not whole Parquet"),
-    "lists": (parquet_of(pl.DataFrame({"step": [[1, 2, 3]]})), "is not whole Parquet"),
-}
-
-
+LISTS = parquet_of(pl.DataFrame({"step": [[1, 2, 3]]}))
+NOT_WHOLE = (WHOLE[:-1], b"", b"PAR1" + b"{}" * 100, claiming(WHOLE, total_only), LISTS)
 MOST_ROWS = {decode: 2**26, decode_replicates: 2**26, decode_old_errors: 2**26, decode_measurements: 2**28}
 
 
 @pytest.mark.parametrize(("read", "most"), MOST_ROWS.items())
 def test_a_published_file_that_is_none_or_claims_too_much_is_refused_unread(read, most):
-    one_too_many = claiming(WHOLE, rows_everywhere(most + 1)), f"may claim at most {most:,} rows"
-    for data, refused in (*BAD_FILES.values(), one_too_many):
-        with pytest.raises(PublicationError, match=refused):
+    for data in NOT_WHOLE:
+        with pytest.raises(PublicationError, match="is not whole Parquet"):
             read(data)
+    for n_rows in (most + 1, HUGE):
+        with pytest.raises(PublicationError, match=f"may claim at most {most:,} rows"):
+            read(claiming(WHOLE, rows_everywhere(n_rows)))
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,12 @@ BOTH = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 
 
 @pytest.fixture
-def round_the_library(url):
+def broken_on_purpose():
+    """What asks for this need not leave a whole ledger."""
+
+
+@pytest.fixture
+def round_the_library(url, broken_on_purpose):
     """A transaction on the ledger's database that OptStream knows nothing of; undone if it raises."""
 
     @contextmanager
@@ -91,10 +96,13 @@ def edit(round_the_library):
 
 
 @pytest.fixture
-def ledger(url, kit):
+def ledger(request, url, kit):
+    """Whole after every test but those that break it on purpose."""
     opened = open_ledger(url)
     opened.enrol(terms(), kit.now)
     yield opened
+    if "broken_on_purpose" not in request.fixturenames:
+        assert opened.verify() == []
     opened.close()
 
 
@@ -112,7 +120,7 @@ def reserve(ledger, kit):
 
 
 @pytest.fixture
-def let_through(monkeypatch):
+def let_through(monkeypatch, broken_on_purpose):
     """The fault that `verify` should find: windows are not judged before a release is reserved."""
     monkeypatch.setattr("optstream.ledger.lifecycle._check_windows", lambda *_: None)
 

@@ -1,12 +1,6 @@
-"""Random histories of three streams of one population, against the brute force.
+"""Random histories of three streams of one population, against the brute force."""
 
-The long form: `python -m tests.optstream.ledger.histories --histories 2000 --seed 1 [--currency rho]`.
-"""
-
-import argparse
-import tempfile
 from collections import Counter
-from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -39,7 +33,6 @@ from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Lattice
 from tests.optstream.estimation.lattices import product
 from tests.optstream.ledger.brute_force import Charged, above, broken, most_charged
-from tests.temporary_postgresql import find_binaries, temporary_cluster
 
 # What a history chooses among: hierarchies, days, mechanisms, guarantees, shares and fates.
 
@@ -369,23 +362,3 @@ def run(url, histories, seed, n_steps=14, currency="epsilon"):
     finally:
         ledger.close()
     return counts
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--histories", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--currency", choices=sorted(BY_CURRENCY), default="epsilon")
-    asked = parser.parse_args()
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="optstream-histories-"))
-        urls = [f"sqlite:///{folder}/ledger.sqlite"]
-        if binaries := find_binaries():
-            urls.append(stack.enter_context(temporary_cluster(binaries)).new_url())
-        for url in urls:
-            found = run(url, asked.histories, asked.seed, currency=asked.currency)
-            print(f"{url.partition(':')[0]}, seed {asked.seed}: {dict(found)}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

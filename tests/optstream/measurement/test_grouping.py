@@ -22,18 +22,11 @@ def groups_of(values, thresholds, deviations, first_step=0, groups=None):
     return starts.tolist(), left
 
 
-def test_steps_by_hand():
-    """dev of {0,0} is 0, of {0,0,3} 4, of {0,0,3,9} 12, of {9,9} 0, of {9,9,1} 32/3."""
-    # step 0 opens with limit 6; 0 < 6 and 4 < 6 join; 12 does not: step 3 is closed, alone; step 4 opens
-    # with limit 6; step 5 joins; step 6 (32/3) does not
-    starts, left = groups_of([0, 0, 3, 9, 9, 9, 1], [0, 0], [0, 0, 0, 0, 0])
-    assert starts == [[0, 0, 0, 3, 4, 4, 6]]
-    assert left == [None]
-
-
 @pytest.mark.parametrize(
     ("values", "thresholds", "deviations", "starts"),
     [
+        # dev {0,0} is 0, {0,0,3} 4, {0,0,3,9} 12, which closes step 3 alone; {9,9} 0, {9,9,1} 32/3
+        ([0, 0, 3, 9, 9, 9, 1], [0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 3, 4, 4, 6]),
         # dev {0,6} is 6: not below 6; below 7
         ([0, 6], [0], [0], [0, 1]),
         ([0, 6], [1], [0], [0, 0]),
@@ -47,7 +40,10 @@ def test_steps_by_hand():
     ],
 )
 def test_comparisons_by_hand(values, thresholds, deviations, starts):
-    assert groups_of(values, thresholds, deviations)[0] == [starts]
+    found, left = groups_of(values, thresholds, deviations)
+    assert found == [starts]
+    # a last step that does not join is a closed group of its own
+    assert [group is None for group in left] == [starts[-1] == len(values) - 1]
 
 
 def test_each_series_has_groups_of_its_own_and_noise_in_a_fixed_order():

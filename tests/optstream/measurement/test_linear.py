@@ -16,7 +16,7 @@ from optstream.measurement.ordered import draw_ordered
 from optstream.measurement.sums import SAMPLES, feature_stage, measure_steps, query_weights
 from optstream.noise import simulated_noise
 from optstream.noise.order import VARIANCES
-from optstream.privacy import OrderSpend, StepSpend
+from optstream.privacy import GaussianSpend, OrderSpend, StepSpend
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -165,40 +165,51 @@ def test_each_sum_gets_its_own_noise_of_the_stream():
     assert again.spends == (BLOCKS,)
 
 
+APART = (range(0, 1), range(2, 3), range(3, 4), *PARTS[2:])
+"""The same steps, one part of them as two."""
+GAUSSIAN = GaussianSpend(0, "blocks", 10, 9, PARTS, Fraction(1, 2), 1)
+STEP = StepSpend(0, "blocks", 10, query_weights(PARTS, 9), Fraction(1, 2), 1)
+
+
 @pytest.mark.parametrize(
-    ("changes", "parts"),
+    ("spend", "changes", "parts"),
     [
-        ({"parts": PARTS[1:]}, PARTS),
-        ({"parts": (range(0, 1), range(2, 3), *PARTS[2:])}, PARTS),
-        ({"first_step": 9}, PARTS),
-        ({"scale": Fraction(1, 3)}, PARTS),
-        ({"n_nodes": 1}, PARTS),
-        ({"n_steps": 12}, PARTS),
-        ({"parts": PARTS[:2]}, PARTS[:2]),
-        ({}, PARTS[:2]),
+        (BLOCKS, {"parts": PARTS[1:]}, PARTS),
+        (BLOCKS, {"parts": (range(0, 1), range(2, 3), *PARTS[2:])}, PARTS),
+        (BLOCKS, {"parts": APART}, PARTS),
+        (GAUSSIAN, {"parts": APART}, PARTS),
+        (BLOCKS, {"first_step": 9}, PARTS),
+        (BLOCKS, {"scale": Fraction(1, 3)}, PARTS),
+        (BLOCKS, {"n_nodes": 1}, PARTS),
+        (BLOCKS, {"n_steps": 12}, PARTS),
+        (BLOCKS, {"parts": PARTS[:2]}, PARTS[:2]),
+        (BLOCKS, {}, PARTS[:2]),
+        (STEP, {"weights": query_weights(PARTS[1:], 9)}, PARTS),
+        (STEP, {"weights": (1,) * 9}, PARTS),
     ],
 )
-def test_a_spend_of_other_parts_and_noise_for_others_are_refused(changes, parts):
-    fits = changes.get("parts") == parts
-    match = "drawn before the measurement, for its parts" if fits else "does not price"
+def test_a_spend_of_other_parts_and_noise_for_others_are_refused_before_the_draw(spend, changes, parts):
+    match = "does not price"
+    if changes.get("parts") == parts:
+        match = "drawn before the measurement, for its parts"
+    noise = SilentNoise()
     with pytest.raises(ParameterError, match=match):
-        blocks_of(np.ones((2, 9), dtype=np.int64), SilentNoise(), replace(BLOCKS, **changes), parts)
+        blocks_of(np.ones((2, 9), dtype=np.int64), noise, replace(spend, **changes), parts)
+    assert noise.asked == []
 
 
 def test_laplace_noise_of_a_scale_that_is_no_float_is_refused_before_the_draw():
     """A float below it would be drawn, and lose more than is charged."""
-    scale, noise = Fraction(7, 10), SilentNoise()
-    assert Fraction(float(scale)) < scale
-    spend = StepSpend(0, SAMPLES, 10, (1,) * 9, scale, 1)
-    with pytest.raises(ParameterError, match="does not price"):
-        measure_steps(period_of(np.ones((2, 9), dtype=np.int64)), tuple(range(9)), spend, noise)
-    assert noise.asked == []
-    measure_steps(
-        period_of(np.ones((2, 9), dtype=np.int64)),
-        tuple(range(9)),
-        replace(spend, scale=Fraction(0.7)),
-        noise,
+    period, noise, spend = (
+        period_of(np.ones((2, 9), np.int64)),
+        SilentNoise(),
+        replace(STEP, weights=(1,) * 9),
     )
+    assert Fraction(float(Fraction(7, 10))) < Fraction(7, 10)
+    with pytest.raises(ParameterError, match="does not price"):
+        measure_steps(period, range(9), replace(spend, scale=Fraction(7, 10)), noise)
+    assert noise.asked == []
+    measure_steps(period, range(9), spend, noise)
 
 
 NATION = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})

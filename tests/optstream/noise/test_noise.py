@@ -1,4 +1,4 @@
-"""Both sources have the discrete Laplace law of the scale that they claim: chi-square, false alarm 1e-8."""
+"""Both sources draw the law and the scale that they claim: chi-square, false alarm 1e-8 each."""
 
 import math
 import os
@@ -18,31 +18,37 @@ FALSE_ALARM = 1e-8
 SOURCES = [secure_noise(), simulated_noise(20160201)]
 
 
-def chi_squared_rejects(draws, scale):
-    """Whether the draws are refused as discrete Laplace of this scale."""
-    edges = np.unique(np.round(np.linspace(-3 * scale, 3 * scale, 40)).astype(int))
-    stop = -np.expm1(-1 / scale)
+LAWS = {
+    "laplace": (lambda source, scale, size: source.discrete_laplace(scale, size), np.abs),
+    "gaussian": (discrete_gaussian, lambda k: k**2 / 2),
+}
+"""How each is drawn, and minus the logarithm of its weight at k scales."""
 
-    def cumulative(k):
-        k = np.asarray(k, dtype=float)
-        tail = np.exp(-np.abs(k + (k >= 0)) / scale) / (2 - stop)
-        return np.where(k >= 0, 1 - tail, np.exp(-np.abs(k) / scale) / (2 - stop))
 
-    probabilities = np.diff(np.concatenate([[0.0], cumulative(edges), [1.0]]))
-    cells = np.searchsorted(edges, draws, side="left")
-    counts = np.bincount(cells, minlength=len(probabilities))
-    statistic = np.sum((counts - draws.size * probabilities) ** 2 / (draws.size * probabilities))
-    return statistic > stats.chi2.isf(FALSE_ALARM, len(probabilities) - 1)
+def rejects(law, draws, scale):
+    """Whether the draws are refused as integers of this law and scale."""
+    k = np.arange(-math.ceil(25 * scale), math.ceil(25 * scale) + 1)
+    edges = np.unique(np.round(np.linspace(-2.5 * scale, 2.5 * scale, 40)).astype(int))
+    weights = np.exp(-LAWS[law][1](k / scale))
+    expected = np.bincount(np.searchsorted(edges, k), weights=weights, minlength=edges.size + 1)
+    found = np.bincount(np.searchsorted(edges, draws), minlength=edges.size + 1)
+    return stats.chisquare(found, draws.size * expected / expected.sum()).pvalue < FALSE_ALARM
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=["secure", "simulated"])
-@pytest.mark.parametrize("scale", [2.5, 480.0, 96000.0])
-def test_draws_follow_the_claimed_scale_and_no_other(source, scale):
-    draws = source.discrete_laplace(scale, (40_000,))
+@pytest.mark.parametrize(
+    ("law", "scale"),
+    [
+        *(("laplace", scale) for scale in (2.5, 480.0, 96000.0)),
+        *(("gaussian", scale) for scale in (0.7, 2.5, 31.4, 28_800.125)),
+    ],
+)
+def test_draws_follow_the_claimed_scale_and_no_other(source, law, scale):
+    draws = LAWS[law][0](source, scale, (40_000,))
     assert draws.dtype == np.int64
-    assert not chi_squared_rejects(draws, scale)
-    assert chi_squared_rejects(draws, 0.7 * scale)
-    assert chi_squared_rejects(draws, 1.3 * scale)
+    assert not rejects(law, draws, scale)
+    for wrong in (0.8, 1.2):
+        assert rejects(law, draws, wrong * scale)
 
 
 def test_the_seed_repeats_and_the_secure_source_does_not():
@@ -112,11 +118,7 @@ def test_opendp_draws_the_same_law(kind, scale):
     """Two samples in 20 cells: false alarm 1e-8. The control, 1.2 times the scale, is refused."""
     n, source = 20_000, secure_noise()
     for factor, is_right in ((1.0, True), (1.2, False)):
-        ours = (
-            source.discrete_laplace(factor * scale, (n,))
-            if kind == "laplace"
-            else discrete_gaussian(source, factor * scale, (n,))
-        )
+        ours = LAWS[kind][0](source, factor * scale, (n,))
         edges = np.unique(np.round(np.linspace(-3 * scale, 3 * scale, 19)))
         places = [np.searchsorted(edges, some) for some in (ours, opendps(kind, scale, n))]
         first, second = (np.bincount(some, minlength=edges.size + 1) for some in places)

@@ -13,6 +13,7 @@ from optstream.privacy import (
     CappedSpend,
     GaussianSpend,
     JointSpend,
+    OrderSpend,
     PeriodSpend,
     StepSpend,
     charged_to_windows,
@@ -169,6 +170,10 @@ WRONG = {
         "charges": [tuple(map(Fraction, charges)) for charges in ((), (0,), (1, 2), (0, 2, 1))]
     },
     CappedSpend(0, "x", 0, 4, 1, (-1, -2), Fraction(1), 1): {"taken_weights": [(1,)]},
+    OrderSpend(0, "x", 0, 7, (range(0, 2),), Fraction(8), 2, 1, 2, 5, 3, 1, 0): {
+        "parts": [(range(0, 3),)], "n_nodes": [0], "longest": [0], "n_blocks": [0], "orders": [0],
+        "earlier": [-1], "later": [-1], "window_length": [0], "scale": [Fraction(0)],
+    },
     GaussianSpend(0, "x", 0, 4, (), Fraction(1), 1): {
         "parts": [
             (range(0, 0),), (range(0, 2), range(1, 3)), (range(3, 4), range(0, 1)), (range(3, 5),),

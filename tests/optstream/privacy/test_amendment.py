@@ -21,6 +21,7 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.privacy.accountant import repriced
+from optstream.privacy.horizon import loss_over, losses_of_days
 from optstream.privacy.spends import check_currency
 from optstream.stream import AggregationTree
 from tests.optstream.ledger.brute_force import cost
@@ -101,6 +102,7 @@ def test_no_neighbour_of_the_new_guarantee_loses_more_than_the_new_price(kind, a
     assert (Fraction(worst, 3) > old) == ((kind, alpha, leaves) != ("joint noise", 1, 1))
 
 
+DELTA = Fraction(1, 10**6)
 POINT = StepSpend(0, "samples", 0, (1, 1), Fraction(3), 1)
 
 
@@ -142,6 +144,8 @@ def test_currencies_are_never_added_up():
             lambda: worst_window(mixed, 2),  # noqa: B023 - called at once
             lambda: charged_to_windows(mixed, 2, range(3)),  # noqa: B023
             lambda: worst_of_repeated([([spend], [0]) for spend in mixed], 2),  # noqa: B023
+            lambda: loss_over(mixed, DELTA, adaptive=False, window=None),  # noqa: B023
+            lambda: [*losses_of_days([[one] for one in mixed], [1], DELTA, window=None)],  # noqa: B023
         ):
             with pytest.raises(ParameterError, match="never added up"):
                 add()

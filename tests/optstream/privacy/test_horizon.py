@@ -308,14 +308,6 @@ def test_days_in_rho_lose_what_the_dearest_in_a_row_do_and_sums_all_that_they_ch
     assert loss_of_days([[spend], [replace(spend, first_step=4)]], 1, window) == found
 
 
-def test_a_span_of_two_currencies_is_refused():
-    mixed = [gaussian(0, 1), StepSpend(0, SAMPLES, 1, (1,), Fraction(3), 1)]
-    with pytest.raises(ParameterError, match="never added up"):
-        lost_over(mixed)
-    with pytest.raises(ParameterError, match="never added up"):
-        loss_of_days([[one] for one in mixed], 1)
-
-
 # Lemma 17a: noise of a whole stream over a span, against the densities themselves on a grid.
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.errors import ParameterError
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
 from optstream.mechanisms.history_informed import tree_figures
 from optstream.noise import simulated_noise
@@ -127,19 +126,6 @@ def test_a_window_pays_once_for_the_orders_that_it_meets_and_a_longer_one_for_ea
                 meets = any(20 + step in held for part in parts for step in part)
                 assert charged == (-(-window // 5) if meets and not held & claimed else 0)
     assert order(0, 11, [range(0, 1)], orders=2).whole_charge == 3 * 2 * (Fraction(1, 2) + Fraction(1, 2**24))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"n_blocks": 0}, {"orders": 0}, {"earlier": -1}, {"later": -1}, {"window_length": 0},
-    ],
-)  # fmt: skip
-def test_spends_of_orders_that_cannot_be_are_refused(wrong):
-    with pytest.raises(ParameterError, match="of OrderSpend"):
-        order(0, 7, [range(0, 2)], **wrong)
-    with pytest.raises(ParameterError, match="no longer than"):
-        order(0, 7, [range(0, 3)])
 
 
 def test_a_customer_who_may_now_move_pays_for_each_step_of_each_leaf():

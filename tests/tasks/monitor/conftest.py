@@ -28,6 +28,9 @@ class Watched(Installation):
             if ledger:
                 ledger.close()
 
+    def of_kind(self, kind):
+        return [alarm for alarm in self.watch(live=False).alarms if alarm.kind == kind]
+
     def at(self, text):
         self.now = datetime.fromisoformat(text).replace(tzinfo=UTC)
         return self

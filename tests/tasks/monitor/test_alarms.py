@@ -260,17 +260,13 @@ def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
     installation.simulate(*days)
     for path in (tmp_path / "dumps").glob(f"region=*/date={dark}/*.parquet"):
         pl.read_parquet(path).with_columns(pl.col("load_mw") * 0.25).write_parquet(path)
-
-    def unlike():
-        return [one for one in installation.watch(live=False).alarms if one.kind == "unlike-history"]
-
     installation.released(*days[:8])
-    assert unlike() == []  # ordinary days are no news
+    assert installation.of_kind("unlike-history") == []  # ordinary days are no news
     installation.release(dark)
-    (alarm,) = unlike()
+    (alarm,) = installation.of_kind("unlike-history")
     assert (alarm.day, alarm.node, alarm.severity) == (dark, None, Severity.WARNING)
     installation.release(days[9])
-    assert unlike() == []
+    assert installation.of_kind("unlike-history") == []
     installation.write_pages()
     assert "finds unlike all others: 9 Jun 2016." in installation.settings.report_file.read_text()
 
@@ -280,17 +276,13 @@ def test_a_level_that_misses_its_predictions_is_a_warning(tmp_path, monkeypatch)
     installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
     installation.simulate(*SPAN[:2])
     installation.released(SPAN[0])
-
-    def off():
-        return [one for one in installation.watch(live=False).alarms if one.kind == "off-prior"]
-
-    assert off() == []  # a stream that has learned nothing expects nothing
+    assert installation.of_kind("off-prior") == []  # a stream that has learned nothing expects nothing
     monkeypatch.setattr(InformedMechanism, "self_check", lambda mechanism, measured: SelfCheck((), (1,)))
     installation.release(SPAN[1])
     newest = max((tmp_path / "trusted/validation").rglob("*-release.json"), key=lambda one: one.name[21:])
     document = json.loads(newest.read_bytes())
     document["meta"]["self_checks"] = {str(SPAN[1]): {}}  # of a later estimate of the day
     newest.with_name(f"{newest.name[:22]}9{newest.name[23:]}").write_text(json.dumps(document))
-    (alarm,) = off()
+    (alarm,) = installation.of_kind("off-prior")
     assert (alarm.day, alarm.severity) == (SPAN[1], Severity.WARNING)
     assert "level 1" in alarm.words

@@ -57,7 +57,7 @@ def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(pegasus
     assert lost(pegasus, first_step(pegasus, DAYS[0]) - 40)
     assert pegasus.raw_files() == []
     assert pegasus.ledger.verify() == []
-    assert pegasus.release(DAYS[2])[DAYS[2]].status is Status.REFUSED
+    assert pegasus.status(DAYS[2]) is Status.REFUSED
 
 
 def thresholds_of(installation, days):
@@ -122,8 +122,7 @@ def test_a_day_that_is_being_drawn_is_given_up(short, monkeypatch):
         return genuine(self, *arguments, **named)
 
     monkeypatch.setattr(Hierarchical, "measure", measure)
-    work = short.release(DAYS[1])[DAYS[1]]
-    assert work.status is not Status.PUBLISHED
+    assert short.status(DAYS[1]) is not Status.PUBLISHED
     record = short.record(DAYS[1])
     assert (record.state, record.compromised) == (ReleaseState.VOID, "a stolen disk")
     assert short.raw_files() == []
@@ -139,12 +138,11 @@ def test_a_day_goes_on_with_no_threshold_that_became_known_before_its_draw_began
 
     with monkeypatch.context() as patched:
         patched.setattr(draw, "take_raw", taken_too_early)
-        outcome = short.release(DAYS[1])[DAYS[1]]
-    assert outcome.status is Status.FAILED, outcome
+        assert short.status(DAYS[1]) is Status.FAILED
     record = short.record(DAYS[1])
     assert (record.state, record.drawing, record.redraws) == (ReleaseState.RESERVED, False, 0)
     short.later(hours=1)
-    assert short.release(DAYS[1])[DAYS[1]].status is Status.PUBLISHED
+    assert short.status(DAYS[1]) is Status.PUBLISHED
     assert not opened_before(short, DAYS[1])
     assert short.record(DAYS[1]).compromised is None
 
@@ -155,7 +153,7 @@ def test_a_day_that_began_its_draw_while_the_releases_were_looked_at_is_marked_t
     def releases(self, stream):
         found = genuine(self, stream)
         monkeypatch.setattr(Ledger, "releases", genuine)
-        assert short.release(DAYS[1])[DAYS[1]].status is Status.PUBLISHED
+        assert short.status(DAYS[1]) is Status.PUBLISHED
         return found
 
     monkeypatch.setattr(Ledger, "releases", releases)
@@ -180,8 +178,7 @@ def test_a_drawn_day_is_void_and_never_published(installation):
     installation.release(DAYS[0], steps=STEPS[:-1])
     installation.compromise(DAYS[0])
     installation.later(hours=1)
-    work = installation.release(DAYS[0])[DAYS[0]]
-    assert work.status is Status.VOID, work
+    assert installation.status(DAYS[0]) is Status.VOID
     record = installation.record(DAYS[0])
     assert (record.state, record.compromised) == (ReleaseState.VOID, "a stolen disk")
     assert record.spends
@@ -206,8 +203,7 @@ def test_a_run_that_is_about_to_draw_draws_nothing(installation):
     assert refused.status is Status.REFUSED, refused
     # nor does the run that takes the day over, under the plan that was charged already
     installation.later(hours=1)
-    work = installation.release(DAYS[1])[DAYS[1]]
-    assert work.status is Status.REFUSED, work
+    assert installation.status(DAYS[1]) is Status.REFUSED
     assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
     assert installation.ledger.verify() == []
 

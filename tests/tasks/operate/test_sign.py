@@ -25,6 +25,7 @@ from tasks.operate.keys import new_key, read_key
 from tasks.operate.permissions import check_trusted
 from tasks.release.run import Status
 from tasks.schemas import schema_of
+from tests.tasks.two_regions import assert_ended
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -78,16 +79,6 @@ def listed(installation):
     return read_catalogue(installation.settings.published_folder)
 
 
-def statuses(done):
-    return [work.status for work in done.values()]
-
-
-def assert_not_published(installation, day, words):
-    done = installation.release(day)
-    assert statuses(done) == [Status.FAILED]
-    assert words in done[day].message
-
-
 def assert_whole(installation, *days):
     assert days_in(installation) == [*days]
     assert installation.problems() == []
@@ -95,8 +86,8 @@ def assert_whole(installation, *days):
 
 def test_what_a_night_publishes_is_signed_and_verified(signed):
     check_trusted(signed.settings)
-    assert statuses(signed.release(DAY)) == [Status.PUBLISHED]
-    assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
+    assert signed.status(DAY) is Status.PUBLISHED
+    assert signed.status(NEXT) is Status.PUBLISHED
     assert_whole(signed, DAY, NEXT)
     document = json.loads(get(signed, "catalogue.json"))
     assert document["sequence"] == 2
@@ -126,7 +117,7 @@ def test_a_forged_day_is_refused_by_readers_and_not_signed_by_the_next_night(sig
     with pytest.raises(PublicationError, match="not signed"):
         days_in(signed)
     assert "catalogue.json is not signed by key" in " ".join(signed.problems())
-    assert_not_published(signed, NEXT, f"lists {DAY} with bytes that the ledger does not know")
+    signed.ends(NEXT, Status.FAILED, f"lists {DAY} with bytes that the ledger does not know")
     assert str(signed.record(NEXT).state) == "DRAWN", "it is published once the catalogue is right"
     with pytest.raises(PublicationError, match="not signed"):
         days_in(signed)
@@ -137,10 +128,10 @@ def test_a_withdrawn_day_that_an_old_catalogue_lists_is_not_signed_again(signed)
     old = kept(signed, DAY)
     signed.take_back(DAY)
     bring_back(signed, old)
-    assert_not_published(signed, NEXT, f"{DAY} was withdrawn, and catalogue.json lists it")
+    signed.ends(NEXT, Status.FAILED, f"{DAY} was withdrawn, and catalogue.json lists it")
     assert signed.take_back(DAY)[0].status is Status.WITHDRAWN
     signed.later(hours=1)
-    assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
+    assert signed.status(NEXT) is Status.PUBLISHED
     assert_whole(signed, NEXT)
 
 
@@ -149,7 +140,7 @@ def test_a_forged_tombstone_is_not_signed(signed):
     withdraw_published(
         signed.settings.published_folder, DAY, lambda _entry, known: known, stream="two-regions"
     )
-    assert_not_published(signed, NEXT, f"calls {DAY} withdrawn, and the ledger does not")
+    signed.ends(NEXT, Status.FAILED, f"calls {DAY} withdrawn, and the ledger does not")
 
 
 def test_a_stream_that_begins_to_sign_and_changes_its_key(installation):
@@ -201,7 +192,7 @@ def test_the_key_is_in_no_log_message_or_published_file(signed, caplog):
         signed.release(DAY)
         spoilt = get(signed, "catalogue.json").replace(b'"revision": 0', b'"revision": 9')
         put(signed, "catalogue.json", spoilt)
-        result = str(signed.release(NEXT)[NEXT]) + str(signed.problems()) + repr(signed.settings)
+        result = str(signed.outcome(NEXT)) + str(signed.problems()) + repr(signed.settings)
     key = read_key(signed.settings.signing_key_file)
     raw = key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
     pem = signed.settings.signing_key_file.read_text().splitlines()[1]
@@ -238,11 +229,11 @@ def test_an_old_catalogue_gets_no_new_number_by_the_next_night(signed):
     put(signed, "catalogue.json", old)
     third = NEXT.replace(day=3)
     signed.simulate(third)
-    assert_not_published(signed, third, f"{NEXT} is published, and catalogue.json does not list it")
+    signed.ends(third, Status.FAILED, f"{NEXT} is published, and catalogue.json does not list it")
     assert get(signed, "catalogue.json") == old
     assert [one.status for one in signed.publish_again(NEXT)] == [Status.PUBLISHED]
     signed.later(hours=1)
-    assert statuses(signed.release(third)) == [Status.PUBLISHED]
+    assert signed.status(third) is Status.PUBLISHED
     assert days_in(signed) == [DAY, NEXT, third]
     assert listed(signed).sequence == 4
     assert signed.problems() == []
@@ -255,7 +246,7 @@ def test_an_older_revision_is_not_signed_again(signed):
     signed.release(DAY, restate=True)
     assert listed(signed).entry(DAY).revision == 1
     bring_back(signed, old)
-    assert_not_published(signed, NEXT, f"{DAY} is published, and catalogue.json lists an older release")
+    signed.ends(NEXT, Status.FAILED, f"{DAY} is published, and catalogue.json lists an older release")
     assert [one.status for one in signed.publish_again(DAY)] == [Status.PUBLISHED]
     assert listed(signed).entry(DAY).revision == 1
 
@@ -267,12 +258,10 @@ def test_a_withdrawal_of_one_day_signs_no_other_withdrawn_day(signed):
     old = kept(signed, DAY)
     signed.take_back(DAY)
     bring_back(signed, old)
-    result = signed.take_back(NEXT)[0]
-    assert result.status is Status.FAILED
-    assert f"`optstream withdraw --date {DAY} --reason WHY` completes it" in result.message
+    completes = "`optstream withdraw --date {} --reason WHY` completes it".format
+    assert_ended(*signed.take_back(NEXT), Status.FAILED, completes(DAY))
     assert get(signed, "catalogue.json") == old["catalogue.json"]
-    result = signed.take_back(DAY)[0]
-    assert f"`optstream withdraw --date {NEXT} --reason WHY` completes it" in result.message
+    assert_ended(*signed.take_back(DAY), Status.FAILED, completes(NEXT))
     assert [result.status for result in signed.take_back(DAY, NEXT)] == [Status.WITHDRAWN] * 2
     assert_whole(signed)
 
@@ -282,7 +271,7 @@ def test_no_forged_part_of_an_entry_is_signed(signed, change):
     signed.release(DAY)
     put_listed(signed, periods=(listed(signed).entries[0].changed(**change),))
     forged = get(signed, "catalogue.json")
-    assert_not_published(signed, NEXT, "nothing was signed and nothing published")
+    signed.ends(NEXT, Status.FAILED, "nothing was signed and nothing published")
     assert signed.publish_again(DAY)[0].status is Status.FAILED
     assert get(signed, "catalogue.json") == forged
     assert signed.problems() != []
@@ -291,9 +280,7 @@ def test_no_forged_part_of_an_entry_is_signed(signed, change):
 def test_a_forged_value_column_is_not_signed_by_a_withdrawal(signed):
     signed.release(DAY)
     put_listed(signed, value_column="other")
-    result = signed.take_back(DAY)[0]
-    assert result.status is Status.FAILED
-    assert "another stream or value column" in result.message
+    assert_ended(*signed.take_back(DAY), Status.FAILED, "another stream or value column")
 
 
 def test_no_run_begins_with_a_broken_key(installation):

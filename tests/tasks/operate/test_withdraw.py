@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from optstream.catalogue import check_files, read_catalogue, read_published
+from optstream.catalogue import read_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from tasks.ledger.show import read_book
@@ -16,7 +16,7 @@ from tasks.release import pipeline as steps
 from tasks.release.publish import publish
 from tasks.release.run import Status, terms_of
 from tests.failing import Death, raising
-from tests.tasks.two_regions import STEPS
+from tests.tasks.two_regions import STEPS, assert_ended
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 UNTIL_STAGED = STEPS[:7]
@@ -25,17 +25,14 @@ UNTIL_STAGED = STEPS[:7]
 def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(installation):
     installation.released(DAY, NEXT)
     spent = installation.ledger.worst("people")
-    (outcome,) = installation.take_back(DAY)
-    assert outcome.status is Status.WITHDRAWN
-    assert "stays charged" in outcome.message
+    assert_ended(*installation.take_back(DAY), Status.WITHDRAWN, "stays charged")
     published = installation.folder / "published"
     assert read_published(published)["date"].unique().to_list() == [NEXT]
     assert read_catalogue(published).entry(DAY).withdrawn
     assert installation.ledger.worst("people") == spent
     assert installation.problems() == []
     assert installation.take_back(DAY)[0].status is Status.WITHDRAWN
-    again = installation.release(DAY)[DAY]
-    assert (again.status, "a wrong meter" in again.message) == (Status.WITHDRAWN, True)
+    assert_ended(installation.outcome(DAY), Status.WITHDRAWN, "a wrong meter")
     assert installation.problems() == []
 
 
@@ -43,23 +40,21 @@ def test_a_restatement_takes_a_withdrawn_days_place(installation):
     installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.released(DAY)
     installation.take_back(DAY)
-    assert installation.release(DAY, restate=True)[DAY].status is Status.PUBLISHED
+    assert installation.status(DAY, restate=True) is Status.PUBLISHED
     assert read_catalogue(installation.folder / "published").entry(DAY).revision == 1
     assert installation.problems() == []
     installation.take_back(DAY)
-    assert check_files(installation.folder / "published") == []
     assert installation.problems() == []
 
 
 def test_a_draw_that_was_never_published_is_given_up(installation):
     installation.release(DAY, steps=UNTIL_STAGED)
-    (held,) = installation.take_back(DAY)
-    assert (held.status, "holds 2016-06-01 until" in held.message) == (Status.FAILED, True)
+    assert_ended(*installation.take_back(DAY), Status.FAILED, "holds 2016-06-01 until")
     installation.later(hours=1)
     (outcome,) = installation.take_back(DAY)
     assert outcome.status is Status.VOID
     assert installation.record(DAY).state is ReleaseState.VOID
-    assert installation.release(DAY)[DAY].status is Status.VOID
+    assert installation.status(DAY) is Status.VOID
     assert installation.problems() == []
 
 
@@ -71,9 +66,9 @@ def test_a_first_day_given_up_in_its_publication_keeps_no_other_day(installation
         with pytest.raises(Death):
             steps.publish_releases(installation.run(), works)
     installation.later(hours=1)
-    assert "run its day again, or withdraw it" in installation.release(NEXT)[NEXT].message
+    assert "run its day again, or withdraw it" in installation.outcome(NEXT).message
     assert installation.take_back(DAY)[0].status is Status.VOID
-    assert installation.release(NEXT)[NEXT].status is Status.PUBLISHED
+    assert installation.status(NEXT) is Status.PUBLISHED
     assert installation.problems() == []
 
 
@@ -130,8 +125,7 @@ def test_a_folder_that_was_lost_and_published_again_lacks_nothing_of_a_withdrawn
     assert installation.problems() == []
     (note,) = verify(installation.settings, installation.ledger).notes
     assert "no tombstone of 2016-06-01" in note
-    (again,) = installation.take_back(DAY)
-    assert (again.status, "lists nothing of it" in again.message) == (Status.WITHDRAWN, True), again
+    assert_ended(*installation.take_back(DAY), Status.WITHDRAWN, "lists nothing of it")
     assert installation.problems() == []
 
 

@@ -7,7 +7,6 @@ from fractions import Fraction
 import pytest
 
 from optstream.catalogue.backends import LocalTransaction
-from optstream.errors import LedgerError
 from optstream.ledger import Key, open_ledger
 from tasks.plan.backfill import (
     cost_of,
@@ -103,13 +102,6 @@ def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(th
     second.join()
     assert done["first"] is Status.PUBLISHED
     assert [entry.period for entry in done["shown"].catalogue.entries] == [DAY]
-
-
-def test_data_whose_catalogue_was_lost_are_refused(there):
-    there.released(DAY)
-    (there.folder / "published/catalogue.json").unlink()
-    with pytest.raises(LedgerError, match="holds data but no catalogue"):
-        look_at_folders(there.run())
 
 
 def test_a_stopped_run_says_what_is_left_and_until_when_it_is_held(there):

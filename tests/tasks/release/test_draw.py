@@ -430,9 +430,8 @@ def test_a_day_without_its_lineage_is_published(installation, monkeypatch):
     full = raising(OSError(28, "No space left on device"))
     with monkeypatch.context() as patch:
         patch.setattr("tasks.release.lineage.append_lines", full)
-        outcome = installation.outcome(DAY)
-    assert outcome.status is Status.FAILED
-    assert "it is published and recorded, and its lineage event could not be written" in outcome.message
+        said = "it is published and recorded, and its lineage event could not be written"
+        outcome = installation.ends(DAY, Status.FAILED, said)
     assert outcome.file == installation.entry(DAY).file
     assert installation.status(DAY) is Status.UNCHANGED
     with monkeypatch.context() as patch:  # the control: nothing was listed

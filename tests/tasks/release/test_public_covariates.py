@@ -49,8 +49,7 @@ def test_a_night_says_what_it_used_and_the_watch_what_it_lacked(nights):
     assert (known["name"], known["source"]) == ("warmth", "the weather service")
     assert len(known["values_sha256"]) == 64
     assert lacking["values_sha256"] == "none"
-    alarms = nights.watch(live=False).alarms
-    (missing,) = (alarm for alarm in alarms if alarm.kind == "covariate-missing")
+    (missing,) = nights.of_kind("covariate-missing")
     assert missing.day == NEXT
     assert "covariate warmth: warmth.csv leads into input.folder, which is private" in missing.words
 
@@ -60,7 +59,7 @@ def test_a_night_that_ends_over_a_covariate_has_drawn_nothing(nights, monkeypatc
     nights.simulate(LAST)
     with monkeypatch.context() as patched:
         patched.setattr(draw, "read_covariates", raising(MemoryError))
-        ended = nights.release(LAST)[LAST]
+        ended = nights.outcome(LAST)
     record = nights.record(LAST)
     assert ended.status is not Status.PUBLISHED
     assert (record.state, record.drawing, record.redraws) == (ReleaseState.RESERVED, False, 0)
@@ -71,12 +70,5 @@ def test_a_night_that_ends_over_a_covariate_has_drawn_nothing(nights, monkeypatc
 
 
 def test_a_lost_file_comes_back_from_the_values_that_its_night_knew(nights, monkeypatch):
-    file = nights.folder / "published" / nights.entry(DAY).file
-    before = file.read_bytes()
     monkeypatch.setattr(draw, "read_covariates", None)
-    file.unlink()
-    for staged in (nights.folder / "trusted/staging").rglob("*"):
-        if staged.is_file():
-            staged.unlink()
-    assert nights.publish_again(DAY)[0].status is Status.PUBLISHED
-    assert file.read_bytes() == before
+    assert nights.comes_back(DAY)

@@ -131,7 +131,7 @@ def put_without_condition(turn, data):
 
 PUBLICATION = import_module("optstream.catalogue.publication")
 TWINS = {
-    "a sweep that spares nothing": (PUBLICATION, "_is_dead", lambda *_: True, "a newer revision", True),
+    "a sweep that spares nothing": (PUBLICATION, "_rank_of", lambda *_: (), "a newer revision", True),
     # so that nobody overtakes the publisher of the day
     "a withdrawal that leaves the catalogue": (
         PUBLICATION, "_relist", lambda *given: given[1], "a withdrawal", False

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from flows.web.app import application
 from flows.web.poll import Looks
 from optstream import read_published, read_sum
-from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.standard_errors import daily_replicates, period_sums
 from optstream.errors import DumpError, ParameterError
@@ -114,9 +114,7 @@ def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
 
 def test_what_is_no_period_of_the_stream_is_refused_before_anything_is_spent(by_the_hour):
     installation = by_the_hour("Laplace")
-    ended = installation.release(DAY, steps=STEPS[:1])[DAY]
-    assert ended.status is Status.FAILED
-    assert "released by the hour" in ended.message
+    ended = installation.ends(DAY, Status.FAILED, "released by the hour", steps=STEPS[:1])
     assert chunk.groups(installation.run(), [ended]) == [[ended]]
     assert not list(installation.ledger.outlines("two-regions"))
     installation.configure('period = "hour"\n', "")
@@ -211,7 +209,7 @@ def test_a_sum_over_hours_has_the_error_of_its_steps(day_of_hours, closed):
     own = sums.filter(date=DAY, node="84").row(0, named=True)
     assert own["load_mw_sum_noise_se"] == pytest.approx(by_hand(rows, "84", range(48))[1], rel=0.5)
     day_of_hours.write_pages()
-    assert check_files(folder) == []
+    assert day_of_hours.problems() == []
 
 
 ONE = timedelta(days=1)
