@@ -125,7 +125,7 @@ def test_a_folder_that_was_lost_and_published_again_lacks_nothing_of_a_withdrawn
     assert installation.problems() == []
     (note,) = verify(installation.settings, installation.ledger).notes
     assert "no tombstone of 2016-06-01" in note
-    assert_ended(*installation.take_back(DAY), Status.WITHDRAWN, "lists nothing of it")
+    assert_ended(*installation.take_back(DAY), Status.WITHDRAWN, "lists nothing of it, and it stays charged")
     assert installation.problems() == []
 
 
