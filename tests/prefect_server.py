@@ -24,7 +24,7 @@ def running_server(home: Path, port: int | None = None) -> Iterator[str]:
     """Run a server with the project's defaults, whose database is in `home`; yield its API's address."""
     port = port or free_port()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    inherited = without_prefect()
     command = [sys.executable, "-m", "prefect", "server", "start", "--no-ui"]
     url = f"http://{LOOPBACK}:{port}/api"
     with (home / "server.log").open("ab") as log:
@@ -41,6 +41,11 @@ def running_server(home: Path, port: int | None = None) -> Iterator[str]:
         yield url
     finally:
         _stop(server)
+
+
+def without_prefect() -> dict[str, str]:
+    """This process's environment, as of a terminal that knows of no server."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
 
 
 def free_port() -> int:

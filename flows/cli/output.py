@@ -108,7 +108,6 @@ class Terminal:
             print(json.dumps(found, indent=1))
 
     def outcomes(self, ended: Sequence[Ended], settings: Settings, budget: Budget) -> None:
-        """Print a line for each day, then budget and places."""
         rows, first_of = [], dict[str, str]()
         for day in ended:
             name, message, status = day.day.isoformat(), day.message, day.status

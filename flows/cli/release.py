@@ -44,7 +44,6 @@ from tasks.release.run import Ended, Status, run_of
 
 
 def show_dry_run(found: DryRun, terminal: Terminal) -> None:
-    """Print costs, expected errors, noise, warnings and the verdict."""
     currency = found.currency
     terminal.say(f"{found.stream}: a dry run; no reading is read, nothing is drawn or charged")
     for period in found.periods:

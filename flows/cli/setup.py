@@ -164,7 +164,6 @@ def _pairs(form: str, texts: Sequence[str], keys: Sequence[str]) -> dict[str, st
 
 
 def _show_errors(advice: StreamAdvice, unit: str, terminal: Terminal) -> None:
-    """Print the expected error of each level."""
     of = unit and f", in {unit}"
     terminal.say(f"\nexpected error of a published value by {advice.proposed.mechanism}{of}")
     levels = zip(advice.levels, advice.judge.tree.levels, advice.proposed.expected, strict=True)

@@ -163,9 +163,5 @@ def _shown(settings: Settings, view: StreamView, terminal: Terminal) -> cli.Done
     show_view(settings, view, terminal)
     if terminal.as_json:
         terminal.document(status_document(settings, view))
-    n_alarms = len(view.joined)
-    return (
-        cli.Done(1, f"{n_alarms} alarm{'' if n_alarms == 1 else 's'}")
-        if n_alarms
-        else cli.Done(0, "no alarm")
-    )
+    n = len(view.joined)
+    return cli.Done(int(n > 0), f"{n or 'no'} alarm{'s' if n > 1 else ''}")

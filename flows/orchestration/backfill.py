@@ -100,7 +100,6 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
 
 
 def release_month_here(*chunk: Any) -> list[Ended]:
-    """Release a month in this process of a pool."""
     return release_month.fn(*chunk)
 
 

@@ -71,7 +71,7 @@ def connect(trusted_folder: Path) -> str | None:
     url = import_prefect()
     if url is not None:
         check_address(url)
-        if not answers():
+        if not api_of_settings().answers():
             if found:  # nobody asked for it: go on without
                 for name in found:
                     os.environ.pop(name)
@@ -159,11 +159,6 @@ def _unusable(error: Exception) -> str:
         named = " or ".join(name for name in variables(field) if name not in rarely)
         problems = [f"{named or 'one of its profile'} ({type(error).__name__})"]
     return f"Prefect cannot use a setting: {'; '.join(problems)}. Correct it, or unset it, and run again"
-
-
-def answers() -> bool:
-    """Whether the server of Prefect's settings replies, and lets this process in."""
-    return api_of_settings().answers()
 
 
 def check_address(url: str) -> None:

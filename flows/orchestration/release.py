@@ -163,7 +163,6 @@ def log_days(days: Sequence[Ended]) -> None:
 
 
 def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) -> None:
-    """Keep a table of the days and one of the budget."""
     stream = settings.stream.name
     table = [
         {"date": str(day.day), "status": day.status, "what happened": day.message, "file": day.file or ""}

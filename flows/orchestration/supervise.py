@@ -257,9 +257,7 @@ def run_server(home: Path, api: Api) -> Iterator[Child]:
         migrate = (PREFECT, "server", "database", "upgrade", "--yes")
         # not by the server, which would keep up to 35 MB of it
         with Child("migration of Prefect's database", log, SERVER_STOP_SECONDS, added, *migrate) as child:
-            while child.process.poll() is None:
-                time.sleep(LOOK_SECONDS / 5)
-            if child.process.returncode:
+            if child.process.wait():
                 child.check()
         words = (PREFECT, "server", "start", "--host", LOOPBACK, "--port", str(port))
         with Child("Prefect server", log, SERVER_STOP_SECONDS, added, *words) as server:

@@ -49,7 +49,6 @@ from optstream.stream.period import day_of
 
 MARKER = "optstream-catalogue"
 MOST_TRIES = 20
-_STATED = re.compile(rb'<meta name="' + MARKER.encode() + rb'" content="([0-9a-f]{64})">')
 _FIGURES = re.compile(r"[0-9a-f]{64}\.bin")
 HEAD = 4096  # bytes at the start of a page that name the catalogue that it was made from
 BLANK = (
@@ -113,19 +112,20 @@ def _remove_figures(transaction: Transaction) -> None:
 
 def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
     """Return a line if the page is not of this catalogue; none without a page, as in older folders."""
+    return list(_behind(storage, PAGE, f'<meta name="{MARKER}" content="{digest_of(catalogue)}">', HEAD))
+
+
+def _behind(storage: Readable, name: str, stated: str, within: int | None = None) -> Iterator[str]:
+    """Yield a line if a file that is there cannot be read, or its first bytes do not have this text."""
     try:
-        stated = _STATED.search(storage.read(PAGE)[:HEAD])
+        is_of = stated.encode() in storage.read(name)[:within]
     except FileNotFoundError:
-        return []
+        return
     except PublicationError as error:
-        return [str(error)]
-    if stated is None or stated[1].decode() != digest_of(catalogue):
-        return [_behind(PAGE)]
-    return []
-
-
-def _behind(name: str) -> str:
-    return f"{name} is not of the days that {CATALOGUE} lists; `optstream report` rebuilds it"
+        yield str(error)
+        return
+    if not is_of:
+        yield f"{name} is not of the days that {CATALOGUE} lists; `optstream report` rebuilds it"
 
 
 # What every description of a published folder is made of, read from the folder and from nothing else.
@@ -281,15 +281,12 @@ def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
     """Return a template filled with a dataset and more facts, without nulls; JSON-ready."""
     about, listed = dataset.about, dataset.listed
     first, last = (listed[0].period, listed[-1].period) if listed else (None, None)
-    contact, short = about.contact or "", (about.licence or "").replace(" ", "-")
-    is_email, reached = "@" in contact, contact if about.publisher else ""
+    short, is_email = (about.licence or "").replace(" ", "-"), "@" in (about.contact or "")
     known = {
         "dataset": dataset,
         "about": about,
-        "is_email": is_email,
-        "is_url": contact.startswith(("http://", "https://")),
-        "email": reached if reached and is_email else None,
-        "link": reached if reached and not is_email else None,
+        "email": about.contact if is_email else None,
+        "link": None if is_email else about.contact,
         "licence_name": short if _LICENCE.fullmatch(short) else None,
         "first": first and first.isoformat(),
         "last": last and last.isoformat(),
@@ -432,13 +429,5 @@ def put_metadata(
 
 def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:
     """Yield a line for each description that is there and is not of this catalogue."""
-    version = version_of(catalogue).encode()
     for name in layout.DESCRIPTIONS:
-        is_of = False
-        with suppress(PublicationError):
-            try:
-                is_of = version in storage.read(name)
-            except FileNotFoundError:
-                continue
-        if not is_of:
-            yield _behind(name)
+        yield from _behind(storage, name, version_of(catalogue))

@@ -82,11 +82,7 @@ def _check_order(known: Catalogue | None, staged: StagedRelease) -> None:
     statement = staged.statement
     if known is None:
         return
-    if (known.stream, known.value_column) != (statement.stream, statement.value_column):
-        raise PublicationError(
-            "the published folder belongs to another stream or value column; "
-            "give each stream a folder of its own"
-        )
+    _check_stream(known, statement.stream, statement.value_column, "give each stream a folder of its own")
     before = known.entry(statement.period)
     if before is None:
         return
@@ -104,6 +100,11 @@ def _check_order(known: Catalogue | None, staged: StagedRelease) -> None:
             f"{known_as} is published with other bytes; "
             "a new estimate is a new vintage, new measurements are a new revision"
         )
+
+
+def _check_stream(known: Catalogue, stream: str, value_column: str, remedy: str) -> None:
+    if (known.stream, known.value_column) != (stream, value_column):
+        raise PublicationError(f"the published folder belongs to another stream or value column; {remedy}")
 
 
 def _take_back(transaction: Transaction, known: Catalogue, releases: Sequence[StagedRelease]) -> None:
@@ -304,13 +305,10 @@ def withdraw(
 
     def work(transaction: Transaction) -> Withdrawal:
         catalogue = find_catalogue(transaction)
-        wanted = (stream, value_column or (catalogue and catalogue.value_column))
-        if catalogue is not None and (catalogue.stream, catalogue.value_column) != wanted:
-            raise PublicationError(
-                "the published folder belongs to another stream or value column; "
-                "withdraw with the configuration that published it"
-            )
-        if catalogue is None and value_column is None and not transaction.is_alone:
+        if catalogue is not None:
+            remedy = "withdraw with the configuration that published it"
+            _check_stream(catalogue, stream, value_column or catalogue.value_column, remedy)
+        elif value_column is None and not transaction.is_alone:
             raise PublicationError("to withdraw a day of a folder without a catalogue, name its value column")
         entry = catalogue.entry(period) if catalogue else None
         ledger_head = tell_ledger(entry, catalogue.ledger_head if catalogue else None)

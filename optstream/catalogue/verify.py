@@ -1,10 +1,11 @@
 """Compare the published folder with its catalogue, file by file. Anyone may have written either."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date
 from itertools import groupby
+from typing import Any
 
 from optstream.catalogue import layout
 from optstream.catalogue.about import find_hierarchy, read_about
@@ -47,10 +48,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
             problems.append(f"{entry.period}: {error}")
     closed = (entry for entry in catalogue.entries if entry.closed_in is not None)
     for _, own in groupby(closed, key=lambda entry: entry.closed_in):
-        try:
-            read_day(storage, catalogue.value_column, list(own), verify=True)
-        except PublicationError as error:
-            problems.append(str(error))
+        problems += _problem(read_day, storage, catalogue.value_column, list(own), verify=True)
     listed = {entry.shown_in for entry in catalogue.listed}
     strays = [name for name in storage.names_below(layout.DATA) if name not in listed]
     problems += [f"{name!r} is not listed in the catalogue; {AGAIN}" for name in strays]
@@ -59,11 +57,16 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
     problems += _errors(storage, catalogue, stated)
     problems += check_page(storage, catalogue)
     for read in (read_about, find_hierarchy):
-        try:
-            read(storage)
-        except PublicationError as error:
-            problems.append(str(error))
+        problems += _problem(read, storage)
     return [*problems, *check_metadata(storage, catalogue)]
+
+
+def _problem(read: Callable[..., object], *given: Any, **named: Any) -> list[str]:
+    try:
+        read(*given, **named)
+    except PublicationError as error:
+        return [str(error)]
+    return []
 
 
 def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[str]:
@@ -100,12 +103,8 @@ def _unsigned(storage: Storage, public_key: GivenKeys) -> Iterator[str]:
     """Yield the files that no hash of the catalogue covers, and its own, which none of the keys signed."""
     keys = read_public_keys(public_key)
     for name in (layout.CATALOGUE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS):
-        try:
-            check_signature(storage, name, storage.read(name), keys)
-        except FileNotFoundError:
-            continue
-        except PublicationError as error:
-            yield str(error)
+        with suppress(FileNotFoundError):
+            yield from _problem(lambda name: check_signature(storage, name, storage.read(name), keys), name)
 
 
 def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:

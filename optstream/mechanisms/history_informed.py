@@ -284,7 +284,8 @@ class InformedMechanism(Mechanism):
         factors = np.ones((1, 1))
         if not belief.prior.hours.size:
             root = slice(1 if tree else None)  # so that errors of children add up to those of parents
-            factors = 0.5 + 0.5 * hour_factors(values[root], variances[root])
+            by_size = 0.5 if self.pattern.variation is None else 0.8  # customers' readings follow their size
+            factors = 1.0 - by_size + by_size * hour_factors(values[root], variances[root])
         fitted = variances * factors
         if tree and (variation := self.pattern.variation) is not None:
             of_leaves = variation * np.maximum(values[tree.leaf_indices], 0.0)

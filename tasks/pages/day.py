@@ -115,7 +115,6 @@ def day_page(
     before, after = (settings.calendar.after(day, number) for number in (-1, 1))
     alarms = tuple(alarm for alarm in view.alarms if alarm.day == day)
     docs = {one.path.name for one in snapshot.docs}
-    dumps = list(_dumps(facts, parts_of(settings, day), settings.called, view.facts.suspect.get(day, {})))
     return {
         "name": snapshot.stream,
         "mark": mark,
@@ -136,9 +135,7 @@ def day_page(
             )
             for one in facts.records
         ],
-        "lacking": [one for one in dumps if not one.is_complete],
-        "complete": [one for one in dumps if one.is_complete],
-        "has_shares": any(one.replaced for one in dumps),
+        "dumps": list(_dumps(facts, settings, day, view.facts.suspect.get(day, {}))),
         "depends": DEPENDS,
         "most": MOST_ALARMS,
     }
@@ -238,13 +235,13 @@ class DumpRow(NamedTuple):
 
 
 def _dumps(
-    facts: DayFacts, parts: Sequence[str], called: Callable[[str], str], suspect: Mapping[str, Suspect]
+    facts: DayFacts, settings: Settings, day: date, suspect: Mapping[str, Suspect]
 ) -> Iterator[DumpRow]:
     """A row for each part of the day's dump; none where the input folder cannot be listed."""
     arrival = facts.arrival
     if arrival is None:
         return
-    for part in parts:
+    for part in parts_of(settings, day):
         known = facts.files.get(part, ()) if part in arrival.files else ()
         shares = suspect[part]._asdict().items() if part in suspect else ()
         replaced = ", ".join(f"{share_in_percent(share)} {kind}" for kind, share in shares if share)
@@ -252,7 +249,7 @@ def _dumps(
         if part in arrival.files:
             words = f"complete, {counted(len(arrival.files[part]), 'file')}"
         yield DumpRow(
-            called(part) if part else "all",
+            settings.called(part) if part else "all",
             words,
             part in arrival.files,
             sum(one.size for one in known),

@@ -4,7 +4,6 @@ import atexit
 import gc
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from datetime import date, timedelta
 from importlib import import_module
 from pathlib import Path
 
-from tasks.ingest import sandbox
 from tests.warm_libraries import warm_libraries
 
 CHECKOUT = Path(__file__).parents[2]
@@ -121,8 +119,6 @@ def _answer(call: socket.socket, streams: list[int], words: list[str], folder: s
     os.environ.update(environ)
     sys.argv = ["optstream", *words]
     sys.modules["__main__"].__package__ = None  # help names the program by it
-    if words[:1] in (["init"], ["run"], ["backfill"]):
-        sandbox.IDLE.append(_forked_reader())
     code = _run()
     # no more of an end than this: taking down the libraries that it was born with takes a second. So SQLite's
     # log may stay next to the ledger, as after a kill; the next command reads it
@@ -130,44 +126,6 @@ def _answer(call: socket.socket, streams: list[int], words: list[str], folder: s
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-class _Fork:
-    """In place of the `subprocess.Popen` of a reader of dumps: a copy of this process, warm."""
-
-    def __init__(self, command: list[str], *, pass_fds: list[int], **_: object) -> None:
-        self.returncode: int | None = None
-        self.pid = os.fork()
-        if not self.pid:
-            (end,) = pass_fds
-            silent = os.open(os.devnull, os.O_RDWR)
-            for number in (0, 1, 2):
-                os.dup2(silent, number)
-            os.closerange(3, end)
-            os.closerange(end + 1, 4096)
-            sandbox._serve_until_alone(sandbox.End(end))
-
-    def poll(self) -> int | None:
-        return self._ended(os.WNOHANG)
-
-    def wait(self, timeout: float | None = None) -> int | None:
-        return self._ended(0)
-
-    def _ended(self, how: int) -> int | None:
-        if self.returncode is None and (found := os.waitpid(self.pid, how))[0]:
-            self.returncode = os.waitstatus_to_exitcode(found[1])
-        return self.returncode
-
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-
-
-def _forked_reader() -> sandbox._Process:
-    popen, subprocess.Popen = subprocess.Popen, _Fork
-    try:
-        return sandbox._Process()
-    finally:
-        subprocess.Popen = popen
 
 
 def _run() -> int:

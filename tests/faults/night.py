@@ -21,7 +21,7 @@ from uuid import uuid4
 from flows.orchestration import release
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import open_ledger
-from optstream.noise import secure, secure_noise
+from optstream.noise import secure_noise
 from optstream.storage import folders
 from tasks.operate.declare import withdraw
 from tasks.pages.public import write_pages
@@ -173,8 +173,6 @@ class LoggedNoise:
 
 def _spend(world: World, night: Night, end: Connection) -> None:
     die_with_parent()
-    # No sample was drawn before the fork, so there is no buffer that two processes would share.
-    secure._OPENED_IN = os.getpid()
     # of no interest here: to repeat at once what failed, long waits for a lock, a process that reads dumps
     release.STEP_PAUSES, folders.LONGEST_WAIT = (), SECONDS_FOR_A_LOCK
     release.read_apart = None

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.request import ProxyHandler, Request, build_opener
 
+import psutil
+
 from optstream.stream.period import day_of
 from tasks.config import Settings, load_settings
 from tasks.monitor.facts import last_ended
 from tasks.operate.simulate import simulate
 from tests.faults.hook import ARM, armed
 from tests.faults.world import LEDGER, configured, deliver
+from tests.prefect_server import without_prefect
 
 CHECKOUT = Path(__file__).parents[2]
 EVERY_MINUTE = """[schedule]
@@ -113,13 +116,13 @@ class Served:
         return until(f"it says {start!r}", look, seconds).removeprefix(start)
 
     def children(self) -> dict[str, int]:
-        found = {}
-        for child in _children_of(self.process.pid):
-            words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            for name in ("server", "worker"):
-                if name.encode() in words:
-                    found[name] = child
-        return found
+        children = [one.as_dict(["pid", "cmdline"]) for one in psutil.Process(self.process.pid).children()]
+        return {
+            name: one["pid"]
+            for one in children
+            for name in ("server", "worker")
+            if name in (one["cmdline"] or ())  # none of one that ended
+        }
 
     def asked(self, query: str, day: object) -> list[Any]:
         url = f"file:{self.settings.trusted_folder}/ledger.sqlite?mode=ro"
@@ -134,11 +137,6 @@ class Served:
         return [
             kind for (kind,) in self.asked("SELECT kind FROM events WHERE period = ? ORDER BY number", day)
         ]
-
-
-def without_prefect() -> dict[str, str]:
-    """This process's environment, as of a terminal that knows of no server."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
 
 
 PROGRAM = ("-m", "flows.cli.main")
@@ -213,21 +211,8 @@ def events_of(url: str, password: str, names: list[str]) -> list[dict[str, Any]]
     return found
 
 
-def _children_of(process: int) -> list[int]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == process:
-            found.append(int(path.parent.name))
-    return found
-
-
 def descendants(process: int) -> list[int]:
-    children = _children_of(process)
-    return [*children, *(one for child in children for one in descendants(child))]
+    return [one.pid for one in psutil.Process(process).children(recursive=True)]
 
 
 def kill_all(processes: list[int]) -> None:
@@ -238,8 +223,8 @@ def kill_all(processes: list[int]) -> None:
 
 def gone(processes: list[int]) -> bool:
     """Whether none of them runs any more; who waits to be reaped does not run."""
-    states = []
+    states = set()
     for process in processes:
-        with suppress(OSError):
-            states.append(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0])
-    return set(states) <= {"Z"}
+        with suppress(psutil.NoSuchProcess):
+            states.add(psutil.Process(process).status())
+    return states <= {psutil.STATUS_ZOMBIE}

@@ -37,11 +37,11 @@ SHOWN = CONFIGURATION.replace(
 """All that may be published is: the noisy measurements, too."""
 
 DRIVER = """
-import atexit, gc, json, os, sys, traceback
+import json, os, sys, traceback
 from flows.cli import main
 from tasks.ingest import sandbox
 from tasks.release import draw, statement
-from tests.warm_libraries import plan_few_days, warm_libraries
+from tests.warm_libraries import plan_few_days
 
 reading, word, ingest_day, draw_day, estimate_day, commands = sys.argv[1:]
 real_reader, real_rows, real_fill = sandbox.read_apart, statement.published_rows, draw.DrawingFile.fill
@@ -62,13 +62,8 @@ def rows(settings, day, *rest, **more):
     return real_rows(settings, day, *rest, **more)
 
 sandbox.read_apart, draw.DrawingFile.fill, statement.published_rows = read, fill, rows
-warm_libraries()
 plan_few_days()
-gc.freeze()
 for said, words in json.loads(commands).items():
-    if os.fork():
-        os.wait()
-        continue
     terminal = os.open(said, os.O_WRONLY | os.O_CREAT)
     os.dup2(terminal, 1)
     os.dup2(terminal, 2)
@@ -79,12 +74,10 @@ for said, words in json.loads(commands).items():
         pass
     except BaseException:
         traceback.print_exc()
-    atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
 """
-"""Imports what takes long once, and forks a process for each command, which ends as in tests/docs/warm.py."""
+"""Commands in one process, which imports what takes long once; each has a terminal of its own."""
 
 
 @dataclass
@@ -93,7 +86,6 @@ class Flown:
 
     installation: Installation
     search: Search
-    output: Path
     ended: dict[str, str] = field(default_factory=dict)
 
 
@@ -148,7 +140,7 @@ def canaries(installation: Installation) -> Search:
 
 def run(installation: Installation, days: dict[str, date], *, served: bool) -> Flown:
     """`optstream run` and what an operator asks afterwards, at debug level. served: with a Prefect server."""
-    for name in ("temporary", "home", "here"):
+    for name in ("temporary", "home", "here", "terminals"):
         (installation.folder / name).mkdir()
     search = canaries(installation)
     reading = repr(unit("84", "a" if installation.settings.metered else "all", 0) / UNITS)
@@ -165,22 +157,23 @@ def run(installation: Installation, days: dict[str, date], *, served: bool) -> F
         "PREFECT_SERVER_LOGGING_LEVEL": "DEBUG",
         "POLARS_VERBOSE": "1",
     }
-    output, home = installation.folder / "terminal.txt", installation.settings.trusted_folder / "prefect"
+    home = installation.settings.trusted_folder / "prefect"
     make_private_folder(home)
     driver = [sys.executable, "-c", DRIVER, reading, WORDS["customer"], *faults]
     span = ["--from", str(min(days.values())), "--to", str(max(days.values()))]
+    terminals = installation.folder / "terminals"
     commands = {
-        output: ["run", *words],
-        installation.folder / "terminal-watch.txt": ["watch"],
-        installation.folder / "terminal-status.txt": ["status", "--json"],
-        installation.folder / "terminal-backfill.txt": ["backfill", *span, "--dry-run"],
-        installation.folder / "terminal-report.txt": ["report"],
-        installation.folder / "terminal-verify.txt": ["ledger", "verify"],
-        installation.folder / "terminal-export.txt": ["ledger", "export", "--into", "exported"],
-        installation.folder / "terminal-doctor.txt": ["doctor"],
+        "run": ["run", *words],
+        "watch": ["watch"],
+        "status": ["status", "--json"],
+        "backfill": ["backfill", *span, "--dry-run"],
+        "report": ["report"],
+        "verify": ["ledger", "verify"],
+        "export": ["ledger", "export", "--into", "exported"],
+        "doctor": ["doctor"],
     }
     config = ["--config", str(installation.folder / "optstream.toml")]
-    asked = json.dumps({str(said): [*words, *config] for said, words in commands.items()})
+    asked = json.dumps({str(terminals / name): [*words, *config] for name, words in commands.items()})
     with running_server(home) if served else nullcontext() as api:
         subprocess.run(
             [*driver, asked],
@@ -190,11 +183,11 @@ def run(installation: Installation, days: dict[str, date], *, served: bool) -> F
             timeout=600,
         )
     ended = {}
-    for line in output.read_text().splitlines():
+    for line in (terminals / "run").read_text().splitlines():
         for name, day in days.items():
             if line.startswith(f"{day} "):
                 ended[name] = " ".join(line.split()[1:])
-    return Flown(installation, search, output, ended)
+    return Flown(installation, search, ended)
 
 
 def damaged(installation: Installation, faults: dict[str, object]) -> dict[str, date]:

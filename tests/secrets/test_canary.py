@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 # The first that holds a file is its place. True: noisy values are expected there, so 12 digits count.
 PLACES = {
-    "terminal": ("terminal", False),
+    "terminals": ("terminals", False),
     "Prefect database": ("trusted/prefect/prefect.db", False),
     "Prefect server's log": ("trusted/prefect/server.log", False),
     "Prefect's other files": ("trusted/prefect", False),
@@ -79,7 +79,7 @@ def test_every_fault_of_metered_dumps_ended_as_it_should_and_the_watch_says_noth
     assert len(metered.ended) == 2
     assert {words.split()[0] for words in metered.ended.values()} == {"published"}, metered.ended
     # readings of it were clamped, doubled and absent, and one draw raised
-    status = (metered.installation.folder / "terminal-status.txt").read_text()
+    status = (metered.installation.folder / "terminals/status").read_text()
     # what Polars says of itself stands around it, and holds braces too
     _, status = f"\n{status}".split("\n{\n", 1)
     status = json.loads("{" + status)

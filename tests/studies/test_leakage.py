@@ -214,31 +214,6 @@ def test_the_total_leakage_is_attained_and_a_forgetful_bound_is_not_enough():
     assert found > 2 * epsilon
 
 
-def test_examples_2_and_3_of_ten_releases_at_a_tenth():
-    epsilons = np.full(10, 0.1)
-    known = [np.eye(2), ISSUE, None]
-    last = [backward_leakage(epsilons, one)[-1] for one in known]
-    assert last == pytest.approx([1.0, 0.49639, 0.1], abs=1e-5)
-    everything = total_leakage(epsilons, backward=np.eye(2), forward=np.eye(2))
-    assert everything == pytest.approx(np.ones(10))
-    total = total_leakage(epsilons, backward=ISSUE, forward=ISSUE)
-    assert total[4:6] == pytest.approx([0.6368413] * 2, abs=5e-8)
-    assert total.argmax() in (4, 5)
-
-
-def test_the_transition_point_of_the_example_below_algorithm_2():
-    """q = (0.2, 0.3, 0.5) and d = (0.1, 0, 0.9) change pieces at log(13 / 3), printed as 1.47."""
-    loss = LossFunction([[0.2, 0.3, 0.5], [0.1, 0, 0.9], [0.1, 0, 0.9]])
-    border = np.log(13 / 3)
-    assert border == pytest.approx(1.47, abs=0.005)
-    for a in (0.1, border - 0.01, border, border + 0.01, 5.0):
-        grown = np.expm1(a)
-        first, second = (0.5 * grown + 1) / (0.1 * grown + 1), 0.3 * grown + 1
-        assert (first > second) == (a < border) or a == border
-        reversed_pair = (0.9 * grown + 1) / (0.5 * grown + 1)
-        assert loss(a) == pytest.approx(np.log(max(first, second, reversed_pair)))
-
-
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.floats(1e-4, 4))
 def test_it_is_where_iteration_ends(data, epsilon):

@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from tests.faults.books import read_books
 from tests.faults.hook import ARM, CHECKOUT, armed
 from tests.faults.judge import LIVE, PUBLIC_KEY, Seen, judge_remains, judge_sightings
@@ -20,6 +22,7 @@ from tests.faults.life import AFTER_THE_LEASE, MECHANISMS, Bench, Life, Meanwhil
 from tests.faults.night import ENDS, LastWords, Night, is_stopped
 from tests.faults.processes.reader import reading
 from tests.faults.world import DAYS, World, make_world
+from tests.prefect_server import without_prefect
 from tests.temporary_postgresql import die_with_parent, find_binaries, temporary_cluster
 
 OPTSTREAM = Path(sys.executable).parent / "optstream"
@@ -266,24 +269,14 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**own, **threads, **places, "PYTHONPATH": f"{folder / 'faults'}{os.pathsep}{CHECKOUT}"}
 
 
-def without_prefect() -> dict[str, str]:
-    """This process's environment, as of a terminal that knows of no server."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-
-
 def processes_of(folder: Path) -> dict[int, str]:
     """All that live and were started in a world: id and words of the command line."""
-    wanted = f"{MARK}={folder}".encode()
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        with suppress(OSError):
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-                if words:  # else it is dead, and nobody has asked how it ended
-                    found[int(entry.name)] = words
-    return found
+    return {
+        one.pid: " ".join(one.info["cmdline"])
+        for one in psutil.process_iter(["environ", "cmdline"])
+        if (one.info["environ"] or {}).get(MARK) == str(folder)
+        and one.info["cmdline"]  # else it is dead, and nobody has asked how it ended
+    }
 
 
 def leftovers(folder: Path, seconds: float = SECONDS_TO_END) -> list[str]:

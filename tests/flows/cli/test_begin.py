@@ -22,6 +22,7 @@ from tasks.config import load_settings
 from tasks.ingest import discover
 from tasks.plan import advise
 from tests.flows.command import invoke, judge
+from tests.tasks.operate.test_survey import write as write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -170,13 +171,9 @@ def test_two_commands_release_the_files_of_a_folder_over_a_spring(empty, name, r
 
 @pytest.mark.parametrize("marked", [True, False])
 def test_of_counts_in_several_files_a_day_one_that_comes_late_is_no_zeros(empty, one_plan, marked):
-    for half in (0, 12):
-        rows = [f"2024-01-15T{half + hour:02}:00Z,{region},5" for hour in range(12) for region in "ab"]
-        place = empty / f"files/2024-01-15/part-{half}.csv"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text("\n".join(["time,zone,visits", *rows]))
+    write_rows(empty / "files", "%Y-%m-%d/part-%p.csv", "time,zone,visits", days=[date(2024, 1, 15)])
     if marked:
-        (place.parent / "_SUCCESS").touch()
+        (empty / "files/2024-01-15/_SUCCESS").touch()
     assert invoke("init", "files", "--yes").exit_code == 0
     assert ("missing_rows" in (empty / "optstream.toml").read_text()) == marked
 
@@ -288,11 +285,7 @@ def test_at_a_terminal_six_questions_are_asked_and_an_answer_counts(empty):
 
 @pytest.mark.usefixtures("one_plan")
 def test_columns_of_any_names_are_those_that_a_person_says(empty):
-    for day in ("2024-01-15", "2024-01-16"):
-        rows = [f"{day}T{hour:02}:00Z,{zone},{hour}" for hour in range(24) for zone in ("n", "s")]
-        file = empty / "files" / f"{day}.csv"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("\n".join(["Horodatage,Lieu,Last [kWh]", *rows]))
+    write_rows(empty / "files", head="Horodatage,Lieu,Last [kWh]")
     said = [f"--column={one}" for one in ("timestamp=Horodatage", "region=Lieu", "value=Last [kWh]")]
     assert invoke("init", "files", "--yes", *said).exit_code == 0
     settings = load_settings(empty / "optstream.toml")

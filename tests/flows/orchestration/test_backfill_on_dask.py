@@ -8,7 +8,6 @@ from contextlib import nullcontext
 from datetime import date, timedelta
 from types import SimpleNamespace
 
-import dask
 import pytest
 from distributed import LocalCluster
 
@@ -37,14 +36,7 @@ def settings(tmp_path, postgresql_url):
 def cluster(prefect_api, monkeypatch):
     """Two workers, each a process of one thread, that know the server and never spill."""
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
-    monkeypatch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__SPILL", "False")
-    monkeypatch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__TARGET", "False")
-    with (
-        dask.config.set(
-            {"distributed.worker.memory.spill": False, "distributed.worker.memory.target": False}
-        ),
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
-    ):
+    with LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, dashboard_address=None) as cluster:
         yield cluster
 
 

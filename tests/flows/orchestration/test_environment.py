@@ -1,6 +1,5 @@
 """Prefect as the project runs it: quiet, forgetful, one thread, and flows that can be sent."""
 
-import json
 import os
 import socket
 import subprocess
@@ -26,7 +25,7 @@ from tasks.operate.doctor import ask_server
 from tasks.trusted.files import make_private_folder
 from tests.by_night import few
 from tests.faults.world import configured, deliver
-from tests.flows.served import CHECKOUT, without_prefect
+from tests.flows.served import CHECKOUT, optstream
 from tests.prefect_server import free_port
 from tests.tasks.two_regions import Installation
 
@@ -104,14 +103,6 @@ def test_a_flow_can_be_sent(flow):
 
 
 DAYS = [date(2016, 5, 30), date(2016, 5, 31)]
-COMMANDS = """
-import json, sys
-from typer.testing import CliRunner
-from flows.cli.main import app
-for words in json.loads(sys.argv[1]):
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, (done.output, done.exception)
-"""
 
 
 @pytest.fixture
@@ -120,20 +111,6 @@ def settings(tmp_path):
     settings = load_settings(tmp_path / "optstream.toml")
     deliver(settings, DAYS)
     return settings
-
-
-def call(settings, *commands):
-    """Commands in one process, as of a terminal that knows of no server."""
-    words = json.dumps([[*command, "--config", str(settings.file)] for command in commands])
-    done = subprocess.run(
-        [sys.executable, "-c", COMMANDS, words],
-        cwd=CHECKOUT,
-        env=without_prefect(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
@@ -145,7 +122,9 @@ def test_run_and_backfill_find_the_server_while_it_is_served(
     commands = [("run", "--date", str(DAYS[0])), ("backfill", "--from", str(DAYS[1]), "--to", str(DAYS[1]))]
     Installation(tmp_path).release(DAYS[0])  # so that by day the process that runs has no dump to judge
     with found_by_runs([settings.trusted_folder], prefect_api, None):
-        call(settings, *commands[:n_commands])
+        for words in commands[:n_commands]:
+            done = optstream(*words, "--config", str(settings.file))
+            assert done.returncode == 0, done.stderr
         assert served(settings.trusted_folder)["PREFECT_API_URL"] == prefect_api
     assert served(settings.trusted_folder) == {}, "of one that ended, or was killed"
     with get_client(sync_client=True) as client:

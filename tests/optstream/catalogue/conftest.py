@@ -1,6 +1,6 @@
 """A small released day: a root, two leaves, four steps of which one does not exist."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import NoiseScale, ReleaseStatement, StandardErrors, publish, stage
+from optstream.catalogue.rows import schema
 from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree
 from tests.optstream.catalogue.folders import STREAM, Folder, make_folder
 
 N_STEPS = 4
@@ -17,27 +19,41 @@ FILE_BY_NIGHT, S3_BY_NIGHT = (pytest.param(kind, marks=pytest.mark.nightly) for 
 NODES = {"FR": (None, 0), "84": ("FR", 1), "Île & ../x": ("FR", 1)}
 
 
-def make_rows(period: date, revision: int = 1, vintage: int = 1, shift: float = 0.0) -> pl.DataFrame:
+def nodes_of(tree: AggregationTree) -> dict[str, tuple[str | None, int]]:
+    """The nodes of a tree, each with its parent and level."""
+    return {
+        node: (parent, level)
+        for (node, parent), level in zip(tree.parents_by_name(), tree.depths.tolist(), strict=True)
+    }
+
+
+def frame_of(
+    period: date,
+    nodes: Mapping[str, tuple[str | None, int]],
+    values: Any,
+    revision: int = 0,
+    vintage: int = 0,
+) -> pl.DataFrame:
+    """The rows of a release of half-hours without errors, whose values are (n_nodes, n_steps)."""
     midnight = datetime(period.year, period.month, period.day, tzinfo=UTC)
     rows = [
-        {
-            "date": period,
-            "step": step,
-            "timestamp": None if step == 2 else midnight + timedelta(minutes=30 * step),
-            "node": node,
-            "parent": parent,
-            "level": level,
-            "load_mw": shift + 10.0 * step + level,
-            "load_mw_noise_se": None if step == 3 else 1.5 + level,
-            "load_mw_se": None,
-            "revision": revision,
-            "vintage": vintage,
-        }
-        for node, (parent, level) in NODES.items()
-        for step in range(N_STEPS)
+        (period, step, midnight + timedelta(minutes=30 * step), node, *above, value, None, None)
+        for (node, above), own in zip(nodes.items(), values, strict=True)
+        for step, value in enumerate(own)
     ]
-    kinds = {"timestamp": pl.Datetime("us", "UTC"), "load_mw_se": pl.Float64()}
-    return pl.DataFrame(rows, schema_overrides=kinds)
+    columns = [*schema("load_mw")]
+    floats = dict.fromkeys(columns[6:9], pl.Float64())
+    kinds = {"timestamp": pl.Datetime("us", "UTC"), "parent": pl.String(), **floats}
+    frame = pl.DataFrame(rows, schema=columns[:-2], schema_overrides=kinds, orient="row")
+    return frame.with_columns(revision=pl.lit(revision), vintage=pl.lit(vintage))
+
+
+def make_rows(period: date, revision: int = 1, vintage: int = 1, shift: float = 0.0) -> pl.DataFrame:
+    values = [[shift + 10.0 * step + level for step in range(N_STEPS)] for _, level in NODES.values()]
+    return frame_of(period, NODES, values, revision, vintage).with_columns(
+        timestamp=pl.when(pl.col("step") != 2).then("timestamp"),
+        load_mw_noise_se=pl.when(pl.col("step") != 3).then(1.5 + pl.col("level")),
+    )
 
 
 def make_statement(period: date, revision: int = 1, vintage: int = 1, **changes: Any) -> ReleaseStatement:
@@ -64,16 +80,6 @@ def make_statement(period: date, revision: int = 1, vintage: int = 1, **changes:
     return ReleaseStatement(period=period, revision=revision, vintage=vintage, **{**facts, **changes})
 
 
-@pytest.fixture
-def rows() -> Callable[..., pl.DataFrame]:
-    return make_rows
-
-
-@pytest.fixture
-def statement() -> Callable[..., ReleaseStatement]:
-    return make_statement
-
-
 def put_days(
     folder: Any,
     *periods: date,
@@ -91,18 +97,9 @@ def put_days(
     return publish(folder, staged, head_after, signer)
 
 
-@pytest.fixture
-def put_all() -> Callable[..., Any]:
-    return put_days
-
-
-@pytest.fixture
-def put() -> Callable[..., Any]:
-    def put(folder: Any, period: date, revision: int = 1, vintage: int = 1, **more: Any) -> Any:
-        (publication,) = put_days(folder, period, revision=revision, vintage=vintage, **more)
-        return publication
-
-    return put
+def put(folder: Any, period: date, revision: int = 1, vintage: int = 1, **more: Any) -> Any:
+    (publication,) = put_days(folder, period, revision=revision, vintage=vintage, **more)
+    return publication
 
 
 @pytest.fixture(params=["path", FILE_BY_NIGHT, "memory", S3_BY_NIGHT])

@@ -3,12 +3,11 @@
 import json
 import shutil
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from fractions import Fraction
 from hashlib import sha256
 
 import numpy as np
-import polars as pl
 import pytest
 
 from optstream import (
@@ -40,7 +39,7 @@ from optstream.catalogue.standard_errors import Replicates, encode_replicates
 from optstream.errors import PublicationError
 from optstream.storage.parquet import decode_table, encode_table
 from optstream.stream import PublicDays
-from tests.optstream.catalogue.conftest import make_statement
+from tests.optstream.catalogue.conftest import frame_of, make_statement, nodes_of
 from tests.optstream.catalogue.folders import take_back
 
 N_STEPS, N_REPLICATES = 24, 400
@@ -170,23 +169,6 @@ def test_a_mechanism_comes_back_equal_and_nothing_else_is_ever_made(mechanism, c
 # In a published folder.
 
 
-def rows_of(day, release, vintage):
-    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    parents = [None if parent < 0 else TREE.nodes[parent] for parent in TREE.parents]
-    whole = [
-        {
-            **{"date": day, "step": step, "timestamp": midnight + timedelta(hours=step)},
-            **{"node": node, "parent": parents[place], "level": int(TREE.depths[place])},
-            **{"load_mw": float(release.values[place, step]), "load_mw_noise_se": None, "load_mw_se": None},
-            **{"revision": 0, "vintage": vintage},
-        }
-        for place, node in enumerate(TREE.nodes)
-        for step in range(N_STEPS)
-    ]
-    kinds = {name: pl.Float64() for name in ("load_mw_noise_se", "load_mw_se")}
-    return pl.DataFrame(whole, schema_overrides={"timestamp": pl.Datetime("us", "UTC"), **kinds})
-
-
 def put(folder, mechanism, day, measured, *, later=(), change=None):
     """Publish a day's release with the files that belong to it, or a new estimate of it, `later`."""
     release = mechanism.revise(measured, [one for _, one in later])
@@ -205,7 +187,8 @@ def put(folder, mechanism, day, measured, *, later=(), change=None):
         measurements=StatedMeasurements(file_hash=of_measured, later=tuple(one for one, _ in later)),
         errors=StatedErrors(file_hash=of_errors, of=of, replicates=N_REPLICATES),
     )
-    staged = replace(stage(rows_of(day, release, vintage), statement), attachments=attachments)
+    rows = frame_of(day, nodes_of(TREE), release.values.tolist(), vintage=vintage)
+    staged = replace(stage(rows, statement), attachments=attachments)
     publish(folder, [staged], lambda _: "h1")
 
 

@@ -29,7 +29,7 @@ from optstream.catalogue.standard_errors import Replicates, encode_replicates
 from optstream.catalogue.statement import StatedErrors
 from optstream.privacy import PrivacyModel
 from optstream.stream import DatedHierarchy, TreeChange
-from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement
+from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement, put
 from tests.optstream.catalogue.folders import DAY, NEXT, PEM, SIGNER, memory_folder
 
 FORMATS = Path(__file__).with_name("formats")
@@ -68,7 +68,7 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def dataset(tmp_path, put):
+def dataset(tmp_path):
     put(tmp_path / "published", DAY)
     return read_dataset(open_storage(tmp_path / "published"), DESCRIBED)
 
@@ -176,7 +176,7 @@ def test_croissant_loads_the_rows(folder):
 # The descriptions are put.
 
 
-def test_they_are_of_the_catalogue_and_the_same_bytes_until_it_changes(published, put):
+def test_they_are_of_the_catalogue_and_the_same_bytes_until_it_changes(published):
     assert not put_metadata(published.name, DESCRIBED), "there is nothing to describe"
     put(published.name, DAY)
     assert put_metadata(published.name, DESCRIBED)
@@ -193,7 +193,7 @@ def test_they_are_of_the_catalogue_and_the_same_bytes_until_it_changes(published
     assert line.startswith("datapackage.json is not of the days")
 
 
-def test_one_of_an_older_catalogue_never_takes_the_place_of_a_newer_ones(put, monkeypatch):
+def test_one_of_an_older_catalogue_never_takes_the_place_of_a_newer_ones(monkeypatch):
     """Another publishes, and describes, after this one has read the catalogue."""
     published = memory_folder()
     put(published.name, DAY)
@@ -211,7 +211,7 @@ def test_one_of_an_older_catalogue_never_takes_the_place_of_a_newer_ones(put, mo
     assert check_files(published.name) == []
 
 
-def test_they_are_signed_where_the_catalogue_is(published, put):
+def test_they_are_signed_where_the_catalogue_is(published):
     put(published.name, DAY)
     put_metadata(published.name, DESCRIBED, SIGNER)
     unsigned = [line for line in check_files(published.name, PEM) if "is not signed" in line]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pyarrow.parquet as pq
 import pytest
 
 from optstream import read_figure, read_sum
 from optstream.catalogue import standard_errors as replicates_module
 from optstream.catalogue.standard_errors import (
     KEY,
+    LIMITS,
     OLD_KEY,
     OLD_SCHEMA,
     Day,
@@ -26,6 +26,7 @@ from optstream.catalogue.standard_errors import (
     sum_of_days,
 )
 from optstream.errors import ParameterError, PublicationError
+from optstream.storage.parquet import decode_table, encode_table
 
 SUNDAY = date(2016, 1, 31)
 DAYS = [SUNDAY + timedelta(days=number) for number in range(3)]
@@ -95,18 +96,11 @@ def test_errors_that_float32_would_lose_are_kept(size, spread):
         lambda rows, footer: (rows.with_columns(estimate=pl.lit(None, pl.Float64)), footer),
     ],
 )
-def test_another_file_is_refused(tmp_path, change):
-    file = tmp_path / "hostile.parquet"
-    file.write_bytes(encode_replicates(file_of(SUNDAY)))
-    rows, footer = change(
-        pl.read_parquet(file, hive_partitioning=False), json.loads(pq.read_metadata(file).metadata[KEY])
-    )
-    table = rows.to_arrow()
-    with pq.ParquetWriter(file, table.schema, store_schema=False) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({KEY: json.dumps(footer)})
+def test_another_file_is_refused(change):
+    rows, metadata = decode_table(encode_replicates(file_of(SUNDAY)), LIMITS, "a file")
+    rows, footer = change(rows, json.loads(metadata[KEY]))
     with pytest.raises(PublicationError, match="no file of replicates"):
-        decode_replicates(file.read_bytes())
+        decode_replicates(encode_table(rows, {KEY: json.dumps(footer).encode()}))
 
 
 def test_the_error_of_a_sum_is_its_spread_over_the_replicates():
@@ -225,11 +219,9 @@ def test_a_figure_of_large_values_has_its_error_in_float64(monkeypatch):
 
 def test_an_old_file_with_a_pair_of_no_value_is_refused():
     rows = [(0, None, None, 0, 0, None, 1.0), (0, "FR", "FR", None, None, None, None)]
-    table = pl.DataFrame(rows, schema=OLD_SCHEMA, orient="row").to_arrow()
     footer = {"format": "optstream.errors/2", "period": "2016-01-31", "of": "whole"}
-    sink = io.BytesIO()
-    with pq.ParquetWriter(sink, table.schema, store_schema=False) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({OLD_KEY: json.dumps(footer | {"nodes": ["FR"], "shape": [1, 1, 0]})})
+    footer |= {"nodes": ["FR"], "shape": [1, 1, 0]}
+    table, sink = pl.DataFrame(rows, schema=OLD_SCHEMA, orient="row"), io.BytesIO()
+    table.write_parquet(sink, metadata={OLD_KEY.decode(): json.dumps(footer)})
     with pytest.raises(PublicationError, match="no file of errors"):
         decode_old_errors(sink.getvalue())

@@ -11,6 +11,7 @@ from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.catalogue.layout import signature_file
 from optstream.catalogue.signing import Signer, public_pem, read_public_keys
 from optstream.errors import ParameterError, PublicationError
+from tests.optstream.catalogue.conftest import put
 from tests.optstream.catalogue.folders import (
     DAY,
     KINDS,
@@ -27,9 +28,8 @@ OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes([2]) * 32)
 OTHER, OTHER_PEM = Signer(OTHER_KEY, lambda _entries: None), public_pem(OTHER_KEY.public_key())
 
 
-@pytest.fixture
-def sign(put):
-    return lambda folder, period=DAY, by=SIGNER, **more: put(folder.name, period, signer=by, **more)
+def sign(folder, period=DAY, by=SIGNER, **more):
+    return put(folder.name, period, signer=by, **more)
 
 
 def taken_back(folder, by=SIGNER):
@@ -50,7 +50,7 @@ def refused(folder, match, key=PEM):
 
 
 @pytest.mark.parametrize("published", KINDS, indirect=True)
-def test_what_is_signed_is_read_with_the_key_and_without(published, sign):
+def test_what_is_signed_is_read_with_the_key_and_without(published):
     sign(published)
     sign(published, NEXT)
     assert signed_days_in(published) == signed_days_in(published, None) == [DAY, NEXT]
@@ -60,7 +60,7 @@ def test_what_is_signed_is_read_with_the_key_and_without(published, sign):
     PRIVATE.public_key().verify(published.read(signature_file(catalogue, SIGNER.name)), catalogue)
 
 
-def test_a_file_that_the_signed_catalogue_does_not_name_is_refused(published, sign, put, tmp_path):
+def test_a_file_that_the_signed_catalogue_does_not_name_is_refused(published, tmp_path):
     entry = sign(published).entry
     other = put(tmp_path / "other", DAY, shift=5.0).entry
     published.write(entry.file, (tmp_path / "other" / other.file).read_bytes())
@@ -68,7 +68,7 @@ def test_a_file_that_the_signed_catalogue_does_not_name_is_refused(published, si
         read_published(published.name, public_key=PEM)
 
 
-def test_the_catalogue_alone_is_signed_and_covers_manifests_by_its_hashes(published, sign):
+def test_the_catalogue_alone_is_signed_and_covers_manifests_by_its_hashes(published):
     """Version 0.2 signed manifests too: those signatures are no longer read."""
     entry = sign(published).entry
     (only,) = [name for name in published.files() if name.startswith("signatures/")]
@@ -87,7 +87,7 @@ def test_the_catalogue_alone_is_signed_and_covers_manifests_by_its_hashes(publis
         assert "says other things than the file and the catalogue" in line
 
 
-def test_a_lost_or_spoilt_signature_is_put_back(published, sign):
+def test_a_lost_or_spoilt_signature_is_put_back(published):
     sign(published)
     before = published.files()
     for name in [one for one in before if one.startswith("signatures/")]:
@@ -98,7 +98,7 @@ def test_a_lost_or_spoilt_signature_is_put_back(published, sign):
     assert published.files() == before
 
 
-def test_a_day_withdrawn_before_there_was_a_key_is_signed_when_it_is_withdrawn_again(published, put):
+def test_a_day_withdrawn_before_there_was_a_key_is_signed_when_it_is_withdrawn_again(published):
     put(published.name, DAY)
     take_back(published.name)
     refused(published, "is not signed")
@@ -108,7 +108,7 @@ def test_a_day_withdrawn_before_there_was_a_key_is_signed_when_it_is_withdrawn_a
     assert not taken_back(published).changed
 
 
-def test_keys_are_changed_one_after_the_other(published, sign, tmp_path):
+def test_keys_are_changed_one_after_the_other(published, tmp_path):
     """Readers know the new key before it is used, and the old one for as long as they like."""
     sign(published)
     sign(published, by=OTHER)  # the same day again: the catalogue is signed by both
@@ -123,7 +123,7 @@ def test_keys_are_changed_one_after_the_other(published, sign, tmp_path):
     assert read_catalogue(published.name).sequence == 2
 
 
-def test_nothing_is_signed_that_the_ledger_does_not_know(published, sign, put):
+def test_nothing_is_signed_that_the_ledger_does_not_know(published):
     sign(published)
     before, asked = published.files(), []
 
@@ -156,7 +156,7 @@ def test_what_is_no_public_key_is_refused_in_words(given):
         read_public_keys(given)
 
 
-def test_a_signature_that_is_a_pipe_keeps_nobody_waiting(tmp_path, put, sign):
+def test_a_signature_that_is_a_pipe_keeps_nobody_waiting(tmp_path):
     folder = Folder(tmp_path, None, str(tmp_path))
     sign(folder)
     path = tmp_path / signature_file((tmp_path / "catalogue.json").read_bytes(), SIGNER.name)

@@ -11,23 +11,24 @@ from optstream.catalogue import read_staged, stage
 from optstream.catalogue.rows import hash_rows, holds_each_once, ordered_rows, schema
 from optstream.catalogue.statement import Footer, encode
 from optstream.errors import PublicationError
+from tests.optstream.catalogue.conftest import make_rows, make_statement
 from tests.optstream.catalogue.folders import DAY
 
 STATED = "load_mw", {"date": DAY, "revision": 1, "vintage": 1}, True
 
 
-def test_same_rows_and_statement_give_the_same_bytes(rows, statement):
-    first = stage(rows(DAY), statement(DAY))
-    shuffled = rows(DAY).sample(fraction=1.0, shuffle=True, seed=3)
+def test_same_rows_and_statement_give_the_same_bytes():
+    first = stage(make_rows(DAY), make_statement(DAY))
+    shuffled = make_rows(DAY).sample(fraction=1.0, shuffle=True, seed=3)
     chunked = pl.concat([shuffled[:5], shuffled[5:]], rechunk=False).select(reversed(shuffled.columns))
-    assert stage(chunked, statement(DAY)) == first
+    assert stage(chunked, make_statement(DAY)) == first
     assert first.file_hash == hashlib.sha256(first.data).hexdigest()
     assert first.name == f"release-{first.file_hash}.parquet"
 
 
-def test_rows_hash_sees_every_cell(rows):
+def test_rows_hash_sees_every_cell():
     """Change each column at one row: a hash that skipped a column or a null would not move."""
-    ordered = ordered_rows(rows(DAY), *STATED)
+    ordered = ordered_rows(make_rows(DAY), *STATED)
     changes = {
         "date": date(2016, 2, 2),
         "step": 3,
@@ -77,9 +78,9 @@ def test_rows_hash_tells_null_from_empty_and_moved_letters():
         (lambda rows: rows[:0], "exactly once"),
     ],
 )
-def test_what_is_not_a_whole_period_is_refused(rows, statement, spoil, rule):
+def test_what_is_not_a_whole_period_is_refused(spoil, rule):
     with pytest.raises(PublicationError, match=rule) as caught:
-        stage(spoil(rows(DAY)), statement(DAY))
+        stage(spoil(make_rows(DAY)), make_statement(DAY))
     assert "1234567890123" not in str(caught.value), "no value is shown"
 
 
@@ -97,14 +98,14 @@ def test_each_node_once_at_each_step_is_found_as_by_counting():
     assert n_whole == 4 + 4 * 2 + 24
 
 
-def test_a_file_without_the_footer_or_with_other_rows_is_refused(rows, statement, tmp_path):
-    rows(DAY).write_parquet(tmp_path / "plain.parquet")
+def test_a_file_without_the_footer_or_with_other_rows_is_refused(tmp_path):
+    make_rows(DAY).write_parquet(tmp_path / "plain.parquet")
     with pytest.raises(PublicationError, match="footer"):
         read_staged((tmp_path / "plain.parquet").read_bytes())
-    ordered = ordered_rows(rows(DAY), *STATED)
-    lying = encode(ordered, Footer(hash_rows(ordered[::-1]), statement(DAY).to_json()))
+    ordered = ordered_rows(make_rows(DAY), *STATED)
+    lying = encode(ordered, Footer(hash_rows(ordered[::-1]), make_statement(DAY).to_json()))
     with pytest.raises(PublicationError, match="hash in its footer"):
         read_staged(lying)
     fewer = ordered.drop("parent")
     with pytest.raises(PublicationError, match="other columns than a release has"):
-        read_staged(encode(fewer, Footer(hash_rows(fewer), statement(DAY).to_json())))
+        read_staged(encode(fewer, Footer(hash_rows(fewer), make_statement(DAY).to_json())))

@@ -13,6 +13,7 @@ from optstream.catalogue.documents import json_schema
 from optstream.catalogue.index import catalogue_time
 from optstream.catalogue.layout import ABOUT, signature_file
 from optstream.errors import PublicationError
+from tests.optstream.catalogue.conftest import put
 from tests.optstream.catalogue.folders import DAY, NEXT, SIGNER, make_page, take_back
 
 MIDNIGHT = datetime(2016, 2, 2, tzinfo=UTC)
@@ -31,7 +32,7 @@ def of_a_run(folder):
     return {name for name, time in times(folder).items() if time.year > DAY.year}
 
 
-def test_the_catalogue_s_time_rises_with_every_change_for_caches(tmp_path, put):
+def test_the_catalogue_s_time_rises_with_every_change_for_caches(tmp_path):
     seen = [datetime.min.replace(tzinfo=UTC)]
     for period, revision, vintage in [
         (DAY, 0, 0),
@@ -47,7 +48,7 @@ def test_the_catalogue_s_time_rises_with_every_change_for_caches(tmp_path, put):
 
 
 @pytest.mark.parametrize("name", ["catalogue.json", "."])
-def test_what_another_owner_made_keeps_its_time_and_stops_nothing(tmp_path, put, monkeypatch, name):
+def test_what_another_owner_made_keeps_its_time_and_stops_nothing(tmp_path, monkeypatch, name):
     real = os.utime
 
     def refuse(path, times=None, **rest):
@@ -61,7 +62,7 @@ def test_what_another_owner_made_keeps_its_time_and_stops_nothing(tmp_path, put,
 
 
 @pytest.mark.parametrize("signer", [None, SIGNER], ids=["unsigned", "signed"])
-def test_nothing_in_the_folder_has_the_time_of_a_run(tmp_path, put, signer):
+def test_nothing_in_the_folder_has_the_time_of_a_run(tmp_path, signer):
     """A copy carries all of it along, also lock, half-written files, superseded ones and signatures."""
     for work in (
         lambda: put(tmp_path, DAY, revision=0, vintage=0, signer=signer),
@@ -126,7 +127,7 @@ def test_what_somebody_else_wrote_is_refused(rest):
         parse_about(f'{{"format": "optstream.about/1", "stream": "load", {rest}}}'.encode())
 
 
-def test_it_is_put_once_and_is_no_finding(published, put):
+def test_it_is_put_once_and_is_no_finding(published):
     put(published.name, DAY)
     assert not put_about(published.name, NOTHING)
     assert ABOUT not in published.files()

@@ -8,10 +8,11 @@ from optstream.catalogue import PAGE, check_files, read_catalogue, read_publishe
 from optstream.catalogue.backends import ObjectTransaction
 from optstream.catalogue.metadata import BLANK
 from optstream.errors import PublicationError
+from tests.optstream.catalogue.conftest import put
 from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, make_page, take_back
 
 
-def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path, put):
+def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path):
     put(tmp_path, DAY)
     entry = put(tmp_path, DAY, revision=2).entry
     data = (tmp_path / entry.file).read_bytes()
@@ -33,7 +34,7 @@ def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path, put):
     assert check_files(tmp_path) == []
 
 
-def test_a_superseded_file_is_what_its_name_says(tmp_path, put):
+def test_a_superseded_file_is_what_its_name_says(tmp_path):
     put(tmp_path, DAY)
     put(tmp_path, DAY, revision=2)
     (path,) = (tmp_path / "superseded").rglob("*.parquet")
@@ -49,7 +50,7 @@ def test_a_store_without_a_catalogue_asks_for_the_column_before_the_ledger_is_ch
     assert asked == []
 
 
-def test_answers_of_an_older_version_go_with_a_withdrawn_day(tmp_path, put):
+def test_answers_of_an_older_version_go_with_a_withdrawn_day(tmp_path):
     """They reach the day, and nothing makes them again."""
     put(tmp_path, DAY)
     (tmp_path / "questions.json").write_text("{}")
@@ -63,7 +64,7 @@ def test_answers_of_an_older_version_go_with_a_withdrawn_day(tmp_path, put):
     assert not (tmp_path / "questions").exists()
 
 
-def test_a_page_is_put_gets_old_with_the_next_publication_and_goes_with_a_withdrawn_day(published, put):
+def test_a_page_is_put_gets_old_with_the_next_publication_and_goes_with_a_withdrawn_day(published):
     put(published.name, DAY)
     rows = read_published(published.name)
     assert replace_page(published.name, make_page)
@@ -87,7 +88,7 @@ def test_a_page_is_put_gets_old_with_the_next_publication_and_goes_with_a_withdr
         assert published.read(PAGE) == before, "a page without the day stays"
 
 
-def test_figures_of_an_earlier_version_go_with_the_next_page_or_a_withdrawal(published, put):
+def test_figures_of_an_earlier_version_go_with_the_next_page_or_a_withdrawal(published):
     put(published.name, DAY)
     put(published.name, NEXT)
     for come in (lambda: replace_page(published.name, make_page), lambda: take_back(published.name, NEXT)):
@@ -96,7 +97,7 @@ def test_figures_of_an_earlier_version_go_with_the_next_page_or_a_withdrawal(pub
         assert not [name for name in published.files() if name.startswith("curves/")]
 
 
-def test_one_that_is_overtaken_while_it_is_made_is_made_again(published, put):
+def test_one_that_is_overtaken_while_it_is_made_is_made_again(published):
     put(published.name, DAY)
     calls = []
 
@@ -113,7 +114,7 @@ def test_one_that_is_overtaken_while_it_is_made_is_made_again(published, put):
     assert check_files(published.name) == []
 
 
-def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put, monkeypatch):
+def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, monkeypatch):
     """Between look and put another publishes, and puts its page: the put is refused."""
     from optstream.catalogue import metadata as module
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import gammaincc, ndtr
 
 from optstream.history.blocks import Blocks
 from optstream.history.filter import fit, star
@@ -85,6 +85,21 @@ def posterior_of(values, noise, *, slots=SLOTS, clock=None, like_group=None):
     noises = np.array([np.inf] + [noise] * n_series)
     seen = Seen(star(n_series), blocks, residuals, noises, np.ones(n_series), like_group)
     return TreePosterior(TemporalPrior.broad(slots), seen)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_mean_given_one_value_is_that_of_its_exact_density(size):
+    """By an integral over the true value x and the radius of the noise, at several surprises."""
+    noise = (size + 1) * (size + 2) / 3
+    at = np.linspace(-60, 60, 24_001)
+    for value in (-1.0, 3.0, 9.0):
+        first = posterior_of(np.array([[value]]), noise, like_group=np.full((2, 1), size))
+        variance = first.left_out(1)[1][1, 0] - noise
+        away = np.maximum(np.abs(value - at), 1e-9)
+        # the integral of r^(size - 1) exp(-r) beyond |value - x|: the noise is uniform within its radius
+        weights = gammaincc(size, away) * np.exp(-(at**2) / (2 * variance))
+        exact = (at * weights).sum() / weights.sum()
+        assert with_known_noise(first).means(first.seen.blocks)[1, 0] == pytest.approx(exact, rel=0.003)
 
 
 @pytest.mark.slow

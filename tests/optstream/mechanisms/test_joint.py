@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import count
 from operator import itemgetter
 from random import Random
@@ -12,49 +13,34 @@ import numpy as np
 import pytest
 
 from optstream.ledger.accounting import covers
-from optstream.measurement import EquallySpaced, ordered
-from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, OptStream
+from optstream.measurement import ordered
+from optstream.mechanisms import Laplace
 from optstream.noise import simulated_noise
 from optstream.privacy import OrderSpend, PrivacyModel, charged_to_windows, worst_window
 from optstream.privacy.spends import NOT_DRAWN
-from optstream.stream import AggregationTree
 from optstream.stream.private_period import public_part, raw_bytes, with_raw
-from optstream.stream.public_days import PublicDays
+from tests.optstream.mechanisms.test_laplace import (
+    HALF_HOURS,
+    MODEL,
+    TREE,
+    informed_tree,
+    laplace_tree,
+    points_tree,
+)
 
-MODEL, HALF_HOURS = PrivacyModel("1", 48, 1), (46, 48, 50)
 WEEK = PrivacyModel("1", 7 * 24, 1)
-TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
 PLACE = 10**6
 """Numbers of an order: its name times this, and the place of a block in it."""
 
 
-def informed(model=MODEL, blocks=(8, 1), shares=("1/2", "1/2"), declared=None):
-    pattern = HistoryInformed(
-        model, *blocks, period_lengths=HALF_HOURS, declared_leaves=declared,
-        days=PublicDays(48), relearn_days=0,
-    )  # fmt: skip
-    return HistoryInformedTree(pattern, TREE, shares)
-
-
-def laplace():
-    return Hierarchical(Laplace(MODEL, period_lengths=HALF_HOURS), TREE, ["1/2", "1/2"])
-
-
-def points():
-    return OptStream(
-        MODEL, TREE, sampling=EquallySpaced(10), features=[], level_shares=["1/2", "1/2"], noise="joint",
-        declared_leaves=1, period_lengths=HALF_HOURS,
-    )  # fmt: skip
-
-
 MAKES = {
-    "blocks at the root": informed,
-    "blocks at both levels": lambda: informed(declared=1),
-    "long blocks": lambda: informed(blocks=(5, 4), declared=1),
-    "two orders": lambda: informed(blocks=(24, 2)),
-    "a week": lambda: informed(WEEK, (12, 2)),
-    "every step": laplace,
-    "points": points,
+    "blocks at the root": partial(informed_tree, None, None, blocks=(8, 1)),
+    "blocks at both levels": partial(informed_tree, None, 1, blocks=(8, 1)),
+    "long blocks": partial(informed_tree, None, 1, blocks=(5, 4)),
+    "two orders": partial(informed_tree, None, None, blocks=(24, 2)),
+    "a week": partial(informed_tree, None, None, blocks=(12, 2), model=WEEK),
+    "every step": partial(laplace_tree, None, None),
+    "points": points_tree,
 }
 
 
@@ -79,9 +65,11 @@ def named_noise(monkeypatch):
 class World:
     """Nights as the release makes them: plans from charged spends, raw state taken once, draws that die."""
 
+    store = dict
+
     def __init__(self, mechanism):
-        self.mechanism = mechanism
-        self.public, self.raw, self.plans, self.measured = {}, {}, {}, {}
+        self.mechanism, self.raw = mechanism, self.store()
+        self.public, self.plans, self.measured = {}, {}, {}
 
     def reserve(self, first_step, n_steps):
         """Plan from what is charged, and from the newest day before: what is only reserved names no order."""
@@ -206,18 +194,20 @@ def test_days_in_a_row_measure_all_that_is_planned_at_the_price_of_a_window(make
         assert any(spend.parts for spend in measured.spends if isinstance(spend, OrderSpend))
 
 
-def test_a_late_day_is_measured_in_full(named_noise):
-    world = World(informed())
+@pytest.mark.parametrize("kind", ["blocks at the root", "every step", "points"])
+def test_a_late_day_is_measured_in_full(kind, named_noise):
+    world = World(MAKES[kind]())
     for day in (0, 3, 2, 1, 4):
         world.night(48 * day, 48)
-    full = [len(world.measured[48 * day].parts[0].choices["blocks"]) for day in range(5)]
-    assert min(full) >= 7, full
+    full = [len(world.measured[48 * day].spends[0].parts) for day in range(5)]
+    planned = len(world.mechanism.plan(48)[0].parts)
+    assert min(full) >= 7 / 8 * planned, full
 
 
 def test_a_reserved_day_that_is_never_drawn_so_takes_nothing_over(named_noise):
     """Day 2 of 0, 2 and 4 reserved, day 1 drawn before it; or day 2 planned once more."""
     for again in (False, True):
-        world = World(informed(declared=1))
+        world = World(MAKES["blocks at both levels"]())
         for day in (0, 4):
             world.night(48 * day, 48)
         reserved = world.reserve(96, 48)
@@ -261,11 +251,7 @@ def broken_raw(monkeypatch):
         def pop(self, key, default=None):
             return self.get(key, default)
 
-    def init(self, mechanism):
-        self.mechanism, self.raw = mechanism, Kept()
-        self.public, self.plans, self.measured = {}, {}, {}
-
-    monkeypatch.setattr(World, "__init__", init)
+    monkeypatch.setattr(World, "store", Kept)
 
 
 def broken_claims(monkeypatch):
@@ -286,7 +272,7 @@ def broken_claims(monkeypatch):
 def test_broken_twins_are_caught(twin, history, dies, named_noise, monkeypatch):
     twin(monkeypatch)
     with pytest.raises(AssertionError):  # noqa: PT012  # any of the checks
-        world = World(informed())
+        world = World(MAKES["blocks at the root"]())
         for day in history:
             world.night(48 * day, 48, dies=day == dies)
         assert world.worst <= 1

@@ -1,11 +1,11 @@
 """Independent and joint noise: who may have which, bit by bit, and next to days of another plan."""
 
 import hashlib
+from functools import partial
 
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import (
     Hierarchical,
@@ -17,7 +17,7 @@ from optstream.mechanisms import (
 )
 from optstream.noise import simulated_noise
 from optstream.privacy import OrderSpend, PrivacyModel, StepSpend, worst_window
-from optstream.stream import AggregationTree
+from optstream.stream import AggregationTree, Feature
 from optstream.stream.public_days import PublicDays
 from tests.optstream.mechanisms.planned_days import spends_of
 
@@ -88,13 +88,14 @@ def informed_tree(noise="joint", declared_leaves=1, shares=HALVES, **given):
     return HistoryInformedTree(pattern, TREE, shares)
 
 
-def points_tree(noise="joint", declared_leaves=1, shares=HALVES):
+def points_tree(noise="joint", declared_leaves=1, shares=HALVES, features=()):
     return OptStream(
-        MODEL, TREE, sampling=EquallySpaced(10), features=[], level_shares=shares, noise=noise,
+        MODEL, TREE, sampling=EquallySpaced(10), features=features, level_shares=shares, noise=noise,
         declared_leaves=declared_leaves, period_lengths=HALF_HOURS,
     )  # fmt: skip
 
 
+sums_tree = partial(points_tree, features=[Feature((range(14), range(14, 48)), "parts")])
 SERIES = pytest.mark.parametrize("make", [laplace, informed])
 ON_TREE = pytest.mark.parametrize("make", [laplace_tree, points_tree, informed_tree])
 
@@ -149,6 +150,7 @@ def days_after(spends, mechanism, n_days, first_step=0):
 BEFORE = {
     "Laplace": lambda: Hierarchical(Laplace(MODEL), TREE, HALVES),
     "points": lambda: points_tree("laplace"),
+    "points and sums": lambda: sums_tree("laplace", shares=["9/10", "1/10"]),
     "independent": lambda: informed_tree("laplace"),
     "longer blocks": lambda: informed_tree(blocks=(6, 4)),
     "root first": lambda: informed_tree(shares=["9/10", "1/10"]),
@@ -157,9 +159,15 @@ BEFORE = {
 
 
 PAIRS = [
-    *((informed_tree, before, declared) for before in BEFORE for declared in (1, None) if before != "points"),
+    *(
+        (informed_tree, before, declared)
+        for before in BEFORE
+        for declared in (1, None)
+        if "points" not in before
+    ),
     (laplace_tree, "Laplace", 1),
     (points_tree, "points", 1),
+    (sums_tree, "points and sums", 1),
 ]
 
 
@@ -174,9 +182,3 @@ def test_after_another_plan_no_window_loses_more(make, before, declared):
         planned = mechanism.plan(48, 48 * (n_before + 3))
         assert [one.weights for one in second[3].spends] == [one.weights for one in planned]
         assert np.isfinite(mechanism.estimate(second[0]).values).all()
-
-
-@SERIES
-def test_noise_for_no_nodes_is_refused(make):
-    with pytest.raises(ParameterError, match=f"n_nodes of {type(make()).__name__} must be given"):
-        make().plan(48)

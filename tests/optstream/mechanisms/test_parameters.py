@@ -136,6 +136,10 @@ WRONG = {
         ({"period_lengths": (48, 0)}, "each of period_lengths must be an integer of at least 1"),
         ({"declared_leaves": 0}, "declared_leaves must be an integer of at least 1"),
     ],
+    lambda kind: kind(n_nodes=None).plan(48): [
+        ({"kind": joint_laplace}, "n_nodes of Laplace must be given"),
+        ({"kind": joint_blocks}, "n_nodes of HistoryInformed must be given"),
+    ],
     joint_points: [
         ({"declared_leaves": None}, "on a level of 2 nodes is for customers whose"),
         ({"sampling": L1Sampling(10, "1"), "features": []}, "is for equally spaced points"),

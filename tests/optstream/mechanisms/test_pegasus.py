@@ -13,14 +13,13 @@ from optstream.mechanisms import Hierarchical, PeGaSus
 from optstream.mechanisms.pegasus import NOISE_LEFT, SMOOTHERS
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
-from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
+from optstream.stream import AggregationTree, Measured, PrivatePeriod
 from optstream.stream.private_period import public_part, raw_bytes, with_raw
 from tests.optstream.measurement.test_grouping import groupings, loss
 from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 MODEL = PrivacyModel("1", 4, 1, "1")
-SECRET = 271828
 
 
 def groups_of(parts):
@@ -64,21 +63,6 @@ def test_raw_state_that_has_served_does_not_serve_again():
             drawn = mechanism.measure(values, noise=simulated_noise(3), first_step=10, state=state)
             for part in drawn.parts or (drawn,):
                 assert np.all(np.array(part.choices["groups"]) == begin)
-
-
-def test_raw_values_are_in_no_bytes_and_no_text():
-    mechanism = PeGaSus(replace(MODEL, alpha=Fraction(10**6)), threshold=10**9)
-    first, second = released(mechanism, np.full((2, 20), SECRET), [10])
-    assert str(SECRET).encode() in raw_bytes(first.state)  # there, where it belongs
-    assert isinstance(first.state["raw"], RawState)
-    for release in (first, second):
-        for text in (release.measured.to_bytes().decode(), repr(release), repr(release.measured)):
-            assert str(SECRET) not in text
-        read = Measured.from_bytes(release.measured.to_bytes())
-        assert "raw" not in read.state
-        assert np.array_equal(mechanism.estimate(read).values, release.values)
-    assert second.measured.before is not None
-    assert not any(isinstance(entry, RawState) for entry in second.measured.before.values())
 
 
 def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():

@@ -151,9 +151,6 @@ def visits(load_text):
     return lambda *pieces: load_text(laid_over(text, "\n".join(pieces)))
 
 
-CONTRADICTS = "privacy.counts is {}, and resolution"
-
-
 @pytest.mark.parametrize(
     ("piece", "counts", "warns"),
     [
@@ -174,13 +171,8 @@ CONTRADICTS = "privacy.counts is {}, and resolution"
 def test_whether_readings_are_counts_follows_from_public_facts(visits, piece, counts, warns):
     settings = visits(piece)
     assert settings.privacy.counts is mechanism_for(settings, DAY).pattern.counts is counts
-    assert (
-        any(
-            one.startswith(CONTRADICTS.format(str(counts).lower()))
-            for one in dry_run(settings, [DAY]).warnings
-        )
-        is warns
-    )
+    said = f"privacy.counts is {str(counts).lower()}, and resolution"
+    assert any(one.startswith(said) for one in dry_run(settings, [DAY]).warnings) is warns
     assert ("[privacy] counts" in [place for _, place, *_ in public_facts(Case(settings, {}, NOW))]) is warns
 
 

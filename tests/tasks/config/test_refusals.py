@@ -2,7 +2,7 @@
 
 import re
 from datetime import date, timedelta
-from typing import NamedTuple
+from itertools import product
 
 import pytest
 
@@ -290,33 +290,23 @@ def test_of_a_key_of_an_earlier_version_it_is_said_once_what_to_do_without_it(lo
     assert refused(load_text, text if n_found else f"{text}\n{heading}\n{line}").count(REMOVED[named]) == 1
 
 
-class Kind(NamedTuple):
-    mechanism: str
-    counts: bool = False
-    metered: bool = False
-    hourly: bool = False
-
-
-KINDS = [
-    Kind(name, *template, hourly)
-    for name in MECHANISMS
-    for template in ((False, False), (True, False), (False, True))
-    for hourly in (False, True)[: 1 + mechanism_named(name).serves_hours]
-]
+TEMPLATES = (False, False), (True, False), (False, True)
+"""Whether an example is of counts, and whether it is metered."""
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_kind_is_usable_and_is_what_was_asked_for(load_text, name):
-    for kind in (kind for kind in KINDS if kind.mechanism == name):
-        settings = load_text(example_of(*kind))
+    hours = [False, True][: 1 + mechanism_named(name).serves_hours]
+    for (counts, metered), hourly in product(TEMPLATES, hours):
+        settings = load_text(example_of(name, counts, metered, hourly))
         assert settings.mechanism.name == name
-        assert (settings.privacy.counts, settings.metered) == (kind.counts, kind.metered)
+        assert (settings.privacy.counts, settings.metered) == (counts, metered)
         assert settings.tree_of(date.min).n_levels == 2 == len(settings.level_shares)
-        assert settings.calendar.period == ("hour" if kind.hourly else "day")
+        assert settings.calendar.period == ("hour" if hourly else "day")
         assert set(settings.node_facts) == set(settings.tree_of(date.min).nodes)
-        if kind.counts:
+        if counts:
             assert (settings.privacy.resolution, settings.privacy.lower_bound) == (1, 0)
-        if kind.metered:  # then it is protected, too, whether somebody has readings at all
+        if metered:  # then it is protected, too, whether somebody has readings at all
             assert max(map(abs, settings.privacy.bounds)) <= settings.privacy.alpha
 
 

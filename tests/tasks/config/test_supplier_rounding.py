@@ -14,33 +14,23 @@ GRID = Fraction(1, 10)
 SUMS = [GRID * number for number in range(-40, 41)]
 
 
-def half_even(value, width):
-    return round(value / width) * width
-
-
 def half_up(value, width):
     return math.floor(value / width + Fraction(1, 2)) * width
 
 
-def down(value, width):
-    return math.floor(value / width) * width
-
-
-def up(value, width):
-    return math.ceil(value / width) * width
-
-
-def any_error(value, width):
-    return value + (width / 2 if value > 0 else -width / 2)
-
-
-def counted(value, resolution):
-    return math.floor(value / resolution + Fraction(1, 2))
+SUPPLIERS = {
+    "half even": lambda value, width: round(value / width) * width,
+    "half up": half_up,
+    "down": lambda value, width: math.floor(value / width) * width,
+    "up": lambda value, width: math.ceil(value / width) * width,
+    "any error": lambda value, width: value + (width / 2 if value > 0 else -width / 2),
+}
 
 
 def most(supplier, width, alpha, resolution):
     """By how many units one customer moves a delivered sum, over all pairs of exact sums: by enumeration."""
-    units, reach = [counted(supplier(value, width), resolution) for value in SUMS], int(alpha / GRID)
+    units = [int(half_up(supplier(value, width), resolution) / resolution) for value in SUMS]
+    reach = int(alpha / GRID)
     return max(abs(a - b) for n, a in enumerate(units) for b in units[n : n + reach + 1])
 
 
@@ -64,8 +54,8 @@ def stream(small):
 @pytest.mark.slow
 def test_no_supplier_of_that_rounding_moves_more_than_is_priced(stream, resolution, rounding, alpha):
     priced = stream(alpha, resolution, rounding).model.alpha_units
-    for supplier in (half_even, half_up, down, up, any_error):
-        assert most(supplier, Fraction(rounding), Fraction(alpha), Fraction(resolution)) <= priced, supplier
+    for name, supplier in SUPPLIERS.items():
+        assert most(supplier, Fraction(rounding), Fraction(alpha), Fraction(resolution)) <= priced, name
 
 
 def test_sums_in_floats_move_by_a_unit_more_and_a_small_rounding_covers_them(stream):

@@ -18,11 +18,6 @@ def stream(small):
     return small(schema="metered")
 
 
-def metrics(stream):
-    (ingested,) = stream.ingest()
-    return {name: ingested.metrics[name].to_list() for name in ingested.metrics.columns}
-
-
 def test_sums_that_could_overflow_are_refused_by_the_size_of_files(small):
     """By the rows that their footers claim, each at its bound."""
     stream = small(schema="metered", resolution="0.0000000000002")
@@ -57,9 +52,8 @@ def test_customers_that_are_no_text_make_a_file_unreadable(stream, region):
     path.write_bytes(content.replace(b"anna", b"\xff\xfe\xff\xfe"))
     (ingested,) = stream.ingest()
     assert ingested.period is None
-    assert metrics(stream)["file_fault"] == [
-        "unreadable" if name == region else None for name in ("84", "11")
-    ]
+    faults = ["unreadable" if name == region else None for name in ("84", "11")]
+    assert ingested.metrics["file_fault"].to_list() == faults
     (judged,) = stream.judge()
     assert f"region={region}/date=2025-01-15/part-0.parquet: must be a readable" in str(judged.error)
 
@@ -77,9 +71,8 @@ def test_statistics_of_a_file_are_not_trusted(stream):
     assert np.array_equal(stream.units(), [[1000] * 48] * 2)
 
 
-def test_customers_may_be_bytes_and_zones_any_fixed_distance(small):
+def test_customers_may_be_bytes_and_zones_any_fixed_distance(stream):
     """A UUID is 16 bytes, of no text; other bytes name the same customer as their text."""
-    stream = small(schema="metered")
     stamps = pa.array(stream.settings.calendar.utc_times(DAY), pa.timestamp("us", tz="GMT+1"))
     for names in ([UUID(int=2**127 + 1).bytes] * 48, [b"somebody"] * 48):
         table = pa.table({"timestamp": stamps, "customer_id": names, "load": [1.5] * 48, "odd": stamps})

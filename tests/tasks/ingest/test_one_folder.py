@@ -21,8 +21,8 @@ def of(region, rows):
     return rows.with_columns(zone=pl.lit(region))
 
 
-def both(stream, first=1.0, second=2.0, day=DAY):
-    return pl.concat([of("84", stream.rows(first, day)), of("11", stream.rows(second, day))])
+def both(stream, first=1.0, second=2.0):
+    return pl.concat([of("84", stream.rows(first)), of("11", stream.rows(second))])
 
 
 def stops(stream):

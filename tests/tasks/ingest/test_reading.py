@@ -3,12 +3,12 @@
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from itertools import product
-from math import floor
+from math import floor, inf, nan
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tasks.config import Input
@@ -23,13 +23,13 @@ AWKWARD += ["-2.5", "-7", "100", "12345"]
 RESOLUTIONS = [Fraction(1, 1000), Fraction(1, 100), Fraction(1, 3), Fraction(7, 10), Fraction(40)]
 
 
-def defined(text, bounds, resolution):
-    """The units of a reading, by the rule in words of Python."""
+def defined(text, bounds, resolution, factor=1):
+    """The units of what stands in a column times a factor, by the rule in words of Python."""
     number = Decimal(text)
     if number.is_nan():
         return 0
-    value = bounds[number > 0] if number.is_infinite() else min(max(Fraction(number), bounds[0]), bounds[1])
-    return floor(value / resolution + Fraction(1, 2))
+    exact = bounds[number > 0] if number.is_infinite() else Fraction(number) * factor
+    return floor(min(max(exact, bounds[0]), bounds[1]) / resolution + Fraction(1, 2))
 
 
 def read(series, bounds=BOUNDS, resolution=RESOLUTIONS[0]):
@@ -52,17 +52,6 @@ def test_integers_count_as_defined(dtype, bounds):
         wanted = [defined(str(value), bounds, resolution) for value in series.to_list()]
         assert found["units"].to_list() == wanted, resolution
         assert found["out_of_bounds"].to_list() == outside
-
-
-@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64], ids=str)
-def test_what_is_not_a_number_is_absent_and_what_is_infinite_is_clamped(dtype):
-    found = read(pl.Series([None, float("nan"), float("inf"), float("-inf"), 1.0], dtype=dtype))
-    assert found["units"].to_list() == [0, 0, 100001, -2500, 1000]
-    assert found["absent"].to_list() == [True, True, False, False, False]
-    assert found["infinite"].to_list() == [False, False, True, True, False]
-    assert not any(found["out_of_bounds"])
-    # also where the bounds exclude 0
-    assert read(pl.Series([None, 0.0]), (Fraction(5), Fraction(6)))["units"].to_list() == [0, 5000]
 
 
 def laid_out(factor):
@@ -88,31 +77,9 @@ def test_the_scale_of_a_decimal_column_does_not_decide_whether_it_is_counted(sca
     assert found["out_of_bounds"].to_list() == [False, *outside]
 
 
-FACTORS = [Fraction(1, 1000), Fraction(1000), Fraction(1, 3), Fraction("0.0254")]
-
-
-@pytest.mark.slow
-@settings(deadline=None)
-@given(
-    st.lists(st.one_of(st.floats(-200, 200), st.sampled_from([float(x) for x in AWKWARD])), max_size=20),
-    st.sampled_from(RESOLUTIONS),
-    st.sampled_from(FACTORS),
-    st.sampled_from([pl.Float64, pl.Float32, pl.Decimal(24, 6)]),
-)
-def test_a_factor_counts_the_exact_product(values, resolution, factor, dtype):
-    """Lemma 2 is of the reading: what stands in the column, times the factor, exactly."""
-    bounds, own = laid_out(factor).in_column_units(BOUNDS, resolution)
-    column = pl.Series([round(value / float(factor), 6) for value in values], dtype=pl.Float64).cast(dtype)
-    texts = [str(value) for value in (column.to_numpy() if dtype in (pl.Float32, pl.Float64) else column)]
-    expected = [
-        floor(min(max(Fraction(Decimal(text)) * factor, BOUNDS[0]), BOUNDS[1]) / resolution + Fraction(1, 2))
-        for text in texts
-    ]
-    assert read(column, bounds, own)["units"].to_list() == expected
-
-
 # Floats, also where floating point alone does not decide.
 
+FACTORS = [Fraction(1), Fraction(1), Fraction(1, 1000), Fraction(1000), Fraction(1, 3), Fraction("0.0254")]
 FINE = [*RESOLUTIONS, Fraction(1, 10**8)]
 FLOAT_BOUNDS = [
     (Fraction(0), Fraction(6)),
@@ -133,14 +100,18 @@ decimals = st.decimals(-3, 120, allow_nan=False, places=4).map(float)
     st.lists(near_ties | decimals | st.floats(allow_nan=True, allow_infinity=True), max_size=40),
     st.sampled_from(FLOAT_BOUNDS),
     st.sampled_from(FINE),
+    st.sampled_from(FACTORS),
     st.sampled_from([np.float32, np.float64]),
 )
+@example([nan, inf, -inf], FLOAT_BOUNDS[2], FINE[0], FACTORS[0], np.float32)
 @pytest.mark.slow
-def test_any_float_counts_as_defined(values, bounds, resolution, number):
+def test_any_float_counts_as_its_exact_product_with_the_factor(values, bounds, resolution, factor, number):
+    """Lemma 2 is of the reading: what stands in the column, times the factor, exactly."""
     with np.errstate(over="ignore"):
-        raw = np.array(values, dtype=np.float64).astype(number)
-    expected = [defined(str(value), bounds, resolution) for value in raw]
-    assert read(pl.Series(raw), bounds, resolution)["units"].to_list() == expected
+        raw = (np.array(values, dtype=np.float64) / float(factor)).astype(number)
+    expected = [defined(str(value), bounds, resolution, factor) for value in raw]
+    own = laid_out(factor).in_column_units(bounds, resolution)
+    assert read(pl.Series(raw), *own)["units"].to_list() == expected
 
 
 def test_instants_and_wall_clock_say_the_same(small, days):

@@ -15,14 +15,25 @@ from optstream.catalogue import (
     publish,
     read_catalogue,
     read_published,
+    replace_page,
     stage,
     withdraw,
 )
-from optstream.catalogue.layout import CATALOGUE, LARGEST, LOCK
+from optstream.catalogue.layout import CATALOGUE, LARGEST, LOCK, PAGE
 from optstream.catalogue.rows import schema
 from optstream.catalogue.standard_errors import read_sum
 from optstream.errors import LedgerError, ParameterError, PublicationError
-from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, STREAM, answer_head, days_in, take_back
+from tests.optstream.catalogue.conftest import make_rows, make_statement, put, put_days
+from tests.optstream.catalogue.folders import (
+    DAY,
+    KINDS,
+    NEXT,
+    STREAM,
+    answer_head,
+    days_in,
+    make_page,
+    take_back,
+)
 
 EVERYWHERE = pytest.mark.parametrize("published", KINDS, indirect=True)
 """By day too: what is put, replaced, moved and removed. The rest is of the catalogue, whatever its place."""
@@ -30,7 +41,7 @@ FIVE = [DAY + timedelta(days=number) for number in range(5)]
 
 
 @EVERYWHERE
-def test_the_layout_and_its_bytes_are_the_same_everywhere(published, put, statement, tmp_path):
+def test_the_layout_and_its_bytes_are_the_same_everywhere(published, tmp_path):
     entry = put(published.name, DAY).entry
     again = put(published.name, DAY, head="h2")
     assert (again.changed, again.entry) == (False, entry)
@@ -51,21 +62,21 @@ def test_the_layout_and_its_bytes_are_the_same_everywhere(published, put, statem
         "file": entry.file,
         "file_hash": entry.file_hash,
         "rows_hash": entry.rows_hash,
-        "statement": statement(DAY).to_json(),
+        "statement": make_statement(DAY).to_json(),
     }
 
 
-def test_what_was_published_is_read(published, put, put_all, rows):
+def test_what_was_published_is_read(published):
     put(published.name, NEXT, head="later")
     put(published.name, DAY, head="earlier")
     frame = read_published(published.name, verify=True)
     assert dict(frame.schema) == schema("load_mw")
     assert frame["date"].to_list() == [DAY] * 12 + [NEXT] * 12
-    assert frame["load_mw"].sum() == 2 * rows(DAY)["load_mw"].sum()
+    assert frame["load_mw"].sum() == 2 * make_rows(DAY)["load_mw"].sum()
     assert optstream.read_published(str(published.name)).equals(frame)
     assert check_files(published.name) == []
     assert read_catalogue(published.name).ledger_heads == {"later", "earlier"}
-    assert put_all(published.name) == ()
+    assert put_days(published.name) == ()
 
 
 @EVERYWHERE
@@ -84,7 +95,7 @@ def test_a_place_without_a_catalogue(published):
 
 
 @pytest.mark.parametrize("newer", [(1, 2), (2, 1)])
-def test_a_newer_vintage_or_revision_takes_the_place(published, put, newer):
+def test_a_newer_vintage_or_revision_takes_the_place(published, newer):
     old = put(published.name, DAY).entry
     new = put(published.name, DAY, *newer, head="h2").entry
     assert read_catalogue(published.name).entries == (new,)
@@ -103,34 +114,40 @@ def refuse(known):
     raise LedgerError(f"does not contain {known}")
 
 
+def another_file(name):
+    staged = replace(stage(make_rows(NEXT), make_statement(NEXT)), attachments={"0" * 64: b"another"})
+    publish(name, [staged], lambda _: "h2")
+
+
 @pytest.mark.parametrize(
-    ("days", "changes", "rule"),
+    ("work", "rule"),
     [
-        ([DAY + timedelta(days=9), DAY], {"shift": 1.0}, "other bytes"),
-        ([DAY, DAY], {}, "two releases of one period"),
-        ([DAY], {"vintage": 2, "head": refuse}, "does not contain h1"),
-        ([DAY], {"vintage": 2, "head": "a/b"}, "ledger_head"),
-        ([DAY], {"stream": "another"}, "another stream"),
-        ([NEXT], {"simulated": True}, "simulated"),
+        (lambda name: put_days(name, DAY + timedelta(days=9), DAY, shift=1.0), "other bytes"),
+        (lambda name: put_days(name, DAY, DAY), "two releases of one period"),
+        (lambda name: put(name, DAY, vintage=2, head=refuse), "does not contain h1"),
+        (lambda name: put(name, DAY, vintage=2, head="a/b"), "ledger_head"),
+        (lambda name: put(name, DAY, stream="another"), "belongs to another stream"),
+        (lambda name: put(name, NEXT, simulated=True), "simulated"),
+        (another_file, "differ from their hashes in its statement"),
+        (lambda name: withdraw(name, DAY, answer_head("h2"), stream="another"), "belongs to another stream"),
+        (lambda name: withdraw(name, DAY, answer_head(""), stream=STREAM), "ledger_head"),
+        (
+            lambda name: withdraw(name, DAY, lambda _, known: refuse(known), stream=STREAM),
+            "does not contain h1",
+        ),
     ],
 )
-def test_what_is_refused_is_not_published(published, put_all, days, changes, rule):
-    put_all(published.name, DAY)
+def test_what_is_refused_changes_nothing(published, work, rule):
+    for revision in (0, 1):
+        put(published.name, DAY, revision)
     before = published.files()
     with pytest.raises((LedgerError, ParameterError, PublicationError), match=rule):
-        put_all(published.name, *days, **changes)
+        work(published.name)
     assert published.files() == before
 
 
-def test_a_file_that_the_statement_does_not_name_is_not_published(published, rows, statement):
-    staged = replace(stage(rows(DAY), statement(DAY)), attachments={"0" * 64: b"another"})
-    with pytest.raises(PublicationError, match="differ from their hashes in its statement"):
-        publish(published.name, [staged], lambda _: "h1")
-    assert published.files() == {}
-
-
 @EVERYWHERE
-def test_an_existing_name_is_never_overwritten(published, put):
+def test_an_existing_name_is_never_overwritten(published):
     entry = put(published.name, DAY).entry
     published.write(entry.file, b"tampered")
     with pytest.raises(PublicationError, match="never overwritten"):
@@ -138,7 +155,7 @@ def test_an_existing_name_is_never_overwritten(published, put):
     assert published.read(entry.file) == b"tampered"
 
 
-def test_a_lost_file_is_put_back(published, put):
+def test_a_lost_file_is_put_back(published):
     entry = put(published.name, DAY).entry
     published.remove(entry.file)
     with pytest.raises(PublicationError, match=f"{entry.file} is missing; .*`optstream publish {DAY}`"):
@@ -150,7 +167,7 @@ def test_a_lost_file_is_put_back(published, put):
 
 
 @EVERYWHERE
-def test_a_withdrawn_day_is_gone_and_says_what_it_cost(published, put):
+def test_a_withdrawn_day_is_gone_and_says_what_it_cost(published):
     put(published.name, DAY)
     last = put(published.name, DAY, revision=2).entry
     put(published.name, NEXT)
@@ -178,7 +195,7 @@ def test_a_withdrawn_day_is_gone_and_says_what_it_cost(published, put):
     assert check_files(published.name) == []
 
 
-def test_once_more_under_a_later_head_only_a_stores_catalogue_is_replaced(published, put):
+def test_once_more_under_a_later_head_only_a_stores_catalogue_is_replaced(published):
     """There somebody may be publishing the day, and has to meet a conflict; a folder has its lock."""
     put(published.name, DAY)
     take_back(published.name)
@@ -192,7 +209,7 @@ def test_once_more_under_a_later_head_only_a_stores_catalogue_is_replaced(publis
     assert changed == ({"catalogue.json"} if published.in_store else set())
 
 
-def test_heads_stand_in_the_ledgers_order(tmp_path, put):
+def test_heads_stand_in_the_ledgers_order(tmp_path):
     """The list is passed to the ledger under the lock, and the new head is read after the old one."""
     heard = []
 
@@ -221,32 +238,18 @@ def test_heads_stand_in_the_ledgers_order(tmp_path, put):
     assert read_catalogue(tmp_path).ledger_head == "h6"
 
 
-@pytest.mark.parametrize(
-    ("changes", "rule"),
-    [
-        ({"stream": "another"}, "belongs to another stream"),
-        ({"tell_ledger": answer_head("")}, "ledger_head"),
-        ({"tell_ledger": lambda _entry, known: refuse(known)}, "does not contain h1"),
-    ],
-)
-def test_a_withdrawal_that_is_refused_changes_nothing(published, put, changes, rule):
+def test_catalogue_and_page_have_a_largest_size(published, monkeypatch):
     put(published.name, DAY)
-    put(published.name, DAY, revision=2)
-    before = published.files()
-    meant = {"period": DAY, "tell_ledger": answer_head("h2"), "stream": STREAM, **changes}
-    with pytest.raises((LedgerError, ParameterError, PublicationError), match=rule):
-        withdraw(published.name, **meant)
-    assert published.files() == before
-
-
-def test_a_catalogue_has_a_largest_size(published, put, monkeypatch):
-    put(published.name, DAY)
+    replace_page(published.name, make_page)
+    monkeypatch.setitem(LARGEST, PAGE, 10)
+    (line,) = check_files(published.name)
+    assert line.startswith("index.html is larger than 10 bytes")
     monkeypatch.setitem(LARGEST, CATALOGUE, 100)
     with pytest.raises(PublicationError, match="larger than 100 bytes"):
         read_catalogue(published.name)
 
 
-def test_cut_altered_and_stray_files_are_found(published, put):
+def test_cut_altered_and_stray_files_are_found(published):
     cut, altered, said = (put(published.name, day).entry for day in FIVE[:3])
     put(published.name, FIVE[4])
     published.write(cut.file, published.read(cut.file)[:-20])
@@ -260,7 +263,7 @@ def test_cut_altered_and_stray_files_are_found(published, put):
     assert len(problems) == 4
 
 
-def test_what_cannot_be_written_is_an_error_of_ours(tmp_path, put):
+def test_what_cannot_be_written_is_an_error_of_ours(tmp_path):
     (tmp_path / "published").write_text("a file")
     with pytest.raises(PublicationError, match=r"cannot be (written|read)"):
         put(tmp_path / "published", DAY)

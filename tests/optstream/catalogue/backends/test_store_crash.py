@@ -15,6 +15,7 @@ from optstream.storage.store import KINDS as KINDS_OF_STORES
 from optstream.storage.store import S3Store, Store
 from tests.failing import at_each
 from tests.memory_store import Literal, MemoryStore
+from tests.optstream.catalogue.conftest import put
 from tests.optstream.catalogue.folders import (
     DAY,
     NEXT,
@@ -31,14 +32,14 @@ KINDS = (S3Store, MemoryStore)
 
 
 OTHERS = {
-    "another day": lambda put, name: put(name, NEXT, head="other"),
-    "the same release": lambda put, name: put(name, DAY, revision=2, head="other"),
-    "a newer revision": lambda put, name: put(name, DAY, revision=3, head="other"),
-    "a withdrawal": lambda put, name: take_back(name, head="other", last_revision=2),
+    "another day": lambda name: put(name, NEXT, head="other"),
+    "the same release": lambda name: put(name, DAY, revision=2, head="other"),
+    "a newer revision": lambda name: put(name, DAY, revision=3, head="other"),
+    "a withdrawal": lambda name: take_back(name, head="other", last_revision=2),
 }
 
 
-def publish_interrupted(put, name, others, places):
+def publish_interrupted(name, others, places):
     """Publish a day while others come; whether all came, the catalogues that they left, and the refusal."""
     points, waiting, left, refused = [], [*zip(places, others, strict=True)], [], None
 
@@ -47,7 +48,7 @@ def publish_interrupted(put, name, others, places):
         if waiting and len(points) > waiting[0][0]:
             _, other = waiting.pop(0)
             with suppress(PublicationError):
-                OTHERS[other](put, name)
+                OTHERS[other](name)
             left.append(read_catalogue(name))
 
     with at_each([(kind, REQUESTS) for kind in KINDS], act):
@@ -58,7 +59,7 @@ def publish_interrupted(put, name, others, places):
     return not waiting, left, refused
 
 
-def judge_each_place(request, put, kind, others, listed, apart=1):
+def judge_each_place(request, kind, others, listed, apart=1):
     """Nothing is undone and no day lost, wherever the first other comes, and the second so far after it."""
     folder, n_tried = make_folder(kind, request), 0
     put(folder.below("before"), NEXT + timedelta(days=9))
@@ -67,7 +68,7 @@ def judge_each_place(request, put, kind, others, listed, apart=1):
     for first in range(100):
         for second in range(first + 1, 200, apart) if others[1:] else [None]:
             places, name = (first, second)[: len(others)], copied(folder, f"{first}-{second}")
-            all_came, left, refused = publish_interrupted(put, name, others, places)
+            all_came, left, refused = publish_interrupted(name, others, places)
             if not all_came:
                 break
             judge_after(name, left, refused)
@@ -107,8 +108,8 @@ def judge_after(name, left, refused):
         pytest.param("s3", "a withdrawal", False, marks=pytest.mark.nightly),
     ],
 )
-def test_another_publisher_between_any_two_requests(request, put, kind, other, listed):
-    assert judge_each_place(request, put, kind, [other], listed) > 8
+def test_another_publisher_between_any_two_requests(request, kind, other, listed):
+    assert judge_each_place(request, kind, [other], listed) > 8
 
 
 @pytest.mark.slow
@@ -120,8 +121,8 @@ def test_another_publisher_between_any_two_requests(request, put, kind, other, l
     ],
     ids=str,
 )
-def test_two_others_at_any_two_requests(request, put, others, apart):
-    assert judge_each_place(request, put, "memory", others, True, apart) > 8
+def test_two_others_at_any_two_requests(request, others, apart):
+    assert judge_each_place(request, "memory", others, True, apart) > 8
 
 
 def put_without_condition(turn, data):
@@ -142,13 +143,13 @@ TWINS = {
 
 
 @pytest.mark.parametrize(("owner", "broken", "twin", "other", "listed"), TWINS.values(), ids=TWINS)
-def test_a_broken_twin_is_caught(request, put, monkeypatch, owner, broken, twin, other, listed):
+def test_a_broken_twin_is_caught(request, monkeypatch, owner, broken, twin, other, listed):
     monkeypatch.setattr(owner, broken, twin)
     with pytest.raises((AssertionError, PublicationError), match=r"missing|not listed|assert"):
-        judge_each_place(request, put, "memory", [other], listed)
+        judge_each_place(request, "memory", [other], listed)
 
 
-def test_a_publisher_that_the_ledger_gave_up_meanwhile_is_not_listed(in_store, put):
+def test_a_publisher_that_the_ledger_gave_up_meanwhile_is_not_listed(in_store):
     """The withdrawal of a day that was never listed overtakes who is publishing it."""
     dead = []
 
@@ -221,9 +222,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("kind", "rule"), REFUSED.items())
-def test_a_store_that_cannot_keep_publishers_apart_is_read_and_never_published_to(
-    put, monkeypatch, kind, rule
-):
+def test_a_store_that_cannot_keep_publishers_apart_is_read_and_never_published_to(monkeypatch, kind, rule):
     folder, empty = memory_folder(), memory_folder()
     put(folder.name, DAY)
     before = folder.files()
@@ -239,7 +238,7 @@ def test_a_store_that_cannot_keep_publishers_apart_is_read_and_never_published_t
 
 
 @pytest.mark.parametrize("kind", [Literal, Fleeting])
-def test_a_store_of_its_own_ways_is_published_to(put, monkeypatch, kind):
+def test_a_store_of_its_own_ways_is_published_to(monkeypatch, kind):
     folder = memory_folder()
     monkeypatch.setitem(KINDS_OF_STORES, "memory", kind)
     put(folder.name, DAY)

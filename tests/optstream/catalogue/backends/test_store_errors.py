@@ -6,6 +6,7 @@ import pytest
 
 from optstream.catalogue import check_files, read_published
 from optstream.errors import PublicationError
+from tests.optstream.catalogue.conftest import put
 from tests.optstream.catalogue.folders import DAY, NEXT, days_in, s3_folder, take_back
 
 pytest.importorskip("s3fs")
@@ -36,7 +37,7 @@ ERRORS = {
 
 
 @pytest.fixture
-def failing(s3_bucket, put, monkeypatch):
+def failing(s3_bucket, monkeypatch):
     """A folder with one day, whose store then fails."""
     folder = s3_folder(s3_bucket)
     put(folder.name, DAY)
@@ -56,7 +57,7 @@ def failing(s3_bucket, put, monkeypatch):
 
 
 @pytest.mark.parametrize(("make_error", "words"), ERRORS.values(), ids=ERRORS)
-def test_errors_say_what_to_do_and_repeat_nothing(failing, put, make_error, words):
+def test_errors_say_what_to_do_and_repeat_nothing(failing, make_error, words):
     folder = failing(make_error)
     for work in (
         lambda: read_published(folder.name),
@@ -70,7 +71,7 @@ def test_errors_say_what_to_do_and_repeat_nothing(failing, put, make_error, word
 
 
 @pytest.mark.parametrize("n_breaks", [2, 100])
-def test_an_answer_that_breaks_off_is_asked_for_again(s3_bucket, put, monkeypatch, n_breaks):
+def test_an_answer_that_breaks_off_is_asked_for_again(s3_bucket, monkeypatch, n_breaks):
     folder, left = s3_folder(s3_bucket), [ClientPayloadError("hush")] * n_breaks
     put(folder.name, DAY)
     read = StreamingBody.read
@@ -88,14 +89,14 @@ def test_an_answer_that_breaks_off_is_asked_for_again(s3_bucket, put, monkeypatc
             days_in(folder.name)
 
 
-def test_a_missing_bucket(put, s3_server):
+def test_a_missing_bucket(s3_server):
     with pytest.raises(PublicationError, match="there is no such bucket; make it, or correct the URL"):
         put("s3://no-such-bucket/published", DAY)
     with pytest.raises(PublicationError, match="'s3://no-such-bucket/published' is no published folder"):
         read_published("s3://no-such-bucket/published")
 
 
-def test_a_store_that_knows_no_conditions(failing, put):
+def test_a_store_that_knows_no_conditions(failing):
     folder = failing(lambda: answer("NotImplemented", 501))
     with pytest.raises(PublicationError, match=r"no put here that fails when another was faster"):
         put(folder.name, NEXT)

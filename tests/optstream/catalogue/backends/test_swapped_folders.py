@@ -9,6 +9,7 @@ import pytest
 from optstream.catalogue import check_files, replace_page
 from optstream.errors import PublicationError
 from tests.failing import at_each
+from tests.optstream.catalogue.conftest import put
 from tests.optstream.catalogue.folders import DAY, NEXT, make_page, take_back
 
 CALLS = ("open", "stat", "lstat", "listdir", "scandir", "link", "replace", "rename", "unlink", "remove")
@@ -17,16 +18,16 @@ DATED = f"date={DAY}"
 
 
 WORK = {
-    "publish": (lambda folder, put: put(folder, NEXT), (".incoming", "data", "manifests")),
-    "revise": (lambda folder, put: put(folder, DAY, revision=3), ("superseded", f"data/{DATED}")),
-    "withdraw": (lambda folder, _: take_back(folder, head="h9"), (f"data/{DATED}", f"superseded/{DATED}")),
-    "page": (lambda folder, _: replace_page(folder, make_page), (".incoming",)),
+    "publish": (lambda folder: put(folder, NEXT), (".incoming", "data", "manifests")),
+    "revise": (lambda folder: put(folder, DAY, revision=3), ("superseded", f"data/{DATED}")),
+    "withdraw": (lambda folder: take_back(folder, head="h9"), (f"data/{DATED}", f"superseded/{DATED}")),
+    "page": (lambda folder: replace_page(folder, make_page), (".incoming",)),
 }
 CASES = [(name, target) for name, (_, targets) in WORK.items() for target in targets]
 
 
 @pytest.fixture
-def begun(tmp_path, put):
+def begun(tmp_path):
     """A published folder with a day in two revisions, and what a crash left."""
     folder = tmp_path / "begun"
     put(folder, DAY)
@@ -65,9 +66,7 @@ def swap(folder, target, victim):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "target"), CASES)
-def test_a_folder_swapped_before_any_call_leads_nowhere(
-    begun, victim, put, tmp_path, monkeypatch, name, target
-):
+def test_a_folder_swapped_before_any_call_leads_nowhere(begun, victim, tmp_path, monkeypatch, name, target):
     work, before, folder = WORK[name][0], seen(victim), tmp_path / "published"
     monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
     for n in range(1, 2000):
@@ -81,7 +80,7 @@ def test_a_folder_swapped_before_any_call_leads_nowhere(
                     swap(folder, target, victim)
 
         with at_each([(os, CALLS)], swap_at_last), suppress(PublicationError):
-            work(folder, put)
+            work(folder)
         assert seen(victim) == before, f"before call {n} of {name}, {calls[n - 1 : n]}: {target}"
         shutil.rmtree(folder)
         if len(calls) < n:
@@ -91,7 +90,7 @@ def test_a_folder_swapped_before_any_call_leads_nowhere(
 
 
 @pytest.mark.parametrize("name", [".lock", ".incoming", "data", "manifests", "catalogue.json"])
-def test_a_link_is_refused_by_name_and_the_day_is_published_once_it_is_gone(begun, victim, put, name):
+def test_a_link_is_refused_by_name_and_the_day_is_published_once_it_is_gone(begun, victim, name):
     before, file = seen(victim), victim / "ledger.sqlite"
     (begun / name).rename(begun.parent / "away")
     (begun / name).symlink_to(file if "." in name[1:] or name == ".lock" else victim)

@@ -4,16 +4,17 @@ from datetime import date, timedelta
 from fractions import Fraction
 from unittest.mock import patch
 
+import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 
-from optstream.catalogue import about
 from optstream.catalogue.about import find_hierarchy, hierarchy_rows, put_hierarchy
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.read import made_of, rows_as_of
+from optstream.catalogue.rows import schema
 from optstream.errors import PublicationError
 from optstream.stream import DatedHierarchy, TreeChange
+from tests.optstream.catalogue.conftest import frame_of, nodes_of
 
 OLDEST = (("FR", None), ("N", "FR"), ("S", "FR"), ("1", "N"), ("2", "N"), ("3", "S"), ("4", "S"))
 DAY = timedelta(days=1)
@@ -85,23 +86,10 @@ def test_what_a_new_unit_was_merged_into_is_not_the_unit_of_before(after):
 def rows_of(day):
     """A row for each node and two steps; the value of a leaf is its own power of two."""
     tree = HIERARCHY.tree_of(day)
-    leaves = [[2.0**number, 10 * 2.0**number] for number in range(len(tree.leaves))]
-    values = tree.add_up(pl.DataFrame(leaves, orient="row").to_numpy())
-    return pl.DataFrame(
-        [
-            (day, step, None, node, parent, int(depth), values[place][step], 1.0, 2.0, 0, 0)
-            for place, ((node, parent), depth) in enumerate(
-                zip(tree.parents_by_name(), tree.depths, strict=True)
-            )
-            for step in range(2)
-        ],
-        schema={
-            "date": pl.Date, "step": pl.Int32, "timestamp": pl.Datetime("us", "UTC"), "node": pl.String,
-            "parent": pl.String, "level": pl.Int32, "load_mw": pl.Float64, "load_mw_noise_se": pl.Float64,
-            "load_mw_se": pl.Float64, "revision": pl.Int32, "vintage": pl.Int32,
-        },
-        orient="row",
-    )  # fmt: skip
+    leaves = np.array([[2.0**number, 10 * 2.0**number] for number in range(len(tree.leaves))])
+    frame = frame_of(day, nodes_of(tree), tree.add_up(leaves).tolist())
+    errors = {"load_mw_noise_se": pl.lit(1.0), "load_mw_se": pl.lit(2.0)}
+    return frame.with_columns(**errors).cast(pl.Schema(schema("load_mw")))
 
 
 def test_rows_of_all_days_come_in_the_tree_of_one():
@@ -180,21 +168,10 @@ def test_more_work_than_a_hierarchy_can_be_is_refused_before_it_is_done(tmp_path
             assert isinstance(caught.value, PublicationError) == refused
 
 
-def test_a_text_that_many_rows_repeat_is_refused_before_it_is_written_out(tmp_path):
-    """A few kilobytes of rows would fill a reader's memory."""
-    units = pl.DataFrame({"node": [f"a{number}" for number in range(3000)]}).with_columns(
-        parent=pl.lit(None, pl.String),
-        name=pl.lit("x" * 100_000),
-        valid_from=pl.lit(None, pl.Date),
-        valid_until=pl.lit(None, pl.Date),
-        became=pl.lit(None, pl.String),
-    )
-    units.write_parquet(tmp_path / "hierarchy.parquet")
-    assert (tmp_path / "hierarchy.parquet").stat().st_size < 2**18
-    before = pa.default_memory_pool().max_memory()
-    with (
-        patch.object(about, "Unit", side_effect=AssertionError("a unit was made")),
-        pytest.raises(PublicationError, match="not as OptStream writes it"),
-    ):
+def test_texts_of_the_table_are_bounded_as_those_of_every_file(tmp_path, monkeypatch):
+    """A few kilobytes of rows that repeat a text would fill a reader's memory."""
+    put_hierarchy(tmp_path, HIERARCHY, {"1": "x" * 10_000}.get)
+    assert find_hierarchy(open_storage(tmp_path)) is not None
+    monkeypatch.setattr("optstream.storage.parquet.FEW_TEXTS", 1000)
+    with pytest.raises(PublicationError, match="not as OptStream writes it"):
         find_hierarchy(open_storage(tmp_path))
-    assert pa.default_memory_pool().max_memory() - before < 2**26

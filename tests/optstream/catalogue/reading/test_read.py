@@ -17,36 +17,36 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.read import catalogue_reader, rows_of, with_names
 from optstream.catalogue.rows import schema
 from optstream.errors import ParameterError, PublicationError
+from tests.optstream.catalogue.conftest import make_rows, make_statement, put, put_days
 from tests.optstream.catalogue.folders import DAY, NEXT, take_back
 
 
-def expected(rows, *days):
-    return pl.concat(
-        [rows(day).sort("step", "node").cast(pl.Schema(schema("load_mw"))) for day in sorted(days)]
-    )
+def expected(*days, **more):
+    rows = [make_rows(day, **more).sort("step", "node") for day in sorted(days)]
+    return pl.concat(rows).cast(pl.Schema(schema("load_mw")))
 
 
-def test_releases_of_before_there_were_standard_errors_are_read_beside_others(tmp_path, put, rows, statement):
-    old = rows(DAY).drop("load_mw_noise_se", "load_mw_se")
-    stated = statement(DAY, standard_errors=None)
+def test_releases_of_before_there_were_standard_errors_are_read_beside_others(tmp_path):
+    old = make_rows(DAY).drop("load_mw_noise_se", "load_mw_se")
+    stated = make_statement(DAY, standard_errors=None)
     assert "standard_errors" not in stated.to_json()
     publish(tmp_path, [stage(old, stated)], lambda known: "head-0")
     put(tmp_path, NEXT)
     frame = read_published(tmp_path, verify=True)
     assert dict(frame.schema) == schema("load_mw")
-    wanted = expected(rows, DAY, NEXT)
+    wanted = expected(DAY, NEXT)
     cleared = [pl.when(pl.col("date") > DAY).then(name).alias(name) for name in error_columns("load_mw")]
     assert frame.equals(wanted.with_columns(cleared))
     assert check_files(tmp_path) == []
 
 
-def test_data_is_one_hive_dataset_in_polars_pyarrow_and_duckdb(tmp_path, put, rows):
+def test_data_is_one_hive_dataset_in_polars_pyarrow_and_duckdb(tmp_path):
     put(tmp_path, DAY)
     put(tmp_path, NEXT)
     put(tmp_path, DAY, revision=2)  # superseded files must not be in the dataset
     put(tmp_path, NEXT, revision=2)
     data = tmp_path / "data"
-    wanted = expected(lambda day: rows(day, revision=2), DAY, NEXT)
+    wanted = expected(DAY, NEXT, revision=2)
     columns = wanted.columns
 
     polars = pl.read_parquet(data).select(columns).sort("date", "step", "node")
@@ -113,14 +113,14 @@ def spoil(folder, change):
         (lambda d, e: d.update(ledger_head=5), "ledger_head"),
     ],
 )
-def test_a_catalogue_is_not_trusted(tmp_path, put, change, rule):
+def test_a_catalogue_is_not_trusted(tmp_path, change, rule):
     put(tmp_path, DAY)
     spoil(tmp_path, change)
     with pytest.raises(PublicationError, match=rule):
         read_published(tmp_path)
 
 
-def test_a_link_out_of_the_folder_is_not_read(tmp_path, put):
+def test_a_link_out_of_the_folder_is_not_read(tmp_path):
     entry = put(tmp_path / "published", DAY).entry
     path = tmp_path / "published" / entry.file
     path.rename(tmp_path / "away.parquet")
@@ -129,7 +129,7 @@ def test_a_link_out_of_the_folder_is_not_read(tmp_path, put):
         read_published(tmp_path / "published")
 
 
-def test_another_release_under_the_name_is_refused_without_verify(tmp_path, put):
+def test_another_release_under_the_name_is_refused_without_verify(tmp_path):
     first, second = put(tmp_path, DAY).entry, put(tmp_path, NEXT).entry
     (tmp_path / first.file).write_bytes((tmp_path / second.file).read_bytes())
     with pytest.raises(PublicationError, match="another release"):
@@ -139,13 +139,11 @@ def test_another_release_under_the_name_is_refused_without_verify(tmp_path, put)
 @pytest.mark.parametrize(
     ("overtake", "days"),
     [
-        (lambda folder, put: put(folder, DAY, revision=2), [DAY, NEXT]),
-        (lambda folder, _: take_back(folder), [NEXT]),
+        (lambda folder: put(folder, DAY, revision=2), [DAY, NEXT]),
+        (take_back, [NEXT]),
     ],
 )
-def test_a_reader_that_is_overtaken_has_the_day_as_it_was_or_leaves_it_out(
-    tmp_path, put, rows, monkeypatch, overtake, days
-):
+def test_a_reader_that_is_overtaken_has_the_day_as_it_was_or_none(tmp_path, monkeypatch, overtake, days):
     """The race, made certain: a revision or a withdrawal lands between the catalogue and its files."""
     put(tmp_path, DAY)
     put(tmp_path, NEXT)
@@ -154,11 +152,11 @@ def test_a_reader_that_is_overtaken_has_the_day_as_it_was_or_leaves_it_out(
     def overtaken(folder, check):
         catalogue = genuine(folder, check)
         if not calls:
-            calls.append(overtake(tmp_path, put))
+            calls.append(overtake(tmp_path))
         return catalogue
 
     monkeypatch.setattr(read, "read_catalogue", overtaken)
-    assert read_published(tmp_path, verify=True).equals(expected(rows, *days))
+    assert read_published(tmp_path, verify=True).equals(expected(*days))
 
 
 def test_import_is_light_and_the_version_is_known():
@@ -181,8 +179,8 @@ DAYS = [date(2016, 2, 1) + timedelta(days=number) for number in range(3)]
 
 
 @pytest.fixture
-def three_days(tmp_path, put_all):
-    put_all(tmp_path / "published", *DAYS)
+def three_days(tmp_path):
+    put_days(tmp_path / "published", *DAYS)
     return tmp_path / "published"
 
 

@@ -71,6 +71,6 @@ def test_the_evening_is_expected_to_be_high_before_it_can_be_seen():
     assert np.array(held)[:, 0, -12:].mean() > 0.8, "0.70 with the prior of loads"
     squares = releases[-1].standard_errors[0] ** 2
     night, evening = squares[:12].mean(), squares[-12:].mean()
-    assert evening > 1.3 * night, "1.1 where widths do not follow the size of hours"
+    assert evening > 3.5 * night, "2.6 where widths follow the size of hours as those of loads do"
     drawn = (releases[-1].replicates(400)[1] - releases[-1].estimate)[:, 0].var(axis=0)
     assert drawn.reshape(4, 12).mean(axis=1) == pytest.approx(squares.reshape(4, 12).mean(axis=1), rel=0.3)

@@ -155,12 +155,3 @@ def test_a_delta_table_in_a_store_has_the_files_that_its_log_says(small, upload)
     table(stream)
     (judged,) = upload(stream).judge()
     assert (judged.units == 1500).all()
-
-
-def test_a_file_list_is_law(small, upload):
-    stream = small(marker='file_list = "_FILES"')
-    stream.fill(1.0, listed="part-0.parquet\n")
-    moved = upload(stream)
-    assert not isinstance(found(moved), Exception)
-    moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/_FILES", b"part-1.parquet\n")
-    assert "'part-1.parquet' is listed but absent" in str(found(moved))
