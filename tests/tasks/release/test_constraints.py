@@ -110,8 +110,7 @@ def test_what_clashes_is_named_and_nothing_is_drawn(facts, fact, totals, parts):
     facts.now = facts.now.replace(month=6, day=2)
     found = [one.rule for one in examine(facts.settings, {}, facts.now) if one.place == "[[constraints]]"]
     assert warning in found
-    outcome = facts.outcome(DAY)
-    assert outcome.status is Status.FAILED
+    outcome = facts.ends(DAY, Status.FAILED)
     for message in (warning, outcome.message):
         assert "the public facts of 2016-06-01 clash" in message
         assert all(part in message for part in parts), message

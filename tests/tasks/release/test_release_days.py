@@ -90,8 +90,7 @@ def test_a_run_that_dies_after_staging_publishes_the_same_bytes(installation, mo
     if place.exists() and place.read_bytes() == staged:
         # Another version of the code would encode other bytes.
         monkeypatch.setattr(statement, "published_rows", None)
-    outcome = installation.outcome(FIRST)
-    assert outcome.status is Status.PUBLISHED
+    outcome = installation.ends(FIRST, Status.PUBLISHED)
     assert (installation.folder / "published" / outcome.file).read_bytes() == staged
 
 

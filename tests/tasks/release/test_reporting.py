@@ -17,7 +17,7 @@ from optstream.privacy import worst_window
 from optstream.privacy.spends import CUSTOMERS
 from optstream.stream.private_period import open_customers
 from tasks.config import load_settings
-from tasks.ingest import customers as module
+from tasks.ingest import sums as module
 from tasks.release.mechanism import mechanism_for, plan_of
 from tasks.release.run import Status
 from tests.by_night import few

@@ -57,8 +57,7 @@ def charged(spends, first):
 
 def test_one_hour_goes_from_dump_to_published_rows_once(by_the_hour):
     installation, hour = by_the_hour("PeGaSus"), Hour(DAY, 13)
-    outcome = installation.outcome(hour)
-    assert outcome.status is Status.PUBLISHED
+    outcome = installation.ends(hour, Status.PUBLISHED)
     assert f"date={DAY}/hour=13/release-" in outcome.file
     rows = installation.rows()
     assert rows.height == 3 * 2
