@@ -169,8 +169,8 @@ def test_file_and_folders_are_private(tmp_path, kit):
     reader.close()
 
 
-def test_commits_are_synced_and_writers_exclude_each_other(sqlite_url, kit):
-    url, ledger = sqlite_url, open_ledger(sqlite_url)
+@ONLY_SQLITE
+def test_commits_are_synced_and_writers_exclude_each_other(ledger, url):
     with database.writing(database.open_engine(url, 30)) as connection:
         pragmas = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
@@ -178,25 +178,23 @@ def test_commits_are_synced_and_writers_exclude_each_other(sqlite_url, kit):
         }
         assert pragmas == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 30000, "foreign_keys": 1}
         # the lock is held before the first write
-        other = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=0)
+        other = sqlite3.connect(files_of(url)[0], timeout=0)
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("BEGIN IMMEDIATE")
         other.close()
         assert ledger.verify() == []  # readers do not wait
 
 
-def test_a_file_with_two_names_is_refused(sqlite_url, kit, tmp_path):
+@ONLY_SQLITE
+def test_a_file_with_two_names_is_refused(ledger, url, kit, tmp_path):
     """Each name has a write-ahead log: two streams took all of a budget each, and one was forgotten."""
-    first = open_ledger(sqlite_url)
-    first.enrol(kit.terms(), kit.now)
-    first.close()
-    (tmp_path / "second").mkdir()
-    (tmp_path / "second" / "ledger.sqlite").hardlink_to(sqlite_url.removeprefix("sqlite:///"))
-    for url in (sqlite_url, f"sqlite:///{tmp_path}/second/ledger.sqlite"):
+    second = tmp_path / "second.sqlite"
+    second.hardlink_to(files_of(url)[0])
+    for name in (url, f"sqlite:///{second}"):
         with pytest.raises(LedgerError, match="must have one name"):
-            open_ledger(url)
-    (tmp_path / "second" / "ledger.sqlite").unlink()
-    assert open_ledger(sqlite_url).terms(kit.terms().stream) == kit.terms()
+            open_ledger(name)
+    second.unlink()
+    assert open_ledger(url).terms("load") == kit.terms()
 
 
 HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE streams"}
