@@ -238,24 +238,20 @@ def _arrays(part: Measured, features: Sequence[Feature]) -> Iterator[Any]:
             yield "feature", features[place].name, feature_stage(features[place]), spans, sums, variances
 
 
-def _sums(part: Json) -> Iterator[tuple[Any, Any]]:
-    return zip(part["sums"], part["sum_variances"] or [None] * len(part["sums"]), strict=True)
-
-
-def _floats(nested: Any) -> NDArray[np.float64]:
-    """Return variances of a document, infinite where it has null."""
-    given = np.array([[np.inf]] if nested is None else nested, dtype=np.float64)
-    return np.where(np.isnan(given), np.inf, given)
+def _with_arrays(document: Json, of: Callable[[Any, Any], Any]) -> Json:
+    """Return the document with others in place of its arrays, made of each and its variances."""
+    sums, variances = document["sums"], document["sum_variances"]
+    return {
+        **document,
+        "points": of(document["points"], document["point_variances"]),
+        "sums": [of(*pair) for pair in zip(sums, variances or [None] * len(sums), strict=True)],
+        "parts": [_with_arrays(part, of) for part in document["parts"]],
+    }
 
 
 def without_numbers(document: Json) -> Json:
     """Return the document with the shapes of its noisy numbers in their place, for `with_numbers`."""
-    return {
-        **document,
-        "points": {SHAPE: list(np.shape(document["points"]))},
-        "sums": [{SHAPE: list(np.shape(one))} for one in document["sums"]],
-        "parts": [without_numbers(part) for part in document["parts"]],
-    }
+    return _with_arrays(document, lambda numbers, _: {SHAPE: list(np.shape(numbers))})
 
 
 def with_numbers(document: Json, rows: pl.DataFrame) -> Json:
@@ -263,24 +259,21 @@ def with_numbers(document: Json, rows: pl.DataFrame) -> Json:
     left = rows["value"].to_numpy()
     allowed = MOST_ENTRIES + ENTRIES_A_ROW * left.size
 
-    def filled(shape: Sequence[int], variances: Any) -> list[Any]:
+    def filled(entry: Json, variances: Any) -> Any:
         nonlocal left, allowed
+        shape = entry[SHAPE]
         allowed -= math.prod(shape)
         if min(shape) < 0 or allowed < 0:
             raise ValueError
         values = np.zeros(shape, dtype=np.int64)
         if values.size:
-            drawn = np.isfinite(np.broadcast_to(_floats(variances), shape))
+            # nothing was drawn where the document has null
+            given = np.array([[np.nan]] if variances is None else variances, dtype=np.float64)
+            drawn = np.isfinite(np.broadcast_to(given, shape))
             values[drawn], left = np.split(left, [int(drawn.sum())])
-        nested: list[Any] = values.tolist()
-        return nested
+        return values.tolist()
 
-    def full(one: Json) -> Json:
-        points = filled(one["points"][SHAPE], one["point_variances"])
-        sums = [filled(entry[SHAPE], variances) for entry, variances in _sums(one)]
-        return {**one, "points": points, "sums": sums, "parts": [full(part) for part in one["parts"]]}
-
-    found = full(document)
+    found = _with_arrays(document, filled)
     if left.size:
         raise ValueError
     return found

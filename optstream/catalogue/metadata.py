@@ -190,7 +190,6 @@ class Dataset:
 
     @property
     def citation(self) -> str:
-        """How the folder is to be cited."""
         publisher = f"{self.about.publisher}: " if self.about.publisher else ""
         return self.about.citation or f"{publisher}{self.title}. Version {self.version}."
 
@@ -281,15 +280,12 @@ def describe(template: str, dataset: Dataset, **facts: Any) -> dict[str, Any]:
     """Return a template filled with a dataset and more facts, without nulls; JSON-ready."""
     about, listed = dataset.about, dataset.listed
     first, last = (listed[0].period, listed[-1].period) if listed else (None, None)
-    contact, short = about.contact or "", (about.licence or "").replace(" ", "-")
-    is_email, reached = "@" in contact, contact if about.publisher else ""
+    short, is_email = (about.licence or "").replace(" ", "-"), "@" in (about.contact or "")
     known = {
         "dataset": dataset,
         "about": about,
-        "is_email": is_email,
-        "is_url": contact.startswith(("http://", "https://")),
-        "email": reached if reached and is_email else None,
-        "link": reached if reached and not is_email else None,
+        "email": about.contact if is_email else None,
+        "link": None if is_email else about.contact,
         "licence_name": short if _LICENCE.fullmatch(short) else None,
         "first": first and first.isoformat(),
         "last": last and last.isoformat(),

@@ -10,7 +10,7 @@ import polars as pl
 
 from data_contracts.metrics import LIMITS
 from optstream.storage.parquet import claims_of
-from optstream.storage.store import Location, StoreUrl
+from optstream.storage.store import Location
 from optstream.stream import day_of
 from tasks.config import Input, Settings
 from tasks.config.fields import SINCE_EPOCH, offset_minutes
@@ -128,11 +128,8 @@ def _is_parquet(file: Location) -> bool:
 
 
 def _parquet_schema(file: SourceFile) -> tuple[SourceFile, dict[str, Any]]:
-    if isinstance(file.path, StoreUrl):
-        with opened(file.path) as stored:
-            claims = claims_of(stored)
-    else:
-        claims = claims_of(file.path)
+    with opened(file.path) as found:
+        claims = claims_of(found)
     if claims is None or not claims.within(LIMITS):
         return replace(file, broken="unreadable" if claims is None else "too_much"), {}
     return replace(file, rows=claims.rows), dict(scan_file(file.path).collect_schema())

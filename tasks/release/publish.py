@@ -8,7 +8,7 @@ from hashlib import sha256
 from optstream.catalogue import Publication, StagedRelease, find_catalogue, stage
 from optstream.catalogue import publish as publish_releases
 from optstream.catalogue.backends import OtherBytes, Transaction, open_storage
-from optstream.catalogue.layout import DATA, MANIFESTS, data_file, folder_of, manifest_file, release_name
+from optstream.catalogue.layout import data_file, manifest_file
 from optstream.catalogue.publication import close_days, finish_closing, open_days
 from optstream.catalogue.statement import Manifest
 from optstream.errors import LedgerError, OptStreamError, PublicationError
@@ -200,20 +200,16 @@ def _published(run: Run, day: date, staged: StagedRelease, days: Collection[date
 
 
 def _damage_removed(turn: Transaction, day: date, staged: StagedRelease) -> bool:
-    """Remove damaged files of the listed release; False where the catalogue does not list it."""
+    """Remove a damaged file of the listed release; False where the catalogue does not list it."""
     catalogue = find_catalogue(turn)
     entry = catalogue.entry(day) if catalogue else None
     if entry is None or entry.withdrawn or entry.file_hash != staged.file_hash:
         return False
-    for file, digest in staged.statement.attachments:
-        if _is_damaged(turn, file, digest):
-            place, _, last = file.rpartition("/")
-            turn.remove(place, [last])
-            return True
-    if _is_damaged(turn, data_file(day, staged.file_hash), staged.file_hash):
-        turn.remove(folder_of(DATA, day), [release_name(staged.file_hash)])
-    else:
-        turn.remove(MANIFESTS, [manifest_file(staged.file_hash).rpartition("/")[2]])
+    files = (*staged.statement.attachments, (data_file(day, staged.file_hash), staged.file_hash))
+    damaged = (file for file, digest in files if _is_damaged(turn, file, digest))
+    # a manifest's own hash stands nowhere: where all else is whole, it is that
+    folder, _, name = next(damaged, manifest_file(staged.file_hash)).rpartition("/")
+    turn.remove(folder, [name])
     return True
 
 

@@ -7,7 +7,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -268,10 +268,8 @@ class Covariates:
     unread: Mapping[str, str]
 
 
-def read_covariates(
-    settings: Settings, until: date, read: Callable[[Asked], Covariate] | None = None
-) -> Covariates:
-    """Return the configured covariates up to a day; raises nothing over any file. read: in this process."""
+def read_covariates(settings: Settings, until: date) -> Covariates:
+    """Return the configured covariates up to a day; raises nothing over any file."""
     found, unread = [], dict[str, str]()
     for given in settings.covariates:
         place = settings.folder / given.path
@@ -284,7 +282,7 @@ def read_covariates(
             until=until,
         )
         try:
-            found.append((read or _read_apart)(asked))
+            found.append(_read_apart(asked))
         except DumpError as error:
             unread[given.name] = f"covariate {given.name}: {error}"
     return Covariates(tuple(found), unread)

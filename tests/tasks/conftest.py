@@ -20,9 +20,8 @@ from tasks.ingest.arrivals import place_of
 from tasks.ingest.validate import validate
 from tasks.trusted.verdicts import RAW, result_files
 from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F401
-from tests.tasks.release.vintage_nights import DAYS
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
-from tests.tasks.two_regions import FEW_BLOCKS, Installation
+from tests.tasks.two_regions import DAYS, FEW_BLOCKS, Installation
 
 DAY = date(2025, 1, 15)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)

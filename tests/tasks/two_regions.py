@@ -8,14 +8,14 @@ import sqlite3
 import tempfile
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import polars as pl
 
-from optstream.catalogue import check_files, read_catalogue, read_published
+from optstream.catalogue import read_catalogue, read_published
 from optstream.errors import PublicationError
 from optstream.ledger import Key, open_ledger
 from optstream.mechanisms import mechanism_named
@@ -29,9 +29,11 @@ from tasks.pages.public import write_pages
 from tasks.release import pipeline as chunk
 from tasks.release.lineage import EVENTS
 from tasks.release.publish import publish_again
+from tasks.release.revise import due
 from tasks.release.run import Requested, Run, Status, each, enrol
 from tasks.trusted.files import read_verified
 from tasks.trusted.verdicts import RAW, newest_results
+from tests.tasks.release.noises import no_noise
 
 CONFIGURATION = """
 [stream]
@@ -280,13 +282,8 @@ class Installation:
         return sorted(path for path in self.files("trusted") if path.suffix == ".raw")
 
     def problems(self):
-        """What `optstream ledger verify` finds."""
+        """What `optstream ledger verify` finds: in the ledger, in published files, and of both."""
         return list(verify(self.settings, self.ledger).problems)
-
-    def assert_sound(self):
-        assert self.ledger.verify() == []
-        assert self.problems() == []
-        assert check_files(self.settings.published_folder) == []
 
     def files(self, *places):
         return {
@@ -301,6 +298,29 @@ def assert_ended(outcome, status, *words):
     """Assert how a day ended, and what is said of it; return its outcome."""
     assert (outcome.status, [one for one in words if one not in outcome.message]) == (status, []), outcome
     return outcome
+
+
+# Nights by HistoryInformed, whose last days get new estimates.
+
+DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
+
+
+def night(installation, *days, **changes):
+    """Release these days, then give earlier ones the estimates that are due; the latter by date."""
+    for work in installation.release(*days, **changes).values():
+        assert work.status is Status.PUBLISHED, work
+    return revised(installation)
+
+
+def revised(installation):
+    run = installation.run(noise=no_noise())
+    ended = chunk.publish_revisions(run, chunk.revise_estimates(run, due(run)))
+    return {day.day: day for day in ended}
+
+
+def listed(installation):
+    entries = read_catalogue(installation.folder / "published").entries
+    return {entry.period: entry.vintage for entry in entries}
 
 
 def in_another_unit(installation, region, day, factor):

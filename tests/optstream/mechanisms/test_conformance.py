@@ -3,6 +3,7 @@
 import json
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -85,14 +86,13 @@ def test_the_same_seed_gives_the_same_release_and_another_seed_another(make, wav
 
 def test_a_state_goes_through_the_ledgers_stores_and_changes_nothing(make, wavy):
     """Public part through the measurements' bytes, spends through `recall`, raw part through its own file."""
-    mechanism, stream = make(MODEL, 6), wavy(24)
-    kept = released(mechanism, stream, [6, 12, 18], noise=Tape(3))
+    mechanism, stream, cuts = make(MODEL, 2), wavy(24), [6, 8, 10, 12, 14]  # three periods in a window, too
+    kept = released(mechanism, stream, cuts, noise=Tape(3))
     noise, spends, before, raw = Tape(3), [], None, None
-    for number, one in enumerate(kept):
-        values = stream[:, 6 * number : 6 * number + 6]
+    for one, (first, end) in zip(kept, pairwise([0, *cuts, 24]), strict=True):
         state = mechanism.recall(spends, before)
         state = with_raw(state, raw) if raw else state
-        release = mechanism.release(values, noise=noise, first_step=6 * number, state=state)
+        release = mechanism.release(stream[:, first:end], noise=noise, first_step=first, state=state)
         assert np.array_equal(release.values, one.values)
         assert release.spends == one.spends
         before = Measured.from_bytes(release.measured.to_bytes()).state

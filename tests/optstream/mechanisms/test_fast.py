@@ -57,6 +57,7 @@ def test_a_series_that_jumps_is_sampled_sooner_than_one_that_stays():
 
 def test_a_step_that_was_measured_twice_counts_twice():
     mechanism = build(n_samples=2)
+    assert mechanism.recall(mechanism.plan(3, 40))["points"] == [40, 41, 42], "of a period not drawn yet"
     once = StepSpend(0, "samples", 40, (1,), Fraction(8), 4)
     for spends, first in (([once], 0), ([once, once], 40)):
         state = mechanism.recall(spends)

@@ -1,6 +1,5 @@
 """Whole days read by hand: metered ingest by its public rules, row by row in plain Python."""
 
-import math
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -19,15 +18,16 @@ from optstream.measurement.sums import open_private_period
 from tasks.ingest import rows as cells
 from tasks.ingest import sums
 from tasks.ingest.arrivals import EVERY
+from tests.tasks.ingest.test_reading import defined
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row as delivered. reading: an exact decimal, an infinite or NaN float, or None."""
+    """One row as delivered. reading: as a decimal of Python's, which may be infinite or NaN, or None."""
 
     customer: str | None
     step: int | None
-    reading: Fraction | float | None
+    reading: str | None
 
 
 def ingest_by_hand(
@@ -68,21 +68,15 @@ def ingest_by_hand(
     return units, counts
 
 
-def _count(
-    reading: Fraction | float | None, bounds: tuple[Fraction, Fraction], resolution: Fraction
-) -> tuple[int, str]:
-    if reading is None or (isinstance(reading, float) and math.isnan(reading)):
-        return 0, "absent"
-    if isinstance(reading, float):
-        if not math.isinf(reading):
-            raise ValueError("a finite reading is given as its exact decimal")
-        return _rounded(bounds[reading > 0], resolution), "infinite"
-    clamped = min(max(reading, bounds[0]), bounds[1])
-    return _rounded(clamped, resolution), "sound" if clamped == reading else "out_of_bounds"
-
-
-def _rounded(value: Fraction, resolution: Fraction) -> int:
-    return math.floor(value / resolution + Fraction(1, 2))
+def _count(reading: str | None, bounds: tuple[Fraction, Fraction], resolution: Fraction) -> tuple[int, str]:
+    number = Decimal(reading or "nan")
+    if number.is_nan():
+        kind = "absent"
+    elif number.is_infinite():
+        kind = "infinite"
+    else:
+        kind = "sound" if bounds[0] <= Fraction(number) <= bounds[1] else "out_of_bounds"
+    return defined(str(number), bounds, resolution), kind
 
 
 DAYS = [date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)]
@@ -129,12 +123,9 @@ def frame_of(stream, day, kind, values, rows):
 
 def as_delivered(values, rows):
     """The rows as the rules see them: a float is its shortest decimal."""
-    for name, step, text in rows:
-        if isinstance(text, str):
-            shortest = str(np.float32(text)) if values == pl.Float32 else text
-            yield Row(name, step, Fraction(Decimal(shortest)))
-        else:
-            yield Row(name, step, text)
+    for name, step, reading in rows:
+        shortest = np.float32(reading) if values == pl.Float32 and reading is not None else reading
+        yield Row(name, step, None if reading is None else str(shortest))
 
 
 def whole_day(n_steps, region):

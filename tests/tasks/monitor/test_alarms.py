@@ -171,8 +171,7 @@ def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, c
     watched.once(shown, *USUAL)
     in_another_unit(watched, "84", LAST, factor)
     assert [kind for kind, _, _ in watched.alarms()] == ["missing"]
-    (day,) = watched.release(LAST).values()
-    assert day.status == "published"
+    assert watched.status(LAST) == "published"
     watched.write_pages()
     assert sorted(watched.alarms()) == seen
     view = watched.watch(live=False)

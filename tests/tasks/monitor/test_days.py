@@ -269,7 +269,6 @@ def test_wall_clock_dumps_are_warned_of_until_the_change_is_delivered_in_utc(wat
     for path, rows in instants.items():
         if str(SPRING) in str(path):
             rows.write_parquet(path)
-    done = watched.release(SPRING, SPRING + A_DAY)
-    assert {one.status for one in done.values()} == {Status.PUBLISHED}
+    assert watched.statuses(SPRING, SPRING + A_DAY) == {Status.PUBLISHED}
     assert clock_ahead(watched.settings, watched.ledger, SPRING + A_DAY) is None
     assert doctor() == watched.of_kind("clock-ahead") == []

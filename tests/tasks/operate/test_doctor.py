@@ -264,7 +264,6 @@ def test_a_distant_ledger_without_encryption_is_reported(opened, monkeypatch):
 
 
 def test_seeded_noise_in_a_production_stream_is_wrong(opened):
-    (opened.folder / "dumps").chmod(0o700)
     opened.simulate(NEXT)
     opened.release(NEXT, steps=STEPS[:6])
     assert around(opened) == []
@@ -308,7 +307,6 @@ def test_a_ledger_that_is_gone_or_another_is_wrong(opened):
 )
 def test_what_the_next_run_refuses_is_reported(opened, place, act, said):
     opened.simulate(NEXT)
-    (opened.folder / "dumps").chmod(0o700)
     assert around(opened) == []
     act(opened.folder / "dumps" / place)
     found = around(opened)
@@ -326,7 +324,6 @@ def test_a_broken_catalogue_and_a_ledger_that_does_not_answer_are_findings(opene
 
 def test_leases_that_no_run_can_have_days_left_a_clock_behind_and_files_from_the_future_are_reported(opened):
     opened.simulate(NEXT)
-    (opened.folder / "dumps").chmod(0o700)
     opened.release(NEXT, steps=STEPS[:6])
     until = opened.ledger.latest("two-regions", NEXT.isoformat()).lease_until
     for now, said in (

@@ -215,8 +215,7 @@ def test_a_forged_number_neither_begins_again_nor_uses_the_numbers_up(signed, nu
     signed.release(NEXT)
     assert listed(signed).sequence == 2
     put_listed(signed, sequence=number)
-    (done,) = signed.publish_again(DAY)
-    assert done.status is Status.PUBLISHED
+    assert_ended(*signed.publish_again(DAY), Status.PUBLISHED)
     assert listed(signed).sequence == 3
     assert_whole(signed, DAY, NEXT)
 

@@ -15,8 +15,8 @@ from tasks.operate.doctor import examine
 from tasks.plan.dry_run import dry_run
 from tasks.release.mechanism import estimate_of
 from tasks.release.run import Status
-from tests.tasks.release.vintage_nights import DAYS as VINTAGES
-from tests.tasks.release.vintage_nights import listed, night
+from tests.tasks.two_regions import DAYS as VINTAGES
+from tests.tasks.two_regions import listed, night
 
 DAYS = DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 FACTS = """[[constraints]]
@@ -78,7 +78,7 @@ def test_published_values_keep_the_facts_and_say_so(facts, mechanism):
             {"totals_sha256": digest},
         ]
         assert stated(facts, day).consistency is None
-    facts.assert_sound()
+    assert facts.problems() == []
     assert facts.comes_back(DAY)
 
 
@@ -110,8 +110,7 @@ def test_what_clashes_is_named_and_nothing_is_drawn(facts, fact, totals, parts):
     facts.now = facts.now.replace(month=6, day=2)
     found = [one.rule for one in examine(facts.settings, {}, facts.now) if one.place == "[[constraints]]"]
     assert warning in found
-    outcome = facts.outcome(DAY)
-    assert outcome.status is Status.FAILED
+    outcome = facts.ends(DAY, Status.FAILED)
     for message in (warning, outcome.message):
         assert "the public facts of 2016-06-01 clash" in message
         assert all(part in message for part in parts), message
@@ -152,7 +151,7 @@ def test_new_estimates_keep_the_facts_too(learning):
         said = stated(learning, day).constraints
         assert said.residual <= 0.001 + 1e-9  # rounding up and down, one unit of the resolution
         assert min(np.diff(rows_of(learning, day)[node]).min() for node in ("84", "11")) >= -0.001 - 1e-9
-    learning.assert_sound()
+    assert learning.problems() == []
 
 
 def test_what_is_not_solved_to_the_end_is_stated_and_reported(facts, monkeypatch):

@@ -33,7 +33,7 @@ from tasks.trusted.files import NAMED, DrawingFile
 from tests.by_night import few
 from tests.failing import Death, raising
 from tests.tasks.release.noises import NoiseMeanwhile, failing_noise, no_noise
-from tests.tasks.two_regions import RESERVED, STEPS
+from tests.tasks.two_regions import RESERVED, STEPS, assert_ended
 
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 failing = raising(LedgerError("the ledger cannot be reached"))
@@ -217,8 +217,7 @@ def test_a_database_that_comes_back_has_the_draw_recorded(either, monkeypatch):
 def test_a_database_that_stays_away_loses_nothing(either, monkeypatch):
     """The next run takes the same bytes up, though the dump is gone and another plan is configured."""
     works = die_unrecorded(either, monkeypatch, patience=timedelta(milliseconds=3))
-    assert works[DAY].status is Status.FAILED
-    assert "Nothing is lost" in works[DAY].message
+    assert_ended(works[DAY], Status.FAILED, "Nothing is lost")
     assert either.record(DAY).state is ReleaseState.RESERVED
     drawn = measurements(either)
     let_go(either.run(), works.values())
@@ -380,9 +379,8 @@ def test_a_lease_of_a_clock_that_ran_ahead_is_ended_by_a_person(either, monkeypa
     else:
         either.release(DAY, steps=RESERVED, owner="ahead")
     either.later(days=-3650)
-    before, outcome = measurements(either), either.outcome(DAY)
-    assert outcome.status is Status.BUSY
-    assert "release-lease" in outcome.message
+    before = measurements(either)
+    either.ends(DAY, Status.BUSY, "release-lease")
     release_lease(either.settings, either.ledger, DAY, "its clock ran ahead", either.now)
     with pytest.raises(LedgerError, match="held by no run"):
         release_lease(either.settings, either.ledger, DAY, "once more", either.now)
@@ -416,8 +414,7 @@ def test_days_that_are_listed_are_not_called_unpublished(either, monkeypatch):
     with unsynced(monkeypatch, either.folder / "published"):
         done = either.release(DAY, NEXT)
     for day, work in done.items():
-        assert work.status is Status.FAILED
-        assert "it is listed and readers have it" in work.message
+        assert_ended(work, Status.FAILED, "it is listed and readers have it")
         assert work.file == either.entry(day).file
         assert either.record(day).state is ReleaseState.DRAWN
     either.later(hours=1)
@@ -467,8 +464,7 @@ def test_a_panic_costs_its_own_day_and_its_text_is_withheld(installation, monkey
 
     monkeypatch.setattr(module, name, panics)
     works = installation.release(DAY, NEXT)
-    assert works[DAY].status is Status.FAILED
-    assert "unexpected PanicException" in works[DAY].message
+    assert_ended(works[DAY], Status.FAILED, "unexpected PanicException")
     assert "71234" not in works[DAY].message
     assert works[NEXT].status is Status.PUBLISHED
 

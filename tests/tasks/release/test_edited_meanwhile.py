@@ -39,7 +39,7 @@ def test_the_first_statement_is_of_the_draw_whatever_is_configured_since(install
     now = found["mechanism"].pop("estimated_by", expected["mechanism"])
     assert found["mechanism"] == expected["mechanism"]
     assert now == installation.settings.describe_mechanism(DAY)
-    installation.assert_sound()
+    assert installation.problems() == []
 
 
 def test_a_draw_that_kept_its_inputs_alone_is_stated_as_before(installation):
@@ -82,7 +82,7 @@ def test_measurements_are_not_taken_for_those_of_another_configuration(installat
         return
     path.write_text(text)
     assert installation.status(DAY) is Status.PUBLISHED
-    installation.assert_sound()
+    assert installation.problems() == []
 
 
 def test_values_are_not_moved_to_other_times_by_newer_time_zone_data(installation, zone):

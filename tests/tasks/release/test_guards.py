@@ -87,8 +87,7 @@ def connected(url):
 def refused(installation, day=SECOND):
     """What a run says that must draw nothing."""
     noise = NoiseMeanwhile()
-    outcome = installation.outcome(day, noise=noise)
-    assert outcome.status is Status.FAILED, outcome
+    outcome = installation.ends(day, Status.FAILED, noise=noise)
     assert noise.calls <= 1
     return outcome.message
 

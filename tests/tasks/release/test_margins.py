@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 import optstream
-from optstream.catalogue import check_files
 from optstream.errors import LedgerError, ParameterError
 from tasks.ledger.verify import verify
 from tasks.release.run import Status, terms_of
@@ -66,7 +65,6 @@ def test_days_are_published_and_add_up_both_ways(cells):
     settings, folder = cells.settings, str(cells.settings.published_folder)
     cells.write_pages()
     assert verify(settings, cells.ledger).problems == ()
-    assert check_files(settings.published_folder) == []
     day = optstream.read_measurements(folder, DAYS[0])
     assert day.mechanism.tree == settings.tree_of(DAYS[0])
     published = optstream.read_published(folder).filter(pl.col("date") == DAYS[0])

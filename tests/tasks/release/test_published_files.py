@@ -17,9 +17,8 @@ from optstream.catalogue.standard_errors import Replicates, encode_replicates, r
 from optstream.errors import ParameterError, PublicationError
 from tasks.release.run import Status
 from tests.by_night import few
-from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.test_schemas import validator
-from tests.tasks.two_regions import CONFIGURATION, Installation
+from tests.tasks.two_regions import CONFIGURATION, DAYS, Installation, night
 
 FIRST, SECOND, THIRD = DAYS[:3]
 
@@ -67,7 +66,7 @@ def nights(learning):
 def test_each_listed_release_has_one_and_a_withdrawn_day_takes_all_along(nights):
     assert files(nights) == {str(FIRST): [(0, 1)], str(SECOND): [(0, 0)]}
     assert files(nights, "superseded_errors") == {str(FIRST): [(0, 0)]}
-    nights.assert_sound()
+    assert nights.problems() == []
     assert nights.statement(FIRST)["errors"]["of"] == "whole"
     assert fits_its_schema(nights, FIRST)
     nights.withdraw(FIRST)
@@ -98,7 +97,7 @@ def left_by_a_crash(installation, day, rank, digest=None):
 def test_what_a_crash_left_is_named_and_leaves_with_the_next_release_or_its_day(nights):
     left_by_a_crash(nights, FIRST, (0, 1), "0" * 64)
     assert nights.publish_again(FIRST)[0].status is Status.PUBLISHED
-    nights.assert_sound()
+    assert nights.problems() == []
     for day, rank, digest in (
         (SECOND, (0, 7), None),
         (FIRST, (1, 0), None),
@@ -111,7 +110,7 @@ def test_what_a_crash_left_is_named_and_leaves_with_the_next_release_or_its_day(
     assert files(nights)[str(SECOND)] == [(0, 1)]
     nights.withdraw(FIRST)
     assert str(FIRST) not in files(nights)
-    nights.assert_sound()
+    assert nights.problems() == []
 
 
 def test_without_its_manifest_nothing_of_a_release_leaves(nights):

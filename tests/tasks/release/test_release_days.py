@@ -9,7 +9,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 
-from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue import read_catalogue
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import Ledger, ReleaseState
 from optstream.noise import simulated_noise
@@ -90,8 +90,7 @@ def test_a_run_that_dies_after_staging_publishes_the_same_bytes(installation, mo
     if place.exists() and place.read_bytes() == staged:
         # Another version of the code would encode other bytes.
         monkeypatch.setattr(statement, "published_rows", None)
-    outcome = installation.outcome(FIRST)
-    assert outcome.status is Status.PUBLISHED
+    outcome = installation.ends(FIRST, Status.PUBLISHED)
     assert (installation.folder / "published" / outcome.file).read_bytes() == staged
 
 
@@ -135,7 +134,7 @@ def test_one_day_that_cannot_be_published_keeps_no_other_back_and_a_chunk_is_pub
     again = chunk.publish_releases(run, works)
     assert [work.status for work in again] == [Status.PUBLISHED, Status.PUBLISHED]
     assert installation.record(SECOND).state is ReleaseState.PUBLISHED
-    assert check_files(installation.folder / "published") == []
+    assert installation.problems() == []
 
 
 @pytest.mark.parametrize(

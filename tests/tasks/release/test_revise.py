@@ -16,8 +16,7 @@ from tasks.release.mechanism import mechanism_for
 from tasks.release.revise import due
 from tasks.release.run import Status, terms_of
 from tests.failing import raising
-from tests.tasks.release.vintage_nights import DAYS, listed, night, revised
-from tests.tasks.two_regions import FEW_BLOCKS, STEPS, assert_ended
+from tests.tasks.two_regions import DAYS, FEW_BLOCKS, STEPS, assert_ended, listed, night, revised
 
 FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH = DAYS
 
@@ -52,7 +51,7 @@ def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
     assert np.allclose(found, expected.values[tree.leaf_indices], atol=0.0006)
     assert not rows["load_mw"].equals(first["load_mw"])
     assert rows["load_mw_se"].mean() < first["load_mw_se"].mean()
-    learning.assert_sound()
+    assert learning.problems() == []
 
 
 def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_after_them_that_count(learning):
@@ -70,7 +69,7 @@ def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_aft
     run = learning.run()
     steps.publish_revisions(run, steps.revise_estimates(run, filled))
     assert due(run, old[2:]) == []
-    learning.assert_sound()
+    assert learning.problems() == []
 
 
 def test_a_new_estimate_states_what_its_draw_was_planned_for_whatever_is_configured_since(learning):
@@ -89,7 +88,7 @@ def test_a_new_estimate_states_what_its_draw_was_planned_for_whatever_is_configu
     for key in ("epsilon_plan", "supplier_rounding", "long_spans", "privacy_model", "bounds"):
         assert now[key] == first[key], key
     assert "changes of each reading by at most 0.5 in" in now["privacy_in_words"]
-    learning.assert_sound()
+    assert learning.problems() == []
 
 
 def test_an_amendment_stops_smoothing_across_it(learning):
@@ -105,7 +104,7 @@ def test_an_amendment_stops_smoothing_across_it(learning):
     assert done
     assert not {FIRST, SECOND} & done.keys()
     assert listed(learning)[FIRST] == 1
-    learning.assert_sound()
+    assert learning.problems() == []
 
 
 def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
@@ -125,7 +124,7 @@ def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learni
     assert set(night(learning, FOURTH)) == {FIRST, THIRD}
     assert listed(learning) == {FIRST: 2, SECOND: 0, THIRD: 1, FOURTH: 0}
     assert learning.entry(SECOND).revision == 1
-    learning.assert_sound()
+    assert learning.problems() == []
 
 
 def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
@@ -159,7 +158,7 @@ def test_a_day_whose_next_was_taken_back_has_its_first_estimate_again(learning):
     again = revise.estimated_again(learning.run(), learning.record(FIRST), 2).release
     mechanism = mechanism_for(learning.settings, FIRST)
     assert np.array_equal(again.values, mechanism.estimate(learning.measured(FIRST)).values)
-    learning.assert_sound()
+    assert learning.problems() == []
 
 
 def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):
@@ -194,7 +193,7 @@ def test_nothing_goes_on_from_noise_that_others_know(learning):
     assert {day: one.status for day, one in done.items()} == dict.fromkeys(DAYS[1:3], Status.PUBLISHED)
     night(learning, FIFTH)
     assert min(blocks_before(learning, FIFTH)) >= learning.record(FOURTH).first_step
-    learning.assert_sound()
+    assert learning.problems() == []
 
 
 # New estimates that were interrupted, and days that were taken back meanwhile.
@@ -218,7 +217,7 @@ def test_an_owner_that_was_thought_dead_shows_nothing(learning):
         publish.publish(run, [stale])
     assert learning.files("published") == after
     assert listed(learning)[FIRST] == 1
-    learning.assert_sound()
+    assert learning.problems() == []
 
 
 def test_what_was_listed_is_recorded_and_what_it_replaced_leaves_data_though_its_day_is_never_due_again(
@@ -238,7 +237,7 @@ def test_what_was_listed_is_recorded_and_what_it_replaced_leaves_data_though_its
     revise.record_listed(learning.run())
     assert len(list(before.parent.iterdir())) == 1
     assert before.name in [path.name for path in (learning.folder / "published" / "superseded").rglob("*")]
-    learning.assert_sound()
+    assert learning.problems() == []
 
 
 RESTS = "that rests on it is not shown"
@@ -276,4 +275,4 @@ def test_learning_that_fails_voids_no_day(learning, monkeypatch):
         assert learning.status(SECOND) is Status.FAILED
     assert learning.record(SECOND).state is ReleaseState.RESERVED
     assert learning.status(SECOND) is Status.PUBLISHED
-    learning.assert_sound()
+    assert learning.problems() == []

@@ -39,16 +39,21 @@ def configured(load_text, tmp_path):
     return lambda text=ENTRY, before=INFORMED: load_text(before + hashed(tmp_path, text))
 
 
+@pytest.fixture(autouse=True)
+def read_in_this_process(monkeypatch):
+    monkeypatch.setattr(reading, "_read_apart", read_here)
+
+
 def one(settings, until=DAYS[-1]):
-    found = read_covariates(settings, until, read_here)
+    found = read_covariates(settings, until)
     assert found.unread == {}
     (covariate,) = found.read
     return covariate
 
 
-def gone_without(settings, read=read_here):
+def gone_without(settings):
     """Why the only covariate is gone without."""
-    found = read_covariates(settings, DAYS[-1], read)
+    found = read_covariates(settings, DAYS[-1])
     assert found.read == ()
     (why,) = found.unread.values()
     assert why.startswith("covariate warmth: ")
@@ -174,5 +179,6 @@ def test_values_beyond_all_measure_and_days_of_other_centuries_cost_themselves_a
     ],
 )
 def test_nothing_that_a_process_says_is_taken_for_granted(configured, monkeypatch, said):
+    monkeypatch.undo()
     monkeypatch.setattr(reading, "_answer_of_process", lambda asked: said)
-    assert "the process that reads it ended over it" in gone_without(configured(), None)
+    assert "the process that reads it ended over it" in gone_without(configured())

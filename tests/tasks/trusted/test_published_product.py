@@ -11,7 +11,8 @@ import pytest
 from optstream import read_published
 from optstream.stream.calendar import ORIGIN
 from tasks.release.run import Status
-from tasks.trusted.covariates import covariate_of, read_covariates
+from tasks.trusted import covariates
+from tasks.trusted.covariates import read_covariates
 from tests.tasks.products import two_products
 from tests.tasks.two_regions import FEW_BLOCKS
 
@@ -28,8 +29,9 @@ source = "our own release of gas"
 
 
 @pytest.fixture
-def products(tmp_path):
+def products(tmp_path, monkeypatch):
     """Electricity goes by what gas has published, so gas comes first."""
+    monkeypatch.setattr(covariates, "_read_apart", covariates.read_here)
     both = two_products(tmp_path)
     electricity = both["electricity"]
     electricity.configure('name = "OptStream"', f'name = "HistoryInformed"\n{FEW_BLOCKS}')
@@ -42,7 +44,7 @@ def products(tmp_path):
 def test_the_published_means_of_each_node_are_the_covariate(products):
     electricity, gas = products["electricity"], products["gas"]
     assert gas.statuses(DAY, NEXT) == {Status.PUBLISHED}
-    (found,) = read_covariates(electricity.settings, NEXT, covariate_of).read
+    (found,) = read_covariates(electricity.settings, NEXT).read
     assert found.first_day == (DAY - ORIGIN).days
     rows = read_published(gas.folder / "published")
     tree = electricity.settings.tree_of(DAY)
@@ -50,7 +52,7 @@ def test_the_published_means_of_each_node_are_the_covariate(products):
     expected = [means.filter(pl.col("node") == node)["load_mw"].to_list() for node in tree.nodes]
     assert np.allclose(found.values, expected)
     # what is asked about a day knows no later one
-    (early,) = read_covariates(electricity.settings, DAY, covariate_of).read
+    (early,) = read_covariates(electricity.settings, DAY).read
     assert early.values.shape == (3, 1)
 
 
@@ -78,11 +80,11 @@ def test_a_link_into_the_trusted_zone_and_a_changed_file_are_not_read(products):
     (file,) = (gas.folder / "published/data").rglob("*.parquet")
     file.chmod(0o644)
     file.write_bytes(file.read_bytes()[:-1] + b"0")
-    (why,) = read_covariates(electricity.settings, DAY, covariate_of).unread.values()
+    (why,) = read_covariates(electricity.settings, DAY).unread.values()
     assert "gas/published" in why
     (electricity.folder / "elsewhere").symlink_to(hidden)
     electricity.configure("../gas/published", "elsewhere")
-    (why,) = read_covariates(electricity.settings, DAY, covariate_of).unread.values()
+    (why,) = read_covariates(electricity.settings, DAY).unread.values()
     assert "leads into trusted.folder, which is private" in why
 
 
@@ -104,8 +106,8 @@ def test_what_is_private_to_another_stream_is_refused(products, tmp_path, named,
     else:
         (tmp_path / "gas").rename(tmp_path / "water")
         electricity.configure("../gas/published", f"../water/{place}")
-    (why,) = read_covariates(electricity.settings, DAY, covariate_of).unread.values()
+    (why,) = read_covariates(electricity.settings, DAY).unread.values()
     assert ".folder, which is private" in why
     rows.write_csv(tmp_path / "public.csv")
     electricity.configure(str(electricity.settings.covariates[0].path), "../public.csv")
-    assert read_covariates(electricity.settings, DAY, covariate_of).read
+    assert read_covariates(electricity.settings, DAY).read

@@ -15,15 +15,25 @@ from optstream.catalogue import (
     publish,
     read_catalogue,
     read_published,
+    replace_page,
     stage,
     withdraw,
 )
-from optstream.catalogue.layout import CATALOGUE, LARGEST, LOCK
+from optstream.catalogue.layout import CATALOGUE, LARGEST, LOCK, PAGE
 from optstream.catalogue.rows import schema
 from optstream.catalogue.standard_errors import read_sum
 from optstream.errors import LedgerError, ParameterError, PublicationError
 from tests.optstream.catalogue.conftest import make_rows, make_statement, put, put_days
-from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, STREAM, answer_head, days_in, take_back
+from tests.optstream.catalogue.folders import (
+    DAY,
+    KINDS,
+    NEXT,
+    STREAM,
+    answer_head,
+    days_in,
+    make_page,
+    take_back,
+)
 
 EVERYWHERE = pytest.mark.parametrize("published", KINDS, indirect=True)
 """By day too: what is put, replaced, moved and removed. The rest is of the catalogue, whatever its place."""
@@ -228,8 +238,12 @@ def test_heads_stand_in_the_ledgers_order(tmp_path):
     assert read_catalogue(tmp_path).ledger_head == "h6"
 
 
-def test_a_catalogue_has_a_largest_size(published, monkeypatch):
+def test_catalogue_and_page_have_a_largest_size(published, monkeypatch):
     put(published.name, DAY)
+    replace_page(published.name, make_page)
+    monkeypatch.setitem(LARGEST, PAGE, 10)
+    (line,) = check_files(published.name)
+    assert line.startswith("index.html is larger than 10 bytes")
     monkeypatch.setitem(LARGEST, CATALOGUE, 100)
     with pytest.raises(PublicationError, match="larger than 100 bytes"):
         read_catalogue(published.name)

@@ -6,10 +6,8 @@ from unittest.mock import patch
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 
-from optstream.catalogue import about
 from optstream.catalogue.about import find_hierarchy, hierarchy_rows, put_hierarchy
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.read import made_of, rows_as_of
@@ -170,21 +168,10 @@ def test_more_work_than_a_hierarchy_can_be_is_refused_before_it_is_done(tmp_path
             assert isinstance(caught.value, PublicationError) == refused
 
 
-def test_a_text_that_many_rows_repeat_is_refused_before_it_is_written_out(tmp_path):
-    """A few kilobytes of rows would fill a reader's memory."""
-    units = pl.DataFrame({"node": [f"a{number}" for number in range(3000)]}).with_columns(
-        parent=pl.lit(None, pl.String),
-        name=pl.lit("x" * 100_000),
-        valid_from=pl.lit(None, pl.Date),
-        valid_until=pl.lit(None, pl.Date),
-        became=pl.lit(None, pl.String),
-    )
-    units.write_parquet(tmp_path / "hierarchy.parquet")
-    assert (tmp_path / "hierarchy.parquet").stat().st_size < 2**18
-    before = pa.default_memory_pool().max_memory()
-    with (
-        patch.object(about, "Unit", side_effect=AssertionError("a unit was made")),
-        pytest.raises(PublicationError, match="not as OptStream writes it"),
-    ):
+def test_texts_of_the_table_are_bounded_as_those_of_every_file(tmp_path, monkeypatch):
+    """A few kilobytes of rows that repeat a text would fill a reader's memory."""
+    put_hierarchy(tmp_path, HIERARCHY, {"1": "x" * 10_000}.get)
+    assert find_hierarchy(open_storage(tmp_path)) is not None
+    monkeypatch.setattr("optstream.storage.parquet.FEW_TEXTS", 1000)
+    with pytest.raises(PublicationError, match="not as OptStream writes it"):
         find_hierarchy(open_storage(tmp_path))
-    assert pa.default_memory_pool().max_memory() - before < 2**26

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from flows.web.app import application
 from flows.web.poll import Looks
 from optstream import read_published, read_sum
-from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.standard_errors import daily_replicates, period_sums
 from optstream.errors import DumpError, ParameterError
@@ -57,8 +57,7 @@ def charged(spends, first):
 
 def test_one_hour_goes_from_dump_to_published_rows_once(by_the_hour):
     installation, hour = by_the_hour("PeGaSus"), Hour(DAY, 13)
-    outcome = installation.outcome(hour)
-    assert outcome.status is Status.PUBLISHED
+    outcome = installation.ends(hour, Status.PUBLISHED)
     assert f"date={DAY}/hour=13/release-" in outcome.file
     rows = installation.rows()
     assert rows.height == 3 * 2
@@ -209,7 +208,7 @@ def test_a_sum_over_hours_has_the_error_of_its_steps(day_of_hours, closed):
     own = sums.filter(date=DAY, node="84").row(0, named=True)
     assert own["load_mw_sum_noise_se"] == pytest.approx(by_hand(rows, "84", range(48))[1], rel=0.5)
     day_of_hours.write_pages()
-    assert check_files(folder) == []
+    assert day_of_hours.problems() == []
 
 
 ONE = timedelta(days=1)
