@@ -22,6 +22,15 @@ def raising(error):
 
 
 @contextmanager
+def death_at(*target: Any, error: type[BaseException] = Death) -> Iterator[None]:
+    """The block dies where it calls the target, which is named as `setattr` of pytest's patches takes it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(*target, raising(error))
+        with pytest.raises(error):
+            yield
+
+
+@contextmanager
 def at_each(calls: Iterable[tuple[Any, Iterable[str]]], act: Act) -> Iterator[None]:
     """Call act(moment, point) "before" and "after" each of these calls; a point names function and place."""
     with pytest.MonkeyPatch.context() as patch:

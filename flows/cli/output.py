@@ -38,6 +38,11 @@ def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> st
     return f"{floor(amount * 10**n) / 10**n:.{n}f}".rstrip("0").rstrip(".")
 
 
+def figure(value: float) -> str:
+    """Three significant digits, without a power of ten."""
+    return f"{float(f'{value:.3g}'):,.10g}"
+
+
 class Terminal:
     """Rich on a terminal, plain lines elsewhere, nothing but one document with `--json`."""
 

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 
 from flows.cli import options as cli
 from flows.cli.ledger import plain_sum
-from flows.cli.output import Terminal, work
+from flows.cli.output import Terminal, figure, work
 from flows.orchestration.environment import connect
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
@@ -112,7 +112,7 @@ def _short(level: Level) -> str:
 
 def _errors(level: Level) -> list[str]:
     found = level.expected
-    return [f"{one:.3g}" for one in (found.error, found.size) if one is not None] if found else []
+    return [figure(one) for one in (found.error, found.size) if one is not None] if found else []
 
 
 def _granted(found: DryRun, grant: Fraction | float) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from flows.cli import options as cli
-from flows.cli.output import Terminal
+from flows.cli.output import Terminal, figure
 from optstream.errors import OptStreamError
 from optstream.stream.tree import some_of
 from tasks.config import load_settings
@@ -168,7 +168,7 @@ def _show_errors(advice: StreamAdvice, unit: str, terminal: Terminal) -> None:
     terminal.say(f"\nexpected error of a published value by {advice.proposed.mechanism}{of}")
     levels = zip(advice.levels, advice.judge.tree.levels, advice.proposed.expected, strict=True)
     rows = [
-        (name, str(len(nodes)), _figure(one.error), _figure(one.size or 0.0)) for name, nodes, one in levels
+        (name, str(len(nodes)), figure(one.error), figure(one.size or 0.0)) for name, nodes, one in levels
     ]
     terminal.table(("level", "nodes", "error", "typical size"), rows, n_texts=1)
     kept = advice.judge.settings.budget.restatement_share
@@ -269,16 +269,11 @@ def _show_plans(
     rows = []
     for plan in plans:
         joint = ", ".join(compared.levels[level] for level in plan.joint_levels)
-        errors = [_figure(one.error) for one in plan.expected]
+        errors = [figure(one.error) for one in plan.expected]
         rows.append((marks.get(id(plan), ""), plan.choice.label, joint, *errors, f"{plan.relative:.2%}"))
-    sizes = [_figure(one.size) for one in compared.best.expected if one.size is not None]
+    sizes = [figure(one.size) for one in compared.best.expected if one.size is not None]
     rows.append(("", "typical size", "", *sizes, ""))
     terminal.table(("", "plan", "joint", *compared.levels, "of size"), rows, n_texts=3)
-
-
-def _figure(value: float) -> str:
-    """Three significant digits, without a power of ten."""
-    return f"{float(f'{value:.3g}'):,.10g}"
 
 
 def as_toml(keys: Mapping[str, Mapping[str, Any]]) -> str:

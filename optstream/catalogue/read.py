@@ -213,7 +213,7 @@ def read_published(
             warnings.warn(lost_windows, stacklevel=2)
     verify = verify or public_key is not None
     frames: list[pl.DataFrame] = []
-    for closed_in, several in groupby(catalogue.entries, key=lambda entry: entry.closed_in):
+    for closed_in, several in groupby(catalogue.listed, key=lambda entry: entry.closed_in):
         entries = list(several)
         if closed_in is not None:
             with suppress(PublicationError):  # opened again, or lost: each hour has its own file too

@@ -63,13 +63,8 @@ class Signer:
         self.confirm(() if catalogue is None else catalogue.entries)
         if catalogue is None or self.has_signed(transaction, catalogue, **self.earlier):
             return
-        for entry in catalogue.entries:
-            with suppress(FileNotFoundError, PublicationError):
-                data = b"" if entry.withdrawn else transaction.read(entry.file)
-                if hashlib.sha256(data).hexdigest() != entry.file_hash:
-                    continue
-                stated = decode(data)[1].rows_hash
-            if data and stated != entry.rows_hash:
+        for entry in catalogue.listed:
+            if _has_other_rows(transaction, entry):
                 raise PublicationError(
                     f"nothing was signed and nothing published: {CATALOGUE} lists {entry.period} with "
                     f"another rows_hash than its file has; restore {CATALOGUE} from a copy"
@@ -83,6 +78,15 @@ class Signer:
         except (PublicationError, OSError):
             return False
         return True
+
+
+def _has_other_rows(storage: Readable, entry: Entry) -> bool:
+    """Return whether a listed file has other rows than listed; of a lost or altered one nothing is known."""
+    with suppress(FileNotFoundError, PublicationError):
+        data = storage.read(entry.file)
+        if hashlib.sha256(data).hexdigest() == entry.file_hash:
+            return decode(data)[1].rows_hash != entry.rows_hash
+    return False
 
 
 def put_file(

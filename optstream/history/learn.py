@@ -32,20 +32,20 @@ FIRST_ITERATIONS, PROMISING = 4, 0.3
 """Iterations that show whether hours differ, and the part of the gain that they must have by then."""
 
 
-def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIONS) -> TemporalPrior:
+def learn(start: TemporalPrior, seen: Seen) -> TemporalPrior:
     """Return the prior whose parameters make the measurements, and themselves, most likely, or `start`, with
     the `spread` around them. Hours differ in strength only where that gains more than its information
     criterion (Schwarz 1978)."""
     n_hours = min(PARTS_OF_DAY, start.steps_per_day)
     alike = replace(start, hours=np.ones(0), spread=np.zeros(0))
-    alike, value = _most_likely(alike, seen, most_iterations)
+    alike, value = _most_likely(alike, seen, MOST_ITERATIONS)
     if n_hours < FEWEST_PARTS:
         return with_spread(alike, seen)
     hours = start.hours if start.hours.size == n_hours else np.ones(n_hours)
     least = 0.5 * n_hours * np.log(seen.blocks.clock.size)
     unlike, less = _most_likely(replace(alike, hours=hours), seen, FIRST_ITERATIONS)
     if value - less > PROMISING * least:
-        unlike, less = _most_likely(unlike, seen, most_iterations)
+        unlike, less = _most_likely(unlike, seen, MOST_ITERATIONS)
     return with_spread(unlike if value - less > least else alike, seen)
 
 

@@ -165,7 +165,7 @@ def joint_information(normal_variance: float, scale: float, size: int) -> float:
 def _log_noise_variance(number: int, size: int) -> float:
     """Return the logarithm of 1/I - v, at scale 1 and one of the variances of the table."""
     normal_variance = float(np.exp(LOG_STEP * number))
-    radius, place, normal = _even_points(N_POINTS, 3).T
+    radius, place, normal = _even_points().T
     noise = scipy.special.gammaincinv(size + 1.0, radius) * (2.0 * place - 1.0)
     surprise = noise + np.sqrt(normal_variance) * scipy.special.ndtri(normal)
     slopes = joint_score(surprise, normal_variance, 1.0, size)
@@ -176,13 +176,13 @@ def _log_noise_variance(number: int, size: int) -> float:
     return float(np.log(np.clip(1.0 / information_of_slopes - normal_variance, least, most)))
 
 
-def _even_points(n_points: int, n_dimensions: int) -> Floats:
-    """Return points that fill a cube evenly, (n_points, n_dimensions): multiples of a vector, modulo 1."""
+def _even_points() -> Floats:
+    """Return points that fill a cube evenly, (N_POINTS, 3): multiples of a vector, modulo 1."""
     root = 2.0
-    for _ in range(64):  # x^(d + 1) = x + 1; for d = 1 the golden ratio
-        root = (1.0 + root) ** (1.0 / (n_dimensions + 1))
-    steps = root ** -np.arange(1.0, n_dimensions + 1.0)
-    return np.asarray((0.5 + np.arange(1, n_points + 1)[:, None] * steps) % 1.0)
+    for _ in range(64):  # x^4 = x + 1; of a line x^2, the golden ratio
+        root = (1.0 + root) ** (1.0 / 4)
+    steps = root ** -np.arange(1.0, 4.0)
+    return np.asarray((0.5 + np.arange(1, N_POINTS + 1)[:, None] * steps) % 1.0)
 
 
 def _halves(surprise: Floats, normal_variance: Floats, scale: Floats) -> tuple[Floats, Floats]:

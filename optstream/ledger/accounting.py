@@ -258,14 +258,6 @@ def charged_to_grant(
     return charges_of(near, guarantees or guarantees_of(connection, grant))
 
 
-def cost_touching(
-    connection: Connection, grant: GrantRow, steps: range, plan: Sequence[Spend] = (), *only: Condition
-) -> WindowLoss:
-    """Return the worst window that has one of `steps`, `plan` included, from the history near them alone."""
-    charges = charged_to_grant(connection, grant, window_reach(grant, steps), *only)
-    return charges.worst(grant.window_length, plan, steps)
-
-
 def window_reach(guarantee: GrantRow | PrivacyModel, steps: range) -> range:
     """Return the steps that share a window with one of these. guarantee: a budget's row, or a model."""
     lead = guarantee.window_length - 1
@@ -411,7 +403,8 @@ def worst(connection: Connection, grant: str) -> WindowLoss:
 
 def window_spent(connection: Connection, grant: str, steps: range) -> WindowLoss:
     """Return the loss of the worst window that has one of some steps, over all streams of the budget."""
-    return cost_touching(connection, find_grant(connection, grant), steps)
+    row = find_grant(connection, grant)
+    return charged_to_grant(connection, row, window_reach(row, steps)).worst(row.window_length, (), steps)
 
 
 def charged_near(
@@ -461,8 +454,7 @@ def shared_window(
     connection: Connection, grant: str, steps: range
 ) -> tuple[WindowLoss, dict[str, Fraction | float]]:
     """Return the worst window that has one of some steps, and the part of each stream, as enrolled."""
-    row = find_grant(connection, grant)
-    worst = cost_touching(connection, row, steps)
+    row, worst = find_grant(connection, grant), window_spent(connection, grant, steps)
     guarantees, start = guarantees_of(connection, row), worst.first_step
     window = range(start, start + row.window_length)
     members, found = select(StreamRow).where(StreamRow.grant_id == row.id).order_by(StreamRow.id), {}

@@ -12,7 +12,6 @@ from sqlalchemy import Connection, select, update
 from optstream.errors import BudgetError, HeldError, LedgerError, ParameterError
 from optstream.ledger.accounting import (
     charged_to_release,
-    cost_touching,
     hull,
     losses_with,
     outcome_is_covered,
@@ -257,7 +256,7 @@ def _check_windows(
     others = () if without is None else (ReleaseRow.id != without,)
     if key.revision and restatements_epsilon is not None:
         restated = (ReleaseRow.stream_id == stream_id, ReleaseRow.revision > 0)
-        cost = cost_touching(connection, grant, hull(plan), plan, *restated, *others)
+        cost = losses_with(connection, grant, plan, *restated, *others)[0].loss
         if cost.epsilon > restatements_epsilon:
             raise BudgetError(
                 f"{key}: restatements would cost the window from step {cost.first_step} "

@@ -1,4 +1,4 @@
-"""One file for each mechanism, loaded when its name is first used. Overriding methods without Args are
+"""Mechanisms, each loaded when its name is first used. Overriding methods without Args are
 documented in `optstream.mechanisms.base`."""
 
 from typing import Any

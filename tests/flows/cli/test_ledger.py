@@ -1,35 +1,27 @@
 """`optstream ledger` and `optstream purge` from their words to their exit codes, on a ledger of two days."""
 
 import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from optstream.errors import LedgerError
-from optstream.ledger import Key, open_ledger
-from tasks.config import load_settings
-from tasks.release.mechanism import mechanism_for
-from tasks.release.run import Run, enrol
+from optstream.ledger import Key
 from tasks.schemas import schema_of
 from tests.flows.command import invoke
+from tests.tasks.two_regions import RESERVED
 
-NOW = datetime(2016, 7, 1, tzinfo=UTC)
+DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
 
 
 @pytest.fixture
-def charged(here):
+def charged(installation):
     """Two days that are reserved under their own plan, and one that is VOID."""
-    settings = load_settings(here / "optstream.toml")
-    ledger = open_ledger(settings.ledger_url)
-    enrol(Run(settings, ledger, None, "test", lambda: NOW))
-    for number in range(3):
-        day = date(2016, 6, 1) + timedelta(days=number)
-        spends = mechanism_for(settings, day).plan(48, settings.calendar.first_step(day))
-        ledger.reserve(Key("french-load", day.isoformat()), spends, "test", NOW, timedelta(hours=1))
-    ledger.void(Key("french-load", "2016-06-03"), "given up", NOW)
-    ledger.close()
-    return here
+    installation.simulate(*DAYS)
+    installation.release(*DAYS, steps=RESERVED)
+    installation.ledger.void(Key("two-regions", "2016-06-03"), "given up", installation.now)
+    return installation.folder
 
 
 def test_verify_is_0_for_a_whole_ledger_and_1_with_a_line_for_each_problem(charged):
@@ -37,7 +29,7 @@ def test_verify_is_0_for_a_whole_ledger_and_1_with_a_line_for_each_problem(charg
     assert result.exit_code == 0
     assert "no edit, gap, reordering or difference found: 3 releases, 0 days" in result.output
     assert "note: " in result.output
-    (charged / "trusted/measurements/french-load/2016-06-09-r0").mkdir(parents=True)
+    (charged / "trusted/measurements/two-regions/2016-06-09-r0").mkdir(parents=True)
     result = invoke("ledger", "verify")
     assert result.exit_code == 1
     assert sum(line.startswith("problem: ") for line in result.output.splitlines()) == 1

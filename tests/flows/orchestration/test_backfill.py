@@ -17,13 +17,11 @@ from flows.orchestration import release
 from flows.orchestration.backfill import POOL, backfill, release_month
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import ConfigurationError, ParameterError
-from optstream.ledger import Key, open_ledger
-from optstream.noise import secure_noise
+from optstream.ledger import open_ledger
 from tasks.config import load_settings
-from tasks.release.run import Requested, Run, enrol
 from tests.faults.world import configured, deliver
 from tests.flows.command import invoke
-from tests.tasks.two_regions import STEPS
+from tests.tasks.two_regions import DRAWN, Installation
 
 FIRST, LAST = date(2016, 5, 30), date(2016, 6, 1)
 DAYS = [FIRST, FIRST + timedelta(days=1), LAST]
@@ -103,14 +101,9 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here, server
     else:
         monkeypatch.delenv("PREFECT_API_URL", raising=False)
     own = nullcontext() if server else temporary_settings({PREFECT_API_URL: None})
-    settings = load_settings(here / "optstream.toml")
-    past = datetime.now(UTC) - timedelta(hours=1)
-    run = Run(settings, open_ledger(settings.ledger_url), secure_noise(), "gone", lambda: past)
-    enrol(run)
-    works = [Requested(LAST)]
-    for step in STEPS[:6]:
-        works = step(run, works)
-    drawn = run.ledger.find(Key("two-regions", str(LAST))).measurements_hash
+    gone = Installation(here, datetime.now(UTC) - timedelta(hours=1))
+    gone.release(LAST, steps=DRAWN)
+    drawn = gone.record(LAST).measurements_hash
 
     with own:
         result = invoke("backfill", *SPAN, "--workers", "2", "--json")
@@ -118,7 +111,7 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here, server
     assert document["format"] == "optstream.backfill/1"
     assert document["without_dump"] == [str(ABSENT)]
     assert [day["status"] for day in document["days"]] == ["refused", "published", "published"]
-    assert run.ledger.find(Key("two-regions", str(LAST))).measurements_hash == drawn
+    assert gone.record(LAST).measurements_hash == drawn
     assert published(here) == [FIRST + timedelta(days=number) for number in (1, 2)]
 
 

@@ -108,6 +108,21 @@ def test_a_day_withdrawn_before_there_was_a_key_is_signed_when_it_is_withdrawn_a
     assert not taken_back(published).changed
 
 
+def test_a_folder_that_lost_a_file_is_signed_and_one_that_lists_other_rows_is_not(published):
+    put(published.name, DAY)
+    lost = put(published.name, NEXT).entry
+    published.remove(lost.file)
+    assert sign(published, NEXT).changed
+    assert check_files(published.name, public_key=PEM) == []
+    for name in [one for one in published.files() if one.startswith("signatures/")]:
+        published.remove(name)
+    listed = published.read("catalogue.json").replace(lost.rows_hash.encode(), b"0" * 64)
+    published.write("catalogue.json", listed)
+    with pytest.raises(PublicationError, match="lists 2016-02-02 with another rows_hash than its file has"):
+        sign(published, DAY, revision=2)
+    assert published.read("catalogue.json") == listed
+
+
 def test_keys_are_changed_one_after_the_other(published, tmp_path):
     """Readers know the new key before it is used, and the old one for as long as they like."""
     sign(published)

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
+from optstream.ledger import WindowLoss
 from optstream.ledger.accounting import charges_of, losses_with
 from optstream.ledger.schema import ReleaseRow, lock
 from optstream.privacy import GaussianSpend, OrderSpend
@@ -87,12 +88,14 @@ def rho_as_epsilon():
     return patch("optstream.ledger.accounting.repriced", linear)
 
 
-@contextmanager
 def restatements_for_free():
-    """What restatements have taken of their share is not looked at."""
-    with patch(f"{RESERVE}.cost_touching") as found:
-        found.return_value.epsilon = 0
-        yield
+    """What restatements have taken of their share, by conditions on their releases, is not looked at."""
+
+    def without(connection, grant, plan, *only):
+        found = losses_with(connection, grant, plan, *only)
+        return found if len(only) < 2 else [replace(found[0], loss=WindowLoss(0, 0))]
+
+    return patch(f"{RESERVE}.losses_with", without)
 
 
 def midnight_for_free():

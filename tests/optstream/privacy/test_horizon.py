@@ -107,13 +107,6 @@ def test_steps_that_share_a_draw_are_one_change_of_it():
     assert naive < 0.6 * shared
 
 
-def joint_day(n_groups, size, scale, shift, day=0):
-    """A day whose steps are measured with joint noise, so many groups of so many steps."""
-    steps = [range(step, step + 1) for step in range(n_groups * size)]
-    groups = tuple(tuple(steps[at : at + size]) for at in range(0, len(steps), size))
-    return JointSpend(0, SAMPLES, len(steps) * day, len(steps), groups, Fraction(scale), shift, 1)
-
-
 def of_group(moved, q, most):
     """P(loss = n / b) of joint noise moved so, over max|x| <= most, and the probability that it is larger."""
     weights = {x: q ** max(map(abs, x)) for x in product(range(-most, most + 1), repeat=len(moved))}
@@ -140,17 +133,6 @@ def test_a_group_moved_inside_its_cube_loses_no_more_than_one_draw():
     assert any(
         exact_delta(corner, level, q) > exact_delta(less, level, q) for level in range(-shift - 1, shift + 1)
     )
-
-
-def test_groups_compose_to_what_enumeration_says():
-    """Two groups of two, moved by 1 or 2 units: never below the exact epsilon."""
-    scale, delta = 2, Fraction(1, 1000)
-    q = exp(-1 / scale)
-    for shift in (1, 2):
-        one, beyond = of_group((shift, shift), q, 40)
-        found = lost_over([joint_day(2, 2, scale, shift)], delta).epsilon
-        assert _delta_at(together(one, one), found, scale) + 2 * beyond <= delta
-        assert found < 2 * shift / scale
 
 
 def test_a_group_is_one_draw_of_its_largest_part():

@@ -6,20 +6,18 @@ from pathlib import Path
 import pytest
 
 from tasks.operate.simulate import simulate
-from tests.failing import raising
+from tests.failing import death_at
 
 pytestmark = pytest.mark.slow
 
 MONDAY = date(2016, 2, 1)
 
 
-def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(small, monkeypatch):
+def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(small):
     settings = small().settings
     folder = settings.input_folder / "region=84" / f"date={MONDAY}"
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", raising(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            simulate(settings, [MONDAY])
+    with death_at(Path, "rename", error=KeyboardInterrupt):
+        simulate(settings, [MONDAY])
     assert list(folder.parent.iterdir()) == []
     for is_new in (True, False):
         assert simulate(settings, [MONDAY]) == [True, is_new]

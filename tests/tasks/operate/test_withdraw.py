@@ -15,7 +15,7 @@ from tasks.operate.declare import declare, rehearse
 from tasks.release import pipeline as steps
 from tasks.release.publish import publish
 from tasks.release.run import Status, terms_of
-from tests.failing import Death, raising
+from tests.failing import death_at
 from tests.tasks.two_regions import STEPS, assert_ended
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -57,13 +57,11 @@ def test_a_draw_that_was_never_published_is_given_up(installation):
     assert installation.problems() == []
 
 
-def test_a_first_day_given_up_in_its_publication_keeps_no_other_day(installation, monkeypatch):
+def test_a_first_day_given_up_in_its_publication_keeps_no_other_day(installation):
     """Its run died with the file in its place and no catalogue; what is left is an empty folder."""
     works = list(installation.release(DAY, steps=UNTIL_STAGED).values())
-    with monkeypatch.context() as patch:
-        patch.setattr("optstream.catalogue.backends.replace", raising(Death))
-        with pytest.raises(Death):
-            steps.publish_releases(installation.run(), works)
+    with death_at("optstream.catalogue.backends.replace"):
+        steps.publish_releases(installation.run(), works)
     installation.later(hours=1)
     assert "run its day again, or withdraw it" in installation.outcome(NEXT).message
     assert installation.take_back(DAY)[0].status is Status.VOID
@@ -86,13 +84,11 @@ def test_a_publisher_that_wakes_up_after_the_withdrawal_publishes_nothing(instal
     assert installation.problems() != []
 
 
-def test_a_day_that_is_listed_but_not_recorded_was_published(installation, monkeypatch):
+def test_a_day_that_is_listed_but_not_recorded_was_published(installation):
     run = installation.run()
     works = list(installation.release(DAY, steps=UNTIL_STAGED).values())
-    with monkeypatch.context() as patch:
-        patch.setattr(run.ledger, "record_published", raising(Death))
-        with pytest.raises(Death):
-            steps.publish_releases(run, works)
+    with death_at(run.ledger, "record_published"):
+        steps.publish_releases(run, works)
     installation.later(hours=1)
     assert installation.take_back(DAY)[0].status is Status.WITHDRAWN
     record = installation.record(DAY)

@@ -11,7 +11,6 @@ import pytest
 
 from optstream import AggregationTree, PrivacyModel
 from optstream.catalogue import (
-    NoiseScale,
     ReleaseStatement,
     StandardErrors,
     error_columns,
@@ -24,6 +23,7 @@ from optstream.catalogue.backends import open_storage
 from optstream.stream import Calendar
 from tasks.operate.simulate import daily_load, region_of
 from tasks.pages.published import NO_SUMMARIES, PublicFacts, public_facts
+from tests.optstream.catalogue.conftest import frame_of, make_statement, nodes_of
 from tests.tasks.pages.snapshots import settings, snapshot
 
 __all__ = ["settings", "snapshot"]
@@ -71,44 +71,22 @@ def lay_out_published(folder: Path, statements: Iterable[ReleaseStatement]) -> N
 
 
 def statement_of(day: date, epsilon: str = "1", **changes: object) -> ReleaseStatement:
-    mechanism = {
-        "name": "OptStream", "weights": "variance", "level_shares": ["1/3", "2/3"],
-        "sampling": {"method": "equally_spaced", "n_samples": 10},
-    }  # fmt: skip
-    scales = {"stage": "samples", "scale": Fraction(400), "scale_units": Fraction(400_000)}
     usual = {
-        "stream": "simulated-load", "period": day, "revision": 0, "vintage": 0,
-        "model": PrivacyModel(epsilon, STEPS, 10), "mechanism": mechanism, "calibration": "strict",
-        "epsilon_plan": Fraction(1), "epsilon_own": Fraction(1),
-        "noise": tuple(NoiseScale(level=level, **scales) for level in (0, 1)),
-        "simulated": False, "code_version": "0.1.0", "configuration_hash": "0" * 64,
-        "value_column": "load_mw", "step_minutes": CALENDAR.step_minutes, "time_zone": CALENDAR.time_zone,
-        "day": "elapsed", "standard_errors": StandardErrors(noise="all", posterior="none"),
-    }  # fmt: skip
-    return ReleaseStatement(**usual | changes)
+        "stream": "simulated-load",
+        "model": PrivacyModel(epsilon, STEPS, 10),
+        "mechanism": {"name": "OptStream", "level_shares": ["1/3", "2/3"]},
+        "epsilon_own": Fraction(1),
+        "day": CALENDAR.day,
+        "standard_errors": StandardErrors(noise="all", posterior="none"),
+    }
+    return make_statement(day, 0, 0, **usual | changes)
 
 
 def _rows(day: date) -> pl.DataFrame:
     leaves = np.array([daily_load(region_of(name), name, day, CALENDAR, 0) for name in FRANCE.leaves])
     noise = np.random.default_rng([0, day.toordinal()]).normal(0.0, NOISE_MW, leaves.shape)
     values = FRANCE.add_up(np.round(np.maximum(leaves + noise, 0.0), 3))
-    spread = np.sqrt(FRANCE.add_up(np.full(leaves.shape, NOISE_MW**2)))
-    n_nodes, n_steps = values.shape
-    of_node, of_step = np.repeat(np.arange(n_nodes), n_steps), np.tile(np.arange(n_steps), n_nodes)
-    above = [FRANCE.nodes[parent] if parent >= 0 else None for parent in FRANCE.parents]
-    stamps = pl.Series(CALENDAR.utc_times(day), dtype=pl.Datetime("us", "UTC"))
-    return pl.DataFrame(
-        {
-            "date": pl.repeat(day, values.size, dtype=pl.Date(), eager=True),
-            "step": pl.Series(of_step, dtype=pl.Int32),
-            "timestamp": stamps.gather(of_step),
-            "node": pl.Series(FRANCE.nodes).gather(of_node),
-            "parent": pl.Series(above, dtype=pl.String).gather(of_node),
-            "level": pl.Series(FRANCE.depths[of_node], dtype=pl.Int32),
-            "load_mw": values.ravel(),
-            "load_mw_noise_se": spread.ravel(),
-            "load_mw_se": pl.repeat(None, values.size, dtype=pl.Float64(), eager=True),
-            "revision": pl.repeat(0, values.size, dtype=pl.Int32(), eager=True),
-            "vintage": pl.repeat(0, values.size, dtype=pl.Int32(), eager=True),
-        }
+    n_leaves = pl.when(node="FR").then(len(LEAVES)).otherwise(1)
+    return frame_of(day, nodes_of(FRANCE), values.tolist()).with_columns(
+        load_mw_noise_se=NOISE_MW * n_leaves.sqrt()
     )

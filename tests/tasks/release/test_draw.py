@@ -31,7 +31,7 @@ from tasks.release.run import Status, let_go, release_lease
 from tasks.trusted import files as private_files
 from tasks.trusted.files import NAMED, DrawingFile
 from tests.by_night import few
-from tests.failing import Death, raising
+from tests.failing import Death, death_at, raising
 from tests.tasks.release.noises import NoiseMeanwhile, failing_noise, no_noise
 from tests.tasks.two_regions import RESERVED, STEPS, assert_ended
 
@@ -435,10 +435,8 @@ def test_a_day_without_its_lineage_is_published(installation, monkeypatch):
         patch.setattr("optstream.catalogue.backends.write_new", full)
         outcome = installation.outcome(NEXT)
     assert (outcome.status, outcome.file) == (Status.FAILED, None)
-    with monkeypatch.context() as patch:
-        patch.setattr("tasks.release.publish.record_published", raising(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            installation.release(NEXT)
+    with death_at("tasks.release.publish.record_published", error=KeyboardInterrupt):
+        installation.release(NEXT)
     installation.later(hours=1)
     assert installation.status(NEXT) is Status.PUBLISHED
     runs = [one["run"]["runId"] for one in installation.lineage() if str(NEXT) in one["outputs"][0]["name"]]

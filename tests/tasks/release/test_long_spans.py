@@ -32,6 +32,7 @@ def test_it_is_the_dry_runs_figure_rounded_up_and_the_same_all_year(small, compo
     month, year = long_spans_of(settings, DAY, 0)
     for span, (n_days, loss) in zip((month, year), dry_run(settings, [DAY]).horizons, strict=True):
         assert (span.n_days, span.delta, span.composed) == (n_days, loss.delta, loss.composed)
+        assert n_days <= loss.plain < n_days + 0.1  # of epsilon 1 a day
         assert loss.epsilon <= span.epsilon <= 1.001 * loss.epsilon
         assert loss.plain <= span.plain_sum <= loss.plain * 1001 / 1000
     assert long_spans_of(settings, LATER, 0) == (month, year)

@@ -5,13 +5,12 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 from hashlib import sha256
-from importlib import import_module
 
 import polars as pl
 import pytest
 
 from optstream import read_published
-from optstream.catalogue import check_files, find_catalogue
+from optstream.catalogue import check_files, find_catalogue, publication
 from optstream.catalogue.backends import LocalTransaction, open_storage
 from optstream.catalogue.read import read_release
 from optstream.catalogue.statement import decode, encode
@@ -22,7 +21,7 @@ from tasks.operate.keys import new_key
 from tasks.release.publish import close_over
 from tasks.release.run import Status
 from tests.by_night import few
-from tests.failing import Death, raising
+from tests.failing import death_at
 from tests.tasks.operate.test_sign import sign_with
 from tests.tasks.release.streams.conftest import hours
 
@@ -94,19 +93,11 @@ def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_h
     assert not set(values) & set(found["load_mw"])
 
 
-def dies(monkeypatch, at, act, *arguments):
-    with monkeypatch.context() as patch:
-        patch.setattr(import_module("optstream.catalogue.publication"), at, raising(Death))
-        with pytest.raises(Death):
-            act(*arguments)
-
-
 @pytest.mark.parametrize("at", few(["put_catalogue", "clear_superseded"], 1))
-def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_completes_it(
-    day_of_hours, monkeypatch, at
-):
+def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_completes_it(day_of_hours, at):
     before = day_of_hours.rows()
-    dies(monkeypatch, at, close_over, day_of_hours.run())
+    with death_at(publication, at):
+        close_over(day_of_hours.run())
     (day_of_hours.settings.published_folder / ".incoming/catalogue.json").write_bytes(b"half of it")
     assert day_of_hours.rows().equals(before)
     assert close_over(day_of_hours.run()) == ((DAY,) if at == "put_catalogue" else ())
@@ -127,10 +118,11 @@ def changed(installation, change):
 
 
 @pytest.mark.parametrize("case", few(CUTS, 1))
-def test_an_hour_changes_though_the_close_before_was_cut_short(day_of_hours, monkeypatch, case):
+def test_an_hour_changes_though_the_close_before_was_cut_short(day_of_hours, case):
     """Its own file lies where it was when the day was open, and the day's file is there."""
     (at, change), before = case, day_of_hours.rows()
-    dies(monkeypatch, at, close_over, day_of_hours.run())
+    with death_at(publication, at):
+        close_over(day_of_hours.run())
     changed(day_of_hours, change)
     of_others, after = (pl.col("date") != DAY) | ~pl.col("step").is_in([10, 11]), day_of_hours.rows()
     assert after.filter(of_others).equals(before.filter(of_others))
@@ -138,17 +130,13 @@ def test_an_hour_changes_though_the_close_before_was_cut_short(day_of_hours, mon
 
 
 @pytest.mark.parametrize("change", few(["withdraw", "restate"], 1))
-def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(
-    day_of_hours, monkeypatch, change
-):
+def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(day_of_hours, change):
     """Its file shows what was withdrawn, or restated, to a reader of data/ without the catalogue."""
     assert close_over(day_of_hours.run()) == (DAY,)
     values = day_of_hours.rows().filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
     act = day_of_hours.withdraw if change == "withdraw" else partial(day_of_hours.release, restate=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(LocalTransaction, "remove", raising(Death))
-        with pytest.raises(Death):
-            act(HOUR)
+    with death_at(LocalTransaction, "remove"):
+        act(HOUR)
     day_of_hours.later(hours=1)
     changed(day_of_hours, change)
     shown = pl.read_parquet(day_of_hours.settings.published_folder / "data/**/*.parquet")["load_mw"]

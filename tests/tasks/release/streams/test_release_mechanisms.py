@@ -23,7 +23,7 @@ from tasks.release.reserve import look_at_folders, reserve
 from tasks.release.run import Status, terms_of
 from tasks.trusted.files import read_verified
 from tests.by_night import few
-from tests.failing import Death, raising
+from tests.failing import death_at
 from tests.tasks.release.streams.conftest import DAYS
 from tests.tasks.test_schemas import validator
 from tests.tasks.two_regions import STEPS
@@ -81,14 +81,12 @@ def test_a_day_begins_with_what_the_day_before_left_and_a_lost_memory_stops_none
     assert budget_of(installation.settings, installation.ledger).spent <= 1
 
 
-def test_a_draw_that_died_closes_the_open_groups(with_mechanism, monkeypatch):
+def test_a_draw_that_died_closes_the_open_groups(with_mechanism):
     """The raw state was taken before the first sample, so the redraw cannot ask the same threshold again."""
     installation = with_mechanism("PeGaSus")
     installation.release(DAYS[0])
-    monkeypatch.setattr(draw.DrawingFile, "destroy_orphans", raising(Death))
-    with pytest.raises(Death):
+    with death_at(draw.DrawingFile, "destroy_orphans"):
         installation.release(DAYS[1])
-    monkeypatch.undo()
     assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
     assert installation.raw_files() == [
         path for path in installation.raw_files() if str(DAYS[1]) in str(path)
