@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal, getcontext
 from fractions import Fraction
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -38,17 +39,6 @@ def test_floats_are_as_near_to_the_chances_as_the_lemma_says(sigma):
     assert gaussian.UNSURE > 2.0**-36
 
 
-class Digits:
-    """A source whose uniform digits are given."""
-
-    def __init__(self, digits):
-        self.digits = list(digits)
-
-    def uniform_below(self, bounds):
-        assert bounds.tolist() == [256**7]
-        return np.array([self.digits.pop(0)])
-
-
 @pytest.mark.parametrize(("sigma", "distance"), [(2.5, 4), (31.4, 50)])
 def test_near_a_tie_floats_do_not_decide_and_in_one_the_digits_that_follow_do(sigma, distance):
     """One of 2^56 off the chance floats cannot decide; where they can, no further digits are drawn."""
@@ -58,9 +48,9 @@ def test_near_a_tie_floats_do_not_decide_and_in_one_the_digits_that_follow_do(si
         ([first, second - 1], True), ([first, second + 1], False), ([first - 1], True), ([first + 1], False),
         ([0], True), ([2**56 - 1], False),
     ):  # fmt: skip
-        source = Digits(digits)
-        assert gaussian._kept(source, sigma, np.array([distance])).tolist() == [kept]
-        assert source.digits == []
+        draw = Mock(side_effect=[np.array([digit]) for digit in digits])
+        assert gaussian._kept(Mock(uniform_below=draw), sigma, np.array([distance])).tolist() == [kept]
+        assert [call.args[0].tolist() for call in draw.call_args_list] == [[256**7]] * len(digits)
 
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0, math.inf, math.nan, 2.0**-11, 2.0**45, 1])
