@@ -230,11 +230,11 @@ def close_days(
 def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) -> None:
     """Move out of data/ the hours' own files that an interrupted close left there, from a first day on."""
     closed = (one for one in catalogue.entries if one.closed_in and day_of(one.period) >= since)
+    storage = open_storage(folder)
     for _, own in groupby(closed, key=lambda entry: day_of(entry.period)):
         *_, last = entries = [*own]
         # files move in the order of the hours: once the last one is gone, all are
-        with suppress(FileNotFoundError):
-            open_storage(folder).read(layout.data_file(last.period, last.file_hash))
+        if storage.is_file(layout.data_file(last.period, last.file_hash)):
             for entry in entries:
                 finish_listing(folder, entry.period)
 
@@ -410,8 +410,9 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
 
 def delete_answers(folder: Location | str) -> None:
     """Delete the answers to questions that a version before 0.3 published: nothing keeps them right."""
-    names = open_storage(folder).names_below(layout.ANSWERS)
-    if not names and not open_storage(folder).is_file(layout.ANSWERS_INDEX):
+    storage = open_storage(folder)
+    names = storage.names_below(layout.ANSWERS)
+    if not names and not storage.is_file(layout.ANSWERS_INDEX):
         return
 
     def delete(transaction: Transaction) -> None:

@@ -18,6 +18,7 @@ from optstream.catalogue.about import NodeFacts, find_hierarchy, read_about
 from optstream.catalogue.backends import Readable, Storage, open_storage
 from optstream.catalogue.index import Catalogue, DayEntry, Entry, read_catalogue
 from optstream.catalogue.rows import (
+    CUSTOMERS_ERROR,
     MAY_BE_NULL,
     band_columns,
     error_columns,
@@ -31,6 +32,7 @@ from optstream.catalogue.rows import (
 from optstream.catalogue.signing import GivenKeys, signature_check
 from optstream.catalogue.statement import Footer, ReleaseStatement, StagedRelease, dated_rows, decode, encode
 from optstream.errors import ParameterError, PublicationError
+from optstream.privacy.spends import CUSTOMERS
 from optstream.storage.store import Location
 from optstream.stream import AggregationTree, DatedHierarchy
 from optstream.stream.period import day_of
@@ -213,7 +215,7 @@ def read_published(
             warnings.warn(lost_windows, stacklevel=2)
     verify = verify or public_key is not None
     frames: list[pl.DataFrame] = []
-    for closed_in, several in groupby(catalogue.entries, key=lambda entry: entry.closed_in):
+    for closed_in, several in groupby(catalogue.listed, key=lambda entry: entry.closed_in):
         entries = list(several)
         if closed_in is not None:
             with suppress(PublicationError):  # opened again, or lost: each hour has its own file too
@@ -405,8 +407,8 @@ def rows_as_of(
     if hierarchy is None or rows.is_empty():
         return rows
     columns = {"as_of": pl.String(), "above": pl.String(), "depth": pl.Int32(), "node": pl.List(pl.String())}
-    errors = {*error_columns(value), *band_columns(value)} & {*rows.columns}
-    summed_up = {value, estimate_column(value)} & {*rows.columns}
+    errors = {*error_columns(value), *band_columns(value), CUSTOMERS_ERROR} & {*rows.columns}
+    summed_up = {value, estimate_column(value), CUSTOMERS} & {*rows.columns}
     parts, made = [], dict[str, pl.DataFrame]()
     for (day,), own in rows.group_by("date", maintain_order=True):
         assert isinstance(day, date)
@@ -429,7 +431,10 @@ def rows_as_of(
                 pl.col("date", "timestamp", "revision", "vintage").first(),
                 pl.col("above").first().alias("parent"),
                 pl.col("depth").first().alias("level"),
-                pl.col(summed_up).sum(),
+                *(
+                    pl.when(pl.col(name).is_not_null().all()).then(pl.col(name).sum()).alias(name)
+                    for name in summed_up
+                ),
                 *(
                     pl.when(pl.col("n").first() == 1).then(pl.col(name).first()).alias(name)
                     for name in errors

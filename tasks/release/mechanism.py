@@ -1,4 +1,4 @@
-"""From the configuration to a day: its mechanism, its memory of earlier days, and its public facts."""
+"""From the configuration to a day: its mechanism and plan, its memory of earlier days, its public facts."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

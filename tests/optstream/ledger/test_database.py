@@ -169,8 +169,8 @@ def test_file_and_folders_are_private(tmp_path, kit):
     reader.close()
 
 
-def test_commits_are_synced_and_writers_exclude_each_other(sqlite_url, kit):
-    url, ledger = sqlite_url, open_ledger(sqlite_url)
+@ONLY_SQLITE
+def test_commits_are_synced_and_writers_exclude_each_other(ledger, url):
     with database.writing(database.open_engine(url, 30)) as connection:
         pragmas = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
@@ -178,25 +178,23 @@ def test_commits_are_synced_and_writers_exclude_each_other(sqlite_url, kit):
         }
         assert pragmas == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 30000, "foreign_keys": 1}
         # the lock is held before the first write
-        other = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=0)
+        other = sqlite3.connect(files_of(url)[0], timeout=0)
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("BEGIN IMMEDIATE")
         other.close()
         assert ledger.verify() == []  # readers do not wait
 
 
-def test_a_file_with_two_names_is_refused(sqlite_url, kit, tmp_path):
+@ONLY_SQLITE
+def test_a_file_with_two_names_is_refused(ledger, url, kit, tmp_path):
     """Each name has a write-ahead log: two streams took all of a budget each, and one was forgotten."""
-    first = open_ledger(sqlite_url)
-    first.enrol(kit.terms(), kit.now)
-    first.close()
-    (tmp_path / "second").mkdir()
-    (tmp_path / "second" / "ledger.sqlite").hardlink_to(sqlite_url.removeprefix("sqlite:///"))
-    for url in (sqlite_url, f"sqlite:///{tmp_path}/second/ledger.sqlite"):
+    second = tmp_path / "second.sqlite"
+    second.hardlink_to(files_of(url)[0])
+    for name in (url, f"sqlite:///{second}"):
         with pytest.raises(LedgerError, match="must have one name"):
-            open_ledger(url)
-    (tmp_path / "second" / "ledger.sqlite").unlink()
-    assert open_ledger(sqlite_url).terms(kit.terms().stream) == kit.terms()
+            open_ledger(name)
+    second.unlink()
+    assert open_ledger(url).terms("load") == kit.terms()
 
 
 HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE streams"}
@@ -256,36 +254,28 @@ def forked(work):
     return child
 
 
-def forked_from_one_that_ends(ledger, work):
-    """Whether `work` went through in a child whose parent closes its ledger while the child pauses in it."""
-    there, setting = os.pipe(), os.pipe()
-
-    def pause():
-        os.write(there[1], b"x")
-        os.read(setting[0], 1)
-
-    pid = forked(lambda: work(pause))
-    os.read(there[0], 1)
-    ledger.close()
-    os.write(setting[1], b"x")
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-
-
 @ONLY_SQLITE
 @pytest.mark.parametrize("opens_its_own", [False, True])
 def test_a_childs_commit_survives_the_parents_close(ledger, url, kit, opens_its_own):
     """Else it is committed without an error and in no file: it is the inode that SQLite remembers."""
+    there, setting = os.pipe(), os.pipe()
 
-    def child(pause):
+    def child():
         own = open_ledger(url) if opens_its_own else ledger
         with writing(own._engine) as connection:
             reserve_within(connection, *request_of(kit, 1))
-            pause()
+            os.write(there[1], b"x")
+            os.read(setting[0], 1)
 
     ledger.reserve(*request_of(kit, 0))
-    committed = forked_from_one_that_ends(ledger, child)
+    pid = forked(child)
+    os.close(there[1])  # so that a child that dies before it writes ends the wait
+    os.read(there[0], 1)
+    ledger.close()
+    os.write(setting[1], b"x")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     rows = sqlite3.connect(files_of(url)[0]).execute("SELECT count(*) FROM releases")
-    assert rows.fetchone()[0] == 1 + committed
+    assert rows.fetchone()[0] == 2
 
 
 @ONLY_SQLITE
@@ -299,7 +289,7 @@ def test_a_child_of_a_fork_in_anothers_transaction_is_refused(ledger, url, kit):
             inside.set()
             go.wait()
 
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=hold, daemon=True)
     thread.start()
     inside.wait()
 

@@ -27,6 +27,7 @@ from optstream.privacy.rules import (
 )
 from optstream.privacy.spends import groups_from_document
 from optstream.stream import AggregationTree
+from tests.optstream.privacy.test_accounting import brute_force
 
 
 def test_orders_are_for_one_node_or_for_customers_who_stay_in_one_leaf():
@@ -47,16 +48,6 @@ def test_documents_that_hold_no_groups_are_refused(document):
 # Headroom of several layers at once: no window exceeds its limit, nothing is left out without need.
 
 AT, MOST = 40, Fraction(1)
-
-
-def lost(spends, window_length):
-    """What the worst window loses, by looking at each step of each window; no accountant."""
-    charges = {}
-    for spend in spends:
-        for step, weight in enumerate(spend.weights, start=spend.first_step):
-            charges[step] = charges.get(step, 0) + weight * spend.unit_charge
-    steps = range(min(charges, default=0) - window_length, max(charges, default=0) + 1)
-    return max(sum(charges.get(start + away, 0) for away in range(window_length)) for start in steps)
 
 
 def spent(parts, first_step, n_steps, unit_charge):
@@ -86,7 +77,7 @@ def cases(draw):
 def test_no_window_exceeds_its_limit_and_what_is_left_out_has_no_headroom(case):
     """By brute force over windows and steps; greedy in the order of time, in fractions."""
     n_steps, layers, others, window_length = case
-    if lost(others, window_length) > MOST:
+    if brute_force(others, window_length) > MOST:
         return
     asked = [Layer(parts, unit) for parts, unit in layers]
     found = parts_with_headroom(asked, AT, others, window_length, MOST)
@@ -94,7 +85,7 @@ def test_no_window_exceeds_its_limit_and_what_is_left_out_has_no_headroom(case):
     spends, wanted = list(others), [[] for _ in layers]
     for _, number, part in order:
         tried = spent([part], AT, n_steps, layers[number][1])
-        if lost([*spends, tried], window_length) <= MOST:
+        if brute_force([*spends, tried], window_length) <= MOST:
             spends.append(tried)
             wanted[number].append(part)
     assert [list(one) for one in found] == wanted
@@ -142,7 +133,7 @@ def test_a_customer_who_may_now_move_pays_for_each_step_of_each_leaf():
 @given(cases(), st.integers(0, 6), st.integers(0, 6))
 def test_headroom_counts_a_windows_orders_once_and_the_night_befores_not_at_all(case, earlier, later):
     n_steps, layers, others, window_length = case
-    if lost(others, window_length) > MOST:
+    if brute_force(others, window_length) > MOST:
         return
     parts, unit = layers[0]
     mine = OrderSpend(

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from optstream.stream.private_period import quantise
-from tasks.config import load_settings
 
 GRID = Fraction(1, 10)
 """Of the exact sums that are tried."""
@@ -35,15 +34,13 @@ def most(supplier, width, alpha, resolution):
 
 
 @pytest.fixture
-def stream(small):
+def stream(small, load_text):
     """stream("0.3", rounding="1"): alpha and what the supplier does."""
 
-    def make(alpha, resolution="0.001", rounding=None, schema="aggregated"):
+    def make(alpha, resolution="0.001", rounding=None):
         key = "" if rounding is None else f'supplier_rounding = "{rounding}"'
-        settings = small(resolution=resolution, marker=key, schema=schema).settings
-        file = settings.file
-        file.write_text(file.read_text().replace('alpha = "10"', f'alpha = "{alpha}"'))
-        return load_settings(file)
+        text = small(resolution=resolution, marker=key).settings.file.read_text()
+        return load_text(text, ('alpha = "10"', f'alpha = "{alpha}"'))
 
     return make
 

@@ -265,51 +265,42 @@ def watched(tmp_path):
     return installation
 
 
-def test_a_critical_expectation_of_a_user_stops_no_day_and_alarms_operators_alone(watched):
+RAISING = """
+import great_expectations as gx
+import great_expectations.expectations as gxe
+
+class Raises{error}(gxe.ExpectColumnMaxToBeBetween):
+    def {method}(self, *given, **named):
+        raise {error}("odd")
+
+suite = gx.ExpectationSuite(name="any", expectations=[Raises{error}(column="day", max_value="2000-01-01")])
+"""
+RAISES = {"ValueError": "get_validation_dependencies", "SystemExit": "_validate"}
+
+
+def test_no_expectation_of_a_user_stops_a_day_and_operators_alone_are_alarmed(watched):
+    """A critical one, and one that raises, which may depend on a reading."""
+    contracts = watched.folder / "contracts"
     add(watched.folder, SUITES | {"private_period": ("steps", {"max_value": 1})})
+    said = {f"{frame}/odd": "does not hold: " for frame in SUITES}
+    for frame, (error, method) in product(SUITES, RAISES.items()):
+        (contracts / frame).chmod(0o700)
+        (contracts / frame / f"{error}.py").write_text(RAISING.format(method=method, error=error))
+        said[f"{frame}/{error}"] = f"could not be evaluated: {error}"
+    said["private_period/odd"] = "judges nothing any more: remove it"
     watched.released(FIRST)
     assert watched.record(FIRST).state.value == "PUBLISHED"
-    *alarms, gone = sorted(
-        (one for one in watched.watch().alarms if one.kind == "user-suite"),
-        key=lambda one: ("judges nothing" in one.words, one.words),
-    )
-    assert "private_period/odd of [contracts] folder judges nothing any more: remove it" in gone.words
-    assert [one.words.split(" of [contracts]")[0] for one in alarms] == [
-        f"2016-06-01: the suite {frame}/odd" for frame in sorted(SUITES)
-    ]
-    assert all("The day is not stopped: users' suites raise alarms only" in one.words for one in alarms)
+    alarms = [one for one in watched.watch().alarms if one.kind == "user-suite"]
+    assert len(alarms) == len(said)
+    for name, problem in said.items():
+        begins = f"{FIRST}: the suite {name} of [contracts] folder {problem}"
+        (words,) = (one.words for one in alarms if one.words.startswith(begins))
+        assert "The day is not stopped: users' suites raise alarms only" in words
     assert all(one.kind.depends_on_readings for one in alarms)
     paths = [path for path in (watched.folder / "published").rglob("*") if path.is_file()]
     published = b"".join(path.read_bytes() for path in paths)
     assert b"user-suite" not in published
     assert b"raw/odd" not in published
-
-
-RAISING = """
-import great_expectations as gx
-import great_expectations.expectations as gxe
-
-class Odd(gxe.ExpectColumnMaxToBeBetween):
-    def {method}(self, *given, **named):
-        raise {error}("odd")
-
-suite = gx.ExpectationSuite(name="any", expectations=[Odd(column="day", max_value="2000-01-01")])
-"""
-
-
-@pytest.mark.parametrize(
-    ("method", "error"), [("get_validation_dependencies", "ValueError"), ("_validate", "SystemExit")]
-)
-def test_an_expectation_of_a_user_that_raises_stops_no_day(watched, method, error):
-    """Whether it raises may depend on a reading."""
-    for frame in SUITES:
-        place = watched.folder / "contracts" / frame
-        place.mkdir(parents=True, mode=0o700)
-        (place / "odd.py").write_text(RAISING.format(method=method, error=error))
-    watched.released(FIRST)
-    assert watched.record(FIRST).state.value == "PUBLISHED"
-    words = [one.words for one in watched.watch().alarms if one.kind == "user-suite"]
-    assert len([one for one in words if f"could not be evaluated: {error}" in one]) == len(SUITES)
 
 
 def test_each_day_is_judged_by_itself_and_users_aggregates_are_of_one_day(small, days):

@@ -67,13 +67,12 @@ def sums(settings, days):
 
 
 @pytest.fixture
-def stream(small, tmp_path):
+def stream(small, load_text):
     """The small stream, whose leaves' files hold a week of a year."""
-    found = small(day="fixed", marker='path = "eCO2mix_RTE_{region}_Annuel-Definitif_{date:%Y}.xls"')
-    config = found.settings.file.read_text().replace('bounds = ["0", "100"]', 'bounds = ["0", "100000"]')
-    config = config.replace('timestamp = "timestamp"', 'timestamp = ["Date", "Heures"]')
-    found.settings.file.write_text(config.replace('value = "load"', 'value = "Consommation"', 1))
-    found.settings = load_settings(found.settings.file)
+    path = 'path = "eCO2mix_RTE_{region}_Annuel-Definitif_{date:%Y}.xls"'
+    found = small(day="fixed", marker=path, value="Consommation")
+    changes = ('"100"', '"100000"'), ('timestamp = "timestamp"', 'timestamp = ["Date", "Heures"]')
+    found.settings = load_text(found.settings.file.read_text(), *changes)
     write(found.settings.input_folder, "11", lines_of("PACA"), "xls")
     return found
 

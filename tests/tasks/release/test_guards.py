@@ -4,7 +4,7 @@ import fcntl
 import shutil
 from contextlib import contextmanager
 from datetime import date, timedelta
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 
 import pytest
@@ -28,29 +28,32 @@ from tests.tasks.two_regions import STEPS, Installation, assert_ended
 
 FIRST, SECOND, THIRD, FOURTH = (date(2016, 6, day) for day in (1, 2, 3, 4))
 TELLING = ("witness", "measurements", "staging", "lineage")
+NUMBERS = count()
 
 
-def back_up(installation, *folders):
-    """Copy the ledger and these folders; what is returned brings them back as an operator would."""
-    bring_ledger = back_up_ledger(installation)
-    kept = installation.folder / "backup"
-    shutil.rmtree(kept, ignore_errors=True)
-    for folder in folders:
-        if (installation.folder / folder).exists():
-            shutil.copytree(installation.folder / folder, kept / folder)
+def back_up(installation, *stores):
+    """Copy these stores; what is returned brings them back, in any order and as often as it is called."""
+    copied = [
+        back_up_ledger(installation) if one == "ledger" else back_up_folder(installation, one)
+        for one in stores
+    ]
+    return lambda: [restore() for restore in copied]
+
+
+def back_up_folder(installation, name):
+    source, kept = installation.folder / name, installation.folder / f"moments/{next(NUMBERS)}/{name}"
+    if source.exists():
+        shutil.copytree(source, kept, ignore=shutil.ignore_patterns("ledger.sqlite*"))
 
     def restore():
-        bring_ledger()
-        for folder in folders:
-            shutil.rmtree(installation.folder / folder, ignore_errors=True)
-            if (kept / folder).exists():
-                shutil.copytree(kept / folder, installation.folder / folder)
+        shutil.rmtree(source, ignore_errors=True)
+        if kept.exists():
+            shutil.copytree(kept, source)
 
     return restore
 
 
 def back_up_ledger(installation):
-    """Returns what brings the ledger back as it is now, in any order and as often as it is called."""
     url = installation.settings.ledger_url
     if url.get_backend_name() == "sqlite":
         if not (installation.folder / "trusted/ledger.sqlite").exists():
@@ -109,7 +112,7 @@ def with_second_witness(installation, place="second"):
 def test_ledger_and_published_folder_restored_together(either, telling):
     """Any one of what the trusted folder keeps is enough to notice it."""
     either.released(FIRST)
-    restore = back_up(either, "published")
+    restore = back_up(either, "ledger", "published")
     either.release(SECOND)
     restore()
     for other in set(TELLING) - {telling}:
@@ -134,10 +137,10 @@ def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_rese
 def test_a_ledger_restored_while_a_run_draws(either):
     """The run destroys its draw, and nothing is drawn before the newest ledger is back."""
     either.released(FIRST)
-    bring_older = back_up(either)
+    bring_older = back_up_ledger(either)
 
     def meanwhile():
-        bring_newest = back_up(either)
+        bring_newest = back_up_ledger(either)
         bring_older()
         return bring_newest
 
@@ -159,7 +162,7 @@ def test_a_ledger_restored_while_a_run_draws(either):
 def test_what_a_person_declared_is_not_forgotten(either, declared):
     """The copy lacks nothing but that: readers would have the day again, or its windows be drawn in."""
     either.released(FIRST)
-    restore = back_up(either, "published")
+    restore = back_up(either, "ledger", "published")
     if declared == "withdrawn":
         assert either.withdraw(FIRST).status is Status.WITHDRAWN
     elif declared == "amended":
@@ -183,7 +186,7 @@ def test_what_a_person_declared_is_not_forgotten(either, declared):
     assert either.ledger.head("two-regions") == head
 
 
-STORES = ("ledger", "trusted", "published")
+STORES = ("trusted", "ledger", "published")  # the ledger lies in the trusted folder
 IN_A_DRAW = 2
 
 
@@ -191,7 +194,7 @@ class Moments:
     """Copies of ledger, trusted and published folder at each moment of one history, to be restored apart."""
 
     def __init__(self, installation):
-        self.installation, self.ledgers = installation, []
+        self.installation, self.copies = installation, []
         installation.configure('restatement_share = "0"', 'restatement_share = "1/4"')
         self.copy()
         installation.release(FIRST)
@@ -206,38 +209,29 @@ class Moments:
         restated = {"restate": True, "noise": NoiseMeanwhile(self.copy)}
         assert installation.status(SECOND, **restated) is Status.PUBLISHED
         self.copy()
-        self.last = len(self.ledgers) - 1
+        self.last = len(self.copies) - 1
         installation.later(hours=1)
-
-    def place(self, number, store=""):
-        return self.installation.folder / "moments" / str(number) / store
 
     def between(self, _run, works):
         self.copy()
         return works
 
     def copy(self):
-        for store in STORES[1:]:
-            if (source := self.installation.folder / store).exists():
-                hidden = shutil.ignore_patterns("ledger.sqlite*")
-                shutil.copytree(source, self.place(len(self.ledgers), store), ignore=hidden)
-        self.ledgers.append(back_up_ledger(self.installation))
+        self.copies.append({store: back_up(self.installation, store) for store in STORES})
 
     def names(self, part):
         """The files of measurements or of data that there were at any moment."""
-        return {path.name for path in self.place("").glob(f"*/{part}/**/*-*") if path.is_file()}
+        copies = self.installation.folder.glob(f"moments/*/{part}/**/*-*")
+        return {path.name for path in copies if path.is_file()}
 
     def lay(self, stores, number):
         """Bring these stores back as they were then, and the others as they are at the end."""
         folder = self.installation.folder
         self.installation.ledger.close()
-        for store in (*STORES[1:], "elsewhere"):
-            shutil.rmtree(folder / store, ignore_errors=True)
-            source = self.place(number if store in stores else self.last, store)
-            if source.exists():
-                shutil.copytree(source, folder / store)
-        (folder / "trusted").mkdir(mode=0o700, exist_ok=True)
-        self.ledgers[number if "ledger" in stores else self.last]()
+        shutil.rmtree(folder / "elsewhere", ignore_errors=True)
+        for store in STORES:
+            self.copies[number if store in stores else self.last][store]()
+            (folder / "trusted").mkdir(mode=0o700, exist_ok=True)
 
     def run(self):
         """Whether anything was sampled, and whether the run or the check says that something is wrong."""

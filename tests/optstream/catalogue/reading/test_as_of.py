@@ -108,6 +108,17 @@ def test_rows_of_all_days_come_in_the_tree_of_one():
     assert split["FR"]["load_mw_se"] == 2.0
 
 
+def test_customers_and_estimates_are_added_up_where_a_day_has_them():
+    more = {"load_mw_estimate": pl.col("load_mw") + 1, "customers": pl.lit(3.0), "customers_se": pl.lit(1.0)}
+    rows = pl.concat([rows_of(BEFORE), rows_of(SPLIT).with_columns(**more)], how="diagonal")
+    found = rows_as_of(rows, HIERARCHY, BEFORE, "load_mw")
+    assert found.filter(date=BEFORE).select(more.keys()).null_count().row(0) == (14, 14, 14)
+    split = {row["node"]: row for row in found.filter(date=SPLIT, step=0).to_dicts()}
+    assert split["1"]["load_mw_estimate"] == split["1"]["load_mw"] + 2
+    assert (split["1"]["customers"], split["1"]["customers_se"]) == (6.0, None)
+    assert (split["2"]["customers"], split["2"]["customers_se"]) == (3.0, 1.0)
+
+
 def test_the_table_comes_back_with_the_same_trees(tmp_path):
     (tmp_path / "catalogue.json").touch()
     assert put_hierarchy(tmp_path, HIERARCHY, {"1": "One"}.get)

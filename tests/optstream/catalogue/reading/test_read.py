@@ -14,9 +14,11 @@ import pytest
 from optstream.catalogue import check_files, error_columns, publish, read, read_published, stage
 from optstream.catalogue.about import NodeFacts
 from optstream.catalogue.backends import open_storage
+from optstream.catalogue.publication import close_days
 from optstream.catalogue.read import catalogue_reader, rows_of, with_names
 from optstream.catalogue.rows import schema
 from optstream.errors import ParameterError, PublicationError
+from optstream.stream.period import Hour
 from tests.optstream.catalogue.conftest import make_rows, make_statement, put, put_days
 from tests.optstream.catalogue.folders import DAY, NEXT, take_back
 
@@ -173,6 +175,19 @@ def test_other_bytes_are_not_a_catalogue(tmp_path, data):
     for reader in (read_published, check_files):
         with pytest.raises(PublicationError, match="unique keys" if b"2" in data else r"catalogue\.json"):
             reader(tmp_path)
+
+
+def test_a_closed_day_is_read_from_its_file_though_an_hour_was_withdrawn(tmp_path):
+    for hour in range(3):
+        rows = make_rows(DAY).with_columns(pl.col("step") + 4 * hour)
+        publish(tmp_path, [stage(rows, make_statement(Hour(DAY, hour)))], lambda _: "h1")
+    take_back(tmp_path, Hour(DAY, 1))
+    assert close_days(tmp_path, [DAY]) == (DAY,)
+    assert check_files(tmp_path) == []
+    before = read_published(tmp_path, verify=True)
+    assert before["step"].unique().to_list() == [0, 1, 2, 3, 8, 9, 10, 11]
+    (tmp_path / "superseded").rename(tmp_path / "away")
+    assert read_published(tmp_path, verify=True).equals(before)
 
 
 DAYS = [date(2016, 2, 1) + timedelta(days=number) for number in range(3)]
