@@ -419,17 +419,13 @@ Day 3 is reserved: at most two steps of 1/2 each in any window, less those of da
 """
 
 
-@pytest.fixture
-def stored(url, round_the_library):
+def test_a_stored_ledger_is_charged_all_that_it_may_have_spent_and_takes_another_guarantee_first(
+    url, round_the_library, kit
+):
     open_ledger(url).close()
     with round_the_library() as connection:
         insert_rows(connection, STORED)
-    opened = open_ledger(url)
-    yield opened
-    opened.close()
-
-
-def test_a_stored_ledger_verifies_and_no_window_is_charged_less_than_it_may_have_spent(stored):
+    stored = open_ledger(url)
     assert stored.verify() == []
     assert stored.terms("load").model.windows == "aligned"
     half, whole = Fraction(1, 2), Fraction(1)
@@ -441,9 +437,7 @@ def test_a_stored_ledger_verifies_and_no_window_is_charged_less_than_it_may_have
     found = spelled_out(stored.charged_windows("customers", range(16)))
     assert [found[start] for start in range(12)] == expected
     assert stored.worst("customers").epsilon == 2
-
-
-def test_nothing_more_is_released_before_another_guarantee_is_declared(stored, kit):
+    # nothing more is released before every window has a guarantee
     terms = stored.terms("load")
 
     def reserve(day):
@@ -459,3 +453,4 @@ def test_nothing_more_is_released_before_another_guarantee_is_declared(stored, k
         reserve(4)
     reserve(5)
     assert stored.verify() == []
+    stored.close()
