@@ -298,16 +298,21 @@ def _figures(
     by: Sequence[str | pl.Expr],
     replicates: Sequence[str],
 ) -> pl.DataFrame:
-    """Return by `by` the figure of values and estimates, and its standard deviation over replicates."""
+    """Return by `by` the figure of values, of estimates where all are known, and its standard deviation over
+    replicates."""
     if ESTIMATE not in rows.columns:
         rows = rows.with_columns(pl.lit(None, pl.Float64).alias(ESTIMATE))
     rows = rows.with_columns(pl.col(replicates).cast(pl.Float64))  # sums in float32 lose the errors
     columns = ("value", ESTIMATE, *replicates)
-    found = rows.group_by(*by).agg(figure(pl.col(name)).alias(name) for name in columns)
+    found = rows.group_by(*by).agg(
+        *(figure(pl.col(name)).alias(name) for name in columns), n_unknown=pl.col(ESTIMATE).null_count()
+    )
+    # of some days alone it would be another figure than the values'
+    estimate = pl.when(pl.col("n_unknown") == 0).then(pl.col(ESTIMATE)).alias(ESTIMATE)
     spread = pl.lit(None, pl.Float64)
     if len(replicates) >= 2 and not found["value"].dtype.is_nested():
         spread = pl.concat_list(pl.col(replicates).cast(pl.Float64)).list.std()
-    return found.with_columns(spread.alias("spread")).drop(replicates)
+    return found.with_columns(spread.alias("spread"), estimate).drop("n_unknown", *replicates)
 
 
 def read_sum(
@@ -391,8 +396,8 @@ def sum_of_days(
     (found,) = _figures(rows, lambda value: (value * weight).sum(), by, common).iter_rows(named=True)
     has_whole, has_noise = all(day.has_whole for day in days), all(day.has_noise for day in days)
     if not (has_whole or has_noise):
-        has_estimates = ESTIMATE in rows.columns and not rows[ESTIMATE].null_count()
-        return SumOfValues(found["value"], None, None, found[ESTIMATE if has_estimates else "value"])
+        is_known = found[ESTIMATE] is not None
+        return SumOfValues(found["value"], None, None, found[ESTIMATE if is_known else "value"])
     variance, shares = (found["spread"] or 0.0) ** 2, dict[date, float]()
     for one in (day.old for day in days if day.old):
         own = set(range(one.n_steps)) & set(range(one.n_steps) if steps is None else steps)

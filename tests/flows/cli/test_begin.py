@@ -61,7 +61,6 @@ class Shape:
                     "stamp": stamp if self.stamps == "utc instants" else stamp.replace(tzinfo=None),
                     "date": f"{stamp:%Y-%m-%d}",
                     "time": f"{stamp:%H:%M}",
-                    "day first": f"{stamp:%d/%m/%Y %H:%M}",
                     "text": stamp.isoformat().replace("+00:00", "Z"),
                     "value": value,
                     "region": region,
@@ -353,13 +352,13 @@ def test_ends_by_the_wall_clock_are_foreseen_to_be_refused_where_rows_may_be_abs
 
 @pytest.mark.usefixtures("one_plan")
 def test_days_that_may_be_months_are_not_guessed(empty):
-    columns = {"timestamp": "day first", "load_mw": "value"}
-    shape, days = Shape("%Y/{}.csv", columns), [date(2024, 1, 5), date(2024, 1, 6)]
-    shape.write(empty / "files", days)
+    written, days = "{at:%d/%m/%Y %H:%M},{r},5", [date(2024, 1, 5), date(2024, 1, 6)]
+    write_rows(empty / "files", "%Y.csv", "timestamp,zone,load_mw", written, days)
     with pytest.raises(OptStreamError, match="stamps_format = '%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'"):
         invoke("init", "files", "--yes")
     assert not (empty / "optstream.toml").exists()
-    shape.write(empty / "files", [*days, date(2024, 1, 13)])
+    days = [*days, date(2024, 1, 13)]
+    write_rows(empty / "files", "%Y.csv", "timestamp,zone,load_mw", written, days)
     assert invoke("init", "files", "--yes", "--answer", "zone=UTC").exit_code == 0
     assert 'stamps_format = "%d/%m/%Y %H:%M"' in (empty / "optstream.toml").read_text()
 

@@ -1,13 +1,14 @@
 """The command line as its user meets it: help, errors in one line, and which files it is given."""
 
 import json
+import time
 from datetime import date
 from importlib.machinery import ModuleSpec
 
 import pytest
 
 import optstream
-from flows.cli import main
+from flows.cli import main, output, setup
 from flows.cli.main import check_packages
 from flows.cli.options import WordsError, read_streams
 from flows.cli.serve import configurations_of
@@ -19,6 +20,12 @@ from tests.tasks.two_regions import CONFIGURATION
 
 def test_the_version_is_the_distributions():
     assert invoke("--version").output == f"optstream {optstream.__version__}\n"
+
+
+def test_a_command_that_prints_nothing_for_long_says_so(empty, monkeypatch):
+    monkeypatch.setattr(output, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(setup, "example_of", lambda *_: time.sleep(0.5) or "")
+    assert "optstream init: still at work, 0 s\n" in invoke("init").stderr
 
 
 def test_init_writes_an_example_that_loads_and_never_overwrites(empty):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import polars as pl
@@ -11,11 +12,13 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream import read_published
 from optstream.errors import ConfigurationError, DumpError
+from optstream.mechanisms import mechanism_named
 from tasks.config import load_settings
+from tasks.config.schema import MECHANISMS
 from tasks.plan import advise
 from tests.by_night import few
 from tests.flows.command import invoke
-from tests.tasks.config.test_refusals import KINDS, Kind
+from tests.tasks.config.test_refusals import TEMPLATES
 from tests.tasks.ingest.test_yearly_files import lines_of, write
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -49,24 +52,29 @@ def test_simulate_writes_each_day_in_its_layout(empty, tmp_path):
     assert 1 < rows["gw"].mean() < 20
 
 
-BY_DAY = Kind("HistoryInformed", counts=True)
-BY_NIGHT = [one for one in KINDS if one != BY_DAY]
+BY_DAY = ("HistoryInformed", (True, False), False)
+BY_NIGHT = [
+    (name, template, hourly)
+    for name, template in product(MECHANISMS, TEMPLATES)
+    for hourly in (False, True)[: 1 + mechanism_named(name).serves_hours]
+    if (name, template, hourly) != BY_DAY
+]
 
 
-@pytest.mark.parametrize("kind", few([BY_DAY, *BY_NIGHT], 1), ids=lambda one: one.mechanism)
+@pytest.mark.parametrize("kind", few([BY_DAY, *BY_NIGHT], 1), ids=lambda one: one[0])
 def test_every_example_runs_by_the_command_line(empty, kind):
-    given = ["--mechanism", kind.mechanism]
-    given += ["--counts"] * kind.counts + ["--metered"] * kind.metered + ["--hourly"] * kind.hourly
+    name, (counts, metered), hourly = kind
+    given = ["--mechanism", name, *["--counts"] * counts, *["--metered"] * metered, *["--hourly"] * hourly]
     commands = [("init", *given), ("simulate", "--from", "2016-02-01", "--to", "2016-02-02")]
     commands += [("run", "--date", "2016-02-01", "--dry-run")]
-    days = ["2016-02-01", "2016-02-02"][: 1 if kind.hourly else 2]  # of hours one day is long enough
+    days = ["2016-02-01", "2016-02-02"][: 1 if hourly else 2]  # of hours one day is long enough
     commands += [("run", "--date", day) for day in days]
     commands += [("verify-published", "published"), ("ledger", "verify"), ("doctor",)]
     with temporary_settings({PREFECT_API_URL: None}):
         for command in commands:
             shown = invoke(*command)
             assert shown.exit_code == 0, (command, shown.output)
-    if kind.counts and not (kind.metered or kind.hourly):
+    if counts and not (metered or hourly):
         dump = pl.read_parquet("dumps/region=84/date=2016-02-01/part-0.parquet", hive_partitioning=False)
         assert dump.columns == ["timestamp", "visits"]
         assert dump["visits"].round().equals(dump["visits"])
@@ -74,7 +82,7 @@ def test_every_example_runs_by_the_command_line(empty, kind):
     rows = read_published("published")
     assert rows["date"].n_unique() == len(days)
     assert rows["level"].max() == 1
-    assert ("visits_low" in rows.columns) == (kind.counts and kind.mechanism == "HistoryInformed")
+    assert ("visits_low" in rows.columns) == (counts and name == "HistoryInformed")
 
 
 def test_hours_around_a_day_without_whole_hours_are_released(empty):
@@ -99,6 +107,7 @@ COARSE = COARSE.replace('alpha = "1"', 'alpha = "100"  # kW of the largest custo
 
 WATCHED = """
 import sys
+from itertools import product
 from pathlib import Path
 places = [str(Path.cwd() / name) for name in ("dumps", "trusted", "published")]
 

@@ -47,7 +47,8 @@ def test_two_clicks_lead_from_the_overview_to_a_day_and_its_contract_pages(clien
     assert f'href="{HOME}/days/2016-06-02"' in client.get(HOME).text
     (snapshot,) = looks.snapshots
     text = client.get(f"{HOME}/days/2016-06-02").text
-    for said in ("optstream withdraw --config", f'href="{HOME}/contracts/{snapshot.docs[0].path.name}">'):
+    link = f'href="{HOME}/contracts/{snapshot.docs[0].path.name}">'
+    for said in ("optstream withdraw --config", "All 2 regions are complete", link):
         assert said in text, said
     none = client.get(f"{HOME}/nodes/84?from=2015-06-01&to=2015-06-01").text
     assert "Nothing is published on these days" in none

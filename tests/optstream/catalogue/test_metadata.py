@@ -103,28 +103,18 @@ def dcat_problems(document):
     return [] if keeps else [words]
 
 
-def spoil_package(document):
-    """A field's type that the format does not know."""
-    document["resources"][0]["schema"]["fields"][0]["type"] = "whole"
-
-
-def spoil_croissant(document):
-    """A field of files that are not there."""
-    document["recordSet"][0]["field"][1]["source"]["fileSet"] = {"@id": "others"}
-
-
-def spoil_dcat(key):
-    return lambda document: document.update({key: {"@id": "https://example.org/nothing"}})
-
-
+OTHER_FILES, NOTHING = {"@id": "others"}, {"@id": "https://example.org/nothing"}
+# changes that break each: a type that the format does not know, a field of files that are not there
+PACKAGE = [lambda found: found["resources"][0]["schema"]["fields"][0].update(type="whole")]
+CROISSANT = [lambda found: found["recordSet"][0]["field"][1]["source"].update(fileSet=OTHER_FILES)]
+DCAT = [
+    lambda found, key=key: found.update({key: NOTHING})
+    for key in ("dct:title", "dcat:distribution", "dct:publisher", "dct:issued")
+]
 VALID = {
-    "package": (data_package, package_problems, [spoil_package]),
-    "croissant": (croissant, croissant_problems, [spoil_croissant]),
-    "dcat": (
-        dcat,
-        dcat_problems,
-        [spoil_dcat(f"{key}") for key in ("dct:title", "dcat:distribution", "dct:publisher", "dct:issued")],
-    ),
+    "package": (data_package, package_problems, PACKAGE),
+    "croissant": (croissant, croissant_problems, CROISSANT),
+    "dcat": (dcat, dcat_problems, DCAT),
 }
 CONTACTS = ("data@example.org", "https://example.org/help", "Room 7")
 

@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -193,6 +194,17 @@ def test_a_figure_over_days_of_version_02_has_no_error(version_02):
     folder, first = version_02 / "load" / "published", date(2016, 3, 14)
     found = read_figure(folder, lambda value: value.max(), first, first, by=["node"])
     assert found["standard_error"].null_count() == found["noise_standard_error"].null_count() == found.height
+
+
+def test_a_figure_of_days_of_which_one_has_no_estimate_has_none(monkeypatch):
+    without = replace(
+        day_of(DAYS[1]), rows=day_of(DAYS[1]).rows.select(pl.exclude("^replicate_.*$", "estimate"))
+    )
+    monkeypatch.setattr(replicates_module, "_read_days", lambda *_: [day_of(DAYS[0]), without])
+    found = read_figure("", lambda value: value.sum(), *DAYS[:2], by=["date", "node"])
+    assert found.filter(date=DAYS[0])["estimate"].null_count() == 0
+    assert found.filter(date=DAYS[1])["estimate"].null_count() == len(NODES)
+    assert read_figure("", lambda value: value.sum(), *DAYS[:2])["estimate"].null_count() == len(NODES)
 
 
 def test_a_figure_of_large_values_has_its_error_in_float64(monkeypatch):

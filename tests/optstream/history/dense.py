@@ -15,8 +15,11 @@ def by_hand(prior, rows, columns, which):
         "kind": rows.kinds[row][:, None] == columns.kinds[column],
         "event": (event == columns.events[column]) & (event > 0),
     }
+    hours = 1.0
+    if prior.hours.size:
+        hours = np.outer(prior.strengths(rows)[row], prior.strengths(columns)[column])
     of_steps = sum(
-        gates[one.gate] * (shared, own)[which] * one.kernel(lags, lengths)
+        gates[one.gate] * (shared, own)[which] * one.kernel(lags, lengths) * (hours if one.by_hour else 1.0)
         for one, _, shared, own, lengths in prior.parameters
     )
     found = np.zeros((rows.clock.size, columns.clock.size))

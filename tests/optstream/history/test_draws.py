@@ -21,7 +21,12 @@ from tests.optstream.monte_carlo import agree
 N = 1500
 EVERY = (*COMPONENTS, DAY_OF_THE_WEEK)
 PRIORS = {one.name: (one,) for one in EVERY} | {"all": EVERY, "counts": COUNT_COMPONENTS}
-LEARNED = {"medians": (1.0, 1.0), "shorter, more own": (0.75, 1.5), "longer, less own": (1.5, 0.6)}
+LEARNED = {
+    "medians": (1.0, 1.0),
+    "shorter, more own": (0.75, 1.5),
+    "longer, less own": (1.5, 0.6),
+    "by hour": (1.0, 1.0),
+}
 """Factors of lengths, and of strengths of own parts."""
 
 
@@ -42,11 +47,16 @@ def some_blocks():
 
 @pytest.mark.parametrize(
     ("components", "learned"),
-    [*((one, "medians") for one in PRIORS), *(("all", one) for one in list(LEARNED)[1:])],
+    [
+        *((one, "medians") for one in PRIORS),
+        *(("all", one) for one in list(LEARNED)[1:3]),
+        ("day to day", "by hour"),
+    ],
 )
 def test_draws_of_the_prior_have_its_covariances(components, learned):
     """False alarm below 1e-6 each (`monte_carlo`)."""
-    prior, blocks = prior_of(PRIORS[components], learned), some_blocks()
+    hours = np.exp(np.sin(np.arange(6.0))) if learned == "by hour" else np.ones(0)
+    prior, blocks = replace(prior_of(PRIORS[components], learned), hours=hours), some_blocks()
     shared, own = (by_hand(prior, blocks, blocks, which) for which in (0, 1))
     drawn = prior_draws(prior, blocks, N, (SHARED, keys_of("a")), (OWN, keys_of("ab")))
     assert agree(np.concatenate(drawn, axis=1), block_diag(shared, own, own))

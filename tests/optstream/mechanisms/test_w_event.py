@@ -30,6 +30,7 @@ def test_a_debt_that_no_window_sees_any_more_is_remembered():
     first = BY_HAND.release([[0, 0, 0, 50, 50, 50, 50, 50]], noise=SilentNoise())
     assert first.spends[1].weights == quarters(0, 0, 0, 4, 0, 0, 0, 0)
     assert first.state["spent"] == []
+    assert np.isnan(first.noise_standard_errors[0]).tolist() == [True] * 3 + [False] * 5
     second = BY_HAND.release([[90]], noise=SilentNoise(), first_step=8, state=first.state)
     assert second.spends[1].weights == quarters(2)
 

@@ -118,6 +118,10 @@ def test_the_map_over_several_changes_says_what_each_leaf_was():
         "44": {"42": 1}, "53": {"53": 1}, "ab": {"84": 1}, "94": {},
     }  # fmt: skip
     assert dict(whole.nodes) == {"FR": "FR", "EAST": "EAST", "WEST": "WEST", "44": "42", "53": "53"}
+    assert whole.with_new == {"94"}
+    joins = TreeChange(SECOND + DAY, merged={"m": ("53", "94")}, renamed={"44": "45"})
+    joined = AggregationTree.from_parents(joins.applied(dict(whole.after.parents_by_name())))
+    assert whole.then(joins, joined).with_new == {"m"}
     assert not whole.is_renaming
     assert not half_way.is_renaming
 

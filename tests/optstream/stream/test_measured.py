@@ -15,6 +15,7 @@ from optstream.estimation.problem import reconstruct, targets_of
 from optstream.history.blocks import BlockHistory
 from optstream.measurement.grouping import open_raw_state
 from optstream.stream import Measured, PrivatePeriod, RawState
+from optstream.stream.measured import FORMAT
 from optstream.stream.private_period import public_part, raw_bytes, with_raw
 
 STORED = {
@@ -63,7 +64,8 @@ def test_public_measurements_must_fit_together():
 
 
 def test_bytes_that_are_no_measurements_are_refused():
-    for data in (b"", b"[]", b"{}", b'{"format":"other"}', b"\xff"):
+    other = STORED["FeatureSums"].replace(json.dumps(FORMAT).encode(), b'"other"')
+    for data in (b"", b"[]", b"{}", other, b"\xff"):
         with pytest.raises(ParameterError):
             Measured.from_bytes(data)
 

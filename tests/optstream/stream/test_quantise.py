@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.stream import PrivatePeriod
-from optstream.stream.private_period import open_private_period, quantise
+from optstream.stream.private_period import open_customers, open_private_period, quantise
 
 resolutions = st.sampled_from(
     [Fraction(1, 1000), Fraction(1), Fraction(1, 4), Fraction(3, 1000), Fraction(5)]
@@ -83,6 +83,11 @@ def test_a_private_period_is_a_copy_of_integers():
     period = PrivatePeriod(units, resolution=Fraction(1), first_step=0)
     units[0, 0] = 5
     assert open_private_period(period).tolist() == [[1, 1, 1], [1, 1, 1]]
+    with pytest.raises(ValueError, match="read-only"):
+        open_private_period(period)[0, 0] = 2
+    for customers in (None, np.ones(3, dtype=np.int64)):
+        with pytest.raises(ParameterError, match="customers of this period were not counted"):
+            open_customers(PrivatePeriod(units, resolution=Fraction(1), first_step=0, customers=customers))
     with pytest.raises(ParameterError, match="int64"):
         PrivatePeriod(units.astype(float), resolution=Fraction(1), first_step=0)
     with pytest.raises(ParameterError, match="at least one step"):

@@ -108,17 +108,16 @@ NO_FILES = [
 
 
 def test_rows_of_sums_stop_a_day_as_those_of_parquet_and_a_file_that_is_none_is_named(small, days):
-    stream, messages = small(), [message for _, message in (*FAULTS, *NO_FILES)]
-    asked, contents = days(len(messages)), []
-    for day, (spoil, _) in zip(asked[: len(FAULTS)], FAULTS, strict=True):
-        contents.append(HEAD + "\n".join(spoil(lines_of(stream, day=day))))
-    contents += [content for content, _ in NO_FILES]
-    for day, content in zip(asked, contents, strict=True):
+    stream, cases = small(), [*FAULTS, *NO_FILES]
+    made = dict(zip(days(len(cases)), cases, strict=True))
+    for day, (spoilt, _) in made.items():
+        content = HEAD + "\n".join(spoilt(lines_of(stream, day=day))) if callable(spoilt) else spoilt
         write(stream, content, day=day)
         stream.write("11", stream.rows(2.0, day), day)
-    for number, (judged, message) in enumerate(zip(stream.judge(*asked), messages, strict=True)):
-        whole = f"region=84/date={judged.day}" + "/part-0.csv" * (number >= len(FAULTS))
-        assert whole in str(judged.error), message
+    for judged in stream.judge(*made):
+        spoilt, message = made[judged.day]
+        place = f"region=84/date={judged.day}" + "/part-0.csv" * (not callable(spoilt))
+        assert place in str(judged.error), message
         assert message in str(judged.error)
 
 

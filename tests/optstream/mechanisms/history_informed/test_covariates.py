@@ -111,6 +111,11 @@ def test_a_new_estimate_uses_what_came_later_and_is_recomputable(make, stored):
     assert not np.array_equal(made.revise(corrected[0], [*corrected[1:-1], alone]).values, revised.values)
 
 
+def test_a_day_has_a_value_where_each_row_that_ever_has_one_does():
+    rows = np.array([[1.0, np.nan, 2.0], [3.0, 4.0, 5.0], [np.nan, np.nan, np.nan]])
+    assert [day for day in range(5, 12) if Covariate("x", 7, rows).has_value_on(day)] == [7, 9]
+
+
 LEARNS = replace(WITH, relearn_days=28)
 
 
