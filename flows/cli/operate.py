@@ -13,10 +13,10 @@ from flows.cli.output import Terminal
 from optstream.errors import ConfigurationError
 from tasks.config import Settings, load_settings
 from tasks.ledger import need_ledger
-from tasks.operate.declare import withdraw as take_back
 from tasks.operate.doctor import DoctorDocument, Finding, Severity, examine
 from tasks.operate.permissions import check_trusted
 from tasks.operate.purge import purge as remove
+from tasks.operate.withdraw import withdraw as take_back
 from tasks.pages.public import write_pages
 from tasks.release.outcomes import RunDocument, budget_of
 from tasks.release.publish import days_published, publish_again

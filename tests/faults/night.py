@@ -23,7 +23,7 @@ from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from optstream.storage import folders
-from tasks.operate.declare import withdraw
+from tasks.operate.withdraw import withdraw
 from tasks.pages.public import write_pages
 from tasks.release import pipeline
 from tasks.release.run import Ahead, Drawn, Ended, Requested, Reserved, Run, each, enrol

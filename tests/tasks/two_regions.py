@@ -23,8 +23,9 @@ from optstream.noise import secure_noise
 from optstream.stream import Measured
 from tasks.config import Settings, load_settings
 from tasks.ledger.verify import verify
-from tasks.operate.declare import compromise, withdraw
+from tasks.operate.declare import compromise
 from tasks.operate.simulate import simulate
+from tasks.operate.withdraw import withdraw
 from tasks.pages.public import write_pages
 from tasks.release import pipeline as chunk
 from tasks.release.lineage import EVENTS

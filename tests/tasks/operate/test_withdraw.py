@@ -9,7 +9,7 @@ from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from tasks.ledger.show import read_book
 from tasks.ledger.verify import verify
-from tasks.operate import declare as withdraw_module
+from tasks.operate import withdraw as withdraw_module
 from tasks.operate.declare import declare, rehearse
 from tasks.release import pipeline as steps
 from tasks.release.publish import publish
