@@ -2,7 +2,7 @@
 
 import hashlib
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from fractions import Fraction
@@ -214,15 +214,7 @@ def read_published(
         if lost_windows := read_about(storage).known_noise_in_words:
             warnings.warn(lost_windows, stacklevel=2)
     verify = verify or public_key is not None
-    frames: list[pl.DataFrame] = []
-    for closed_in, several in groupby(catalogue.listed, key=lambda entry: entry.closed_in):
-        entries = list(several)
-        if closed_in is not None:
-            with suppress(PublicationError):  # opened again, or lost: each hour has its own file too
-                frames.append(read_day(storage, catalogue.value_column, entries, verify))
-                continue
-        for entry in entries:
-            frames += _read_period(storage, look, catalogue, entry, verify)
+    frames = _frames(storage, look, catalogue, catalogue.listed, verify)
     rows = joined_rows(frames, catalogue.value_column)
     if as_of is None:
         return rows
@@ -233,6 +225,26 @@ def read_published(
 def catalogue_reader(storage: Storage, public_key: GivenKeys | None) -> Callable[[], Catalogue]:
     """Return what reads the folder's catalogue, which must be signed if keys are given."""
     return partial(read_catalogue, storage, signature_check(storage, layout.CATALOGUE, public_key))
+
+
+def _frames(
+    storage: Storage,
+    look: Callable[[], Catalogue],
+    catalogue: Catalogue,
+    entries: Iterable[Entry],
+    verify: bool,
+) -> Iterator[pl.DataFrame]:
+    """Yield the rows of listed entries, of each day or hour, of a closed day those of all its hours."""
+    for closed_in, several in groupby(entries, key=lambda entry: entry.closed_in):
+        own, day = list(several), None
+        if closed_in is not None:
+            with suppress(PublicationError):  # opened again, or lost: each hour has its own file too
+                day = read_day(storage, catalogue.value_column, own, verify)
+        if day is not None:
+            yield day
+            continue
+        for entry in own:
+            yield from _read_period(storage, look, catalogue, entry, verify)
 
 
 def _read_period(
@@ -270,8 +282,8 @@ def rows_of(
         )
     wanted = pl.col("node").is_in(list(nodes)) if nodes else pl.lit(True)
     early = wanted if as_of is None else pl.lit(True)  # units of today are sums of those of other names
-    parts = [read_release(storage, catalogue, entry, verify)[0].filter(early) for entry in entries]
-    rows = joined_rows(parts, catalogue.value_column)
+    frames = _frames(storage, lambda: catalogue, catalogue, entries, verify)
+    rows = joined_rows((one.filter(early) for one in frames), catalogue.value_column)
     if as_of is not None:
         day, hierarchy = as_of
         rows = rows_as_of(rows, hierarchy, day, catalogue.value_column).filter(wanted)

@@ -115,6 +115,11 @@ class Installation:
     def ledger(self):
         return open_ledger(self.settings.ledger_url)
 
+    @property
+    def spent(self):
+        """What the worst window of the privacy budget was charged."""
+        return self.ledger.worst("people").epsilon
+
     def simulate(self, *days):
         """Lay out dumps of made-up load; the first of a folder are those of others of its configuration."""
         settings, first = self.settings, not (self.folder / "dumps").exists()

@@ -196,9 +196,9 @@ class History:
             return
         raise AssertionError("a budget has two currencies")
 
-    def change_tree(self, stream, first_step, tree):
+    def change_tree(self, stream):
         """Another tree from a day on, in the place of all that would have come later."""
-        before = self.trees[stream]
+        first_step, tree, before = self.random.choice(DAYS), self.random.choice(CHANGING), self.trees[stream]
         kept = tuple(one for one in before if one[0] is None or one[0] < first_step)
         own = [one.steps for (name, *_), one in self.charged.items() if name == stream]
         reserved_until = max((max(steps) + 1 for steps in own), default=first_step)
@@ -227,17 +227,16 @@ class History:
         elif what < 0.25:
             self.change_currency(stream)
         elif what < 0.35 and all(tree in CHANGING for _, tree in self.trees[stream]):
-            self.change_tree(stream, random.choice(DAYS), random.choice(CHANGING))
+            self.change_tree(stream)
         else:
-            self.release(
-                stream, random.randrange(len(DAYS) - 1),
-                random.choice(sorted(BY_CURRENCY[self.currency][1])),
-                random.choice(["1", "1/2", "1/2", "1/5"]), random.choice(FATES), random.randrange(1000),
-                random.choice([None, "1/3"]),
-            )  # fmt: skip
+            self.release(stream)
 
-    def release(self, stream, day, mechanism, share, fate, draw, kept):
+    def release(self, stream):
         """A first release, one that was left reserved, or a restatement."""
+        random = self.random
+        day, mechanism = random.randrange(len(DAYS) - 1), random.choice(sorted(BY_CURRENCY[self.currency][1]))
+        share, fate = random.choice(["1", "1/2", "1/2", "1/5"]), random.choice(FATES)
+        draw, kept = random.randrange(1000), random.choice([None, "1/3"])
         period = f"day {day}"
         last = self.ledger.latest(stream, period)
         taken_over = last is not None and last.state is ReleaseState.RESERVED

@@ -3,21 +3,14 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from fractions import Fraction
-from importlib import import_module
 from threading import Barrier, BrokenBarrierError
 
 import pytest
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import Key
-from optstream.ledger import database as engine_module
-from optstream.ledger import schema as stream_rows
+from optstream.ledger import Key, database, lifecycle, schema
 from optstream.privacy import PeriodSpend, StepSpend
 from tests.optstream.ledger.conftest import BOTH
-
-# `optstream.ledger.ledger` the module, whatever the package calls by that name
-ledger_module = import_module("optstream.ledger.ledger")
-reserve_module = import_module("optstream.ledger.lifecycle")
 
 
 def test_an_overspend_is_refused_and_nothing_is_inserted(ledger, reserve, kit):
@@ -50,14 +43,14 @@ def test_tiny_and_far_spends_count(ledger, reserve, kit):
 def both_at_once(ledger, kit, monkeypatch, streams, patience_seconds):
     """Two runs reserve adjacent days that do not both fit; each, once it has checked, waits for the other."""
     together = Barrier(2)
-    check = reserve_module._check_windows
+    check = lifecycle._check_windows
 
     def check_and_wait(*arguments):
         check(*arguments)
         with suppress(BrokenBarrierError):
             together.wait(patience_seconds)
 
-    monkeypatch.setattr(reserve_module, "_check_windows", check_and_wait)
+    monkeypatch.setattr(lifecycle, "_check_windows", check_and_wait)
 
     def attempt(side):
         plan = (PeriodSpend(0, "joint", 4 * side, (Fraction(0), *(Fraction(3, 4),) * 4)),)
@@ -86,8 +79,8 @@ def test_adjacent_days_never_both_pass_when_only_one_fits(ledger, kit, monkeypat
 def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch, broken_on_purpose):
     """The control. SQLite notices too, but late and as a failure: it lets nobody write on an old snapshot."""
     ledger.enrol(kit.terms("second"), kit.now)
-    monkeypatch.setattr(reserve_module, "lock", lock_nothing)
-    monkeypatch.setattr(ledger_module, "writing", reading_committed)
+    monkeypatch.setattr(lifecycle, "lock", lock_nothing)
+    monkeypatch.setattr("optstream.ledger.ledger.writing", reading_committed)
     outcome = both_at_once(ledger, kit, monkeypatch, ("load", "second"), 10)
     if url.startswith("sqlite"):
         assert outcome == ["failed", "reserved"]
@@ -97,12 +90,12 @@ def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch, b
 
 
 def lock_nothing(connection, stream):
-    row = stream_rows.find_stream(connection, stream)
-    return row, stream_rows.grant_of(connection, row)
+    row = schema.find_stream(connection, stream)
+    return row, schema.grant_of(connection, row)
 
 
 @contextmanager
 def reading_committed(engine):
     """As `writing`, without SQLite's lock from the start."""
-    with engine_module._begun(engine) as connection:
+    with database._begun(engine) as connection:
         yield connection

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from psycopg import ServerCursor
-from sqlalchemy import Engine, event, inspect, text
+from sqlalchemy import event, inspect, text
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import Key, Ledger, ReleaseState, database, migrations, open_ledger
@@ -38,16 +38,11 @@ def url(request):
 
 
 @pytest.fixture
-def opened():
-    """How many connections were opened meanwhile, as a list that grows."""
+def opened(ledger):
+    """The connections that are opened from now on, as a list that grows."""
     found = []
-
-    def note(*_):
-        found.append(os.getpid())
-
-    event.listen(Engine, "connect", note)
-    yield found
-    event.remove(Engine, "connect", note)
+    event.listen(ledger._engine, "connect", lambda connection, _: found.append(connection))
+    return found
 
 
 def files_of(url):

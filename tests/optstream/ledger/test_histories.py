@@ -1,7 +1,6 @@
 """Days in any order, guarantees that change, against the brute force; `make histories` runs more of them."""
 
 import os
-from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
@@ -9,9 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
-from optstream.ledger import WindowLoss
+from optstream.ledger import WindowLoss, lifecycle
 from optstream.ledger.accounting import charges_of, losses_with
-from optstream.ledger.schema import ReleaseRow, lock
+from optstream.ledger.schema import ReleaseRow
 from optstream.privacy import GaussianSpend, OrderSpend
 from optstream.privacy.accountant import repriced
 from tests.optstream.ledger.histories import MARGIN, run
@@ -49,20 +48,16 @@ def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(re
 RESERVE, TERMS = "optstream.ledger.lifecycle", "optstream.ledger.terms"
 
 
-@contextmanager
 def each_stream_by_itself():
     """The other streams of the privacy budget are not added up."""
-    reserving = []
+    check = lifecycle._check_windows
 
-    def locked(connection, stream):
-        reserving[:] = lock(connection, stream)
-        return tuple(reserving)
+    def of_one_stream(connection, grant, stream_id, *rest):
+        own = ReleaseRow.stream_id == stream_id
+        with patch(f"{RESERVE}.losses_with", lambda *some, **named: losses_with(*some, own, **named)):
+            check(connection, grant, stream_id, *rest)
 
-    def of_one_stream(connection, grant, plan, *only, **named):
-        return losses_with(connection, grant, plan, *only, ReleaseRow.stream_id == reserving[0].id, **named)
-
-    with patch(f"{RESERVE}.lock", locked), patch(f"{RESERVE}.losses_with", of_one_stream):
-        yield
+    return patch(f"{RESERVE}._check_windows", of_one_stream)
 
 
 def _without(kept):

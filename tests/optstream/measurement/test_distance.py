@@ -12,7 +12,7 @@ from optstream.measurement.sums import is_far, measure_by_distance, measure_in_t
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, StepSpend, charged_to_windows
 from optstream.stream import PrivatePeriod
-from tests.optstream.mechanisms.silent_noise import SilentNoise
+from tests.optstream.mechanisms.silent_noise import ListedNoise, SilentNoise
 
 
 def plans(n_steps, first_step=5):
@@ -47,19 +47,6 @@ def test_what_does_not_fit_is_refused_before_anything_is_drawn():
     assert noise.asked == []
 
 
-class Listener:
-    """Wants the steps it is given, and records the values it receives."""
-
-    def __init__(self, wanted):
-        self.wanted, self.received = wanted, []
-
-    def due(self, step):
-        return self.wanted(step)
-
-    def saw(self, step, noisy):
-        self.received.append((step, noisy.tolist()))
-
-
 def plan_of(n_steps, cap, taken=(), first_step=0):
     return CappedSpend(0, "samples", first_step, n_steps, cap, tuple(taken), Fraction(7), 2, 1)
 
@@ -78,9 +65,9 @@ def test_no_window_exceeds_what_was_reserved(window, cap, n_steps, near, wish):
     for step in sorted(near - set(range(n_steps))):
         if sum(step - window < other for other in taken) < cap:
             taken.append(step)
-    plan, listener = plan_of(n_steps, cap, taken), Listener(lambda step: (wish >> step) & 1)
+    plan, period = plan_of(n_steps, cap, taken), period_of([[3] * n_steps])
     measured = measure_in_turn(
-        period_of([[3] * n_steps]), plan, window, listener.due, listener.saw, simulated_noise(1)
+        period, plan, window, lambda step: (wish >> step) & 1, lambda *_: None, simulated_noise(1)
     )
     points = sorted([*taken, *measured.positions])
     assert all(sum(start <= p < start + window for p in points) <= cap for start in range(-20, 50))
@@ -97,31 +84,22 @@ def test_no_window_exceeds_what_was_reserved(window, cap, n_steps, near, wish):
             )
 
 
-def test_the_chooser_may_depend_on_earlier_noisy_values_alone():
+@pytest.mark.parametrize("raw", [[0, 0, 0, 0], [999, -5, 7, 12345]])
+def test_the_chooser_may_depend_on_earlier_noisy_values_alone(raw):
     """The same noisy past gives the same choices, whatever the raw values behind it."""
+    period, received = period_of([raw, raw], 100), []
+    noise = ListedNoise({7.0: np.repeat(np.subtract([10, 30, 60, 0], raw), 2)})
 
-    class Stops(Listener):
-        def due(self, step):
-            return step >= 100 and (not self.received or self.received[-1][1][0] < 50)
+    def due(step):
+        return step >= 100 and (not received or received[-1][1][0] < 50)
 
-    class Cancelling:
-        simulated = True
+    def saw(step, noisy):
+        received.append((step, noisy.tolist()))
 
-        def __init__(self, raw, shown):
-            self.offsets = iter([s - r for r, s in zip(raw, shown, strict=True)])
-
-        def discrete_laplace(self, scale, size):
-            assert scale == 7.0
-            return np.full(size, next(self.offsets))
-
-    shown = [10, 30, 60, 0]
-    for raw in ([0, 0, 0, 0], [999, -5, 7, 12345]):
-        every = Stops(lambda step: True)
-        period, noise = period_of([raw, raw], 100), Cancelling(raw, shown)
-        measured = measure_in_turn(period, plan_of(4, 4, (), 100), 4, every.due, every.saw, noise)
-        assert measured.positions == (0, 1, 2)
-        assert measured.points.tolist() == [[10, 30, 60]] * 2
-        assert every.received == [(100, [10] * 2), (101, [30] * 2), (102, [60] * 2)]
-        assert measured.point_variances.tolist() == [[98.0] * 3] * 2
-        (spend,) = measured.spends
-        assert (spend.weights, spend.scale, spend.unit_charge) == ((1, 1, 1, 0), 7, Fraction(2, 7))
+    measured = measure_in_turn(period, plan_of(4, 4, (), 100), 4, due, saw, noise)
+    assert measured.positions == (0, 1, 2)
+    assert measured.points.tolist() == [[10, 30, 60]] * 2
+    assert received == [(100, [10] * 2), (101, [30] * 2), (102, [60] * 2)]
+    assert measured.point_variances.tolist() == [[98.0] * 3] * 2
+    (spend,) = measured.spends
+    assert (spend.weights, spend.scale, spend.unit_charge) == ((1, 1, 1, 0), 7, Fraction(2, 7))

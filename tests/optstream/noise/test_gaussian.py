@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal, getcontext
 from fractions import Fraction
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -38,38 +39,18 @@ def test_floats_are_as_near_to_the_chances_as_the_lemma_says(sigma):
     assert gaussian.UNSURE > 2.0**-36
 
 
-class FixedSource:
-    """A source whose uniform digits are given; its Laplace integers are a given distance."""
-
-    simulated = True
-
-    def __init__(self, distance, digits):
-        self.distance, self.digits = distance, iter(digits)
-
-    def discrete_laplace(self, scale, size):
-        return np.full(size, self.distance)
-
-    def uniform_below(self, bounds):
-        assert bounds.tolist() == [256**7]
-        return np.array([next(self.digits)])
-
-
-@pytest.mark.parametrize(("offset", "kept"), [(-1, True), (1, False)])
-def test_a_tie_is_decided_by_the_digits_that_follow(offset, kept):
-    sigma, distance = 2.5, 4
+@pytest.mark.parametrize(("sigma", "distance"), [(2.5, 4), (31.4, 50)])
+def test_near_a_tie_floats_do_not_decide_and_in_one_the_digits_that_follow_do(sigma, distance):
+    """One of 2^56 off the chance floats cannot decide; where they can, no further digits are drawn."""
     exact = leading_bytes(exponent_of(sigma, distance), 0, 14)
     first, second = (int.from_bytes(part, "big") for part in (exact[:7], exact[7:]))
-    source = FixedSource(distance, [first, second + offset])
-    assert gaussian._kept(source, sigma, np.array([distance])).tolist() == [kept]
-    assert list(source.digits) == []
-
-
-def test_near_a_tie_floats_do_not_decide():
-    """One digit of 2^56 off the chance, where floats cannot decide; where they can, no bytes are needed."""
-    sigma, distance = 31.4, 50
-    exact = int.from_bytes(leading_bytes(exponent_of(sigma, distance), 0, 7), "big")
-    for digits, kept in ((exact - 1, True), (exact + 1, False), (0, True), (2**56 - 1, False)):
-        assert gaussian._kept(FixedSource(distance, [digits]), sigma, np.array([distance])).tolist() == [kept]
+    for digits, kept in (
+        ([first, second - 1], True), ([first, second + 1], False), ([first - 1], True), ([first + 1], False),
+        ([0], True), ([2**56 - 1], False),
+    ):  # fmt: skip
+        draw = Mock(side_effect=[np.array([digit]) for digit in digits])
+        assert gaussian._kept(Mock(uniform_below=draw), sigma, np.array([distance])).tolist() == [kept]
+        assert [call.args[0].tolist() for call in draw.call_args_list] == [[256**7]] * len(digits)
 
 
 @pytest.mark.parametrize("sigma", [0.0, -1.0, math.inf, math.nan, 2.0**-11, 2.0**45, 1])

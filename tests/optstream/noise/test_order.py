@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from fractions import Fraction
 from itertools import permutations, product
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -61,18 +62,11 @@ def test_rounded_weights_cost_less_than_is_charged(window):
 
 def test_each_next_block_has_exactly_its_weight():
     """Of window 2: block 0 first for every number below its weight, block 1 for every other."""
-
-    class Chosen:
-        def __init__(self, number):
-            self.numbers = [number]
-
-        def uniform_below(self, bounds):
-            return np.array([self.numbers.pop() if self.numbers else 0] * len(bounds))
-
     weights, moves, _ = order_table(2)
     first, both = int(weights[moves[0, 0]]), int(weights[moves[:, 0]].sum())
     for number, block in [(0, 0), (first - 1, 0), (first, 1), (both - 1, 1)]:
-        assert order._placed(Chosen(number), 2, 1, [Order(1.0, 2)])[0][0] == block
+        source = Mock(uniform_below=Mock(side_effect=[np.array([number]), np.array([0])]))
+        assert order._placed(source, 2, 1, [Order(1.0, 2)])[0][0] == block
 
 
 def eigenvector(window):

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from optstream.catalogue import find_catalogue, read_catalogue
+from optstream.catalogue import find_catalogue
 from optstream.errors import LedgerError
 from optstream.ledger import Key
 from optstream.stream import Calendar
@@ -190,8 +190,7 @@ def released(watched):
 
 def test_a_lost_or_cut_file_is_an_alarm_and_a_state_until_it_is_back(released):
     released.assert_shows(FINE, [])
-    published = released.folder / "published"
-    file = published / read_catalogue(published).entry(ONE).file
+    file = released.folder / "published" / released.entry(ONE).file
     data = file.read_bytes()
     file.unlink()
     released.assert_shows({1: "lost", 2: "published"}, [("lost", 1, None)])

@@ -100,11 +100,10 @@ def test_what_a_night_publishes_is_signed_and_verified(signed):
 def forged(installation, day):
     """A consistent release of made-up values in the place of a day's, published without the ledger."""
     folder = installation.settings.published_folder
-    entry = read_catalogue(folder).entry(day)
-    statement = read_statement(open_storage(folder), entry)
+    catalogue = read_catalogue(folder)
+    statement = read_statement(open_storage(folder), catalogue.entry(day))
     rows = read_published(folder).filter(date=day)
     staged = stage(rows.with_columns(load_mw=rows["load_mw"] + 1000), statement)
-    catalogue = read_catalogue(folder)
     others = [one for one in catalogue.entries if one.period != day]
     put(installation, "catalogue.json", catalogue.changed(periods=tuple(others), sequence=None).to_bytes())
     publish(folder, [staged], lambda known: known)

@@ -5,7 +5,6 @@ from datetime import date, timedelta
 
 import pytest
 
-from optstream.catalogue import read_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from tasks.ledger.show import read_book
@@ -24,12 +23,11 @@ UNTIL_STAGED = STEPS[:7]
 
 def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(installation):
     installation.released(DAY, NEXT)
-    spent = installation.ledger.worst("people")
+    spent = installation.spent
     assert_ended(*installation.take_back(DAY), Status.WITHDRAWN, "stays charged")
-    published = installation.folder / "published"
-    assert read_published(published)["date"].unique().to_list() == [NEXT]
-    assert read_catalogue(published).entry(DAY).withdrawn
-    assert installation.ledger.worst("people") == spent
+    assert installation.rows()["date"].unique().to_list() == [NEXT]
+    assert installation.entry(DAY).withdrawn
+    assert installation.spent == spent
     assert installation.problems() == []
     assert installation.take_back(DAY)[0].status is Status.WITHDRAWN
     assert_ended(installation.outcome(DAY), Status.WITHDRAWN, "a wrong meter")
@@ -41,7 +39,7 @@ def test_a_restatement_takes_a_withdrawn_days_place(installation):
     installation.released(DAY)
     installation.take_back(DAY)
     assert installation.status(DAY, restate=True) is Status.PUBLISHED
-    assert read_catalogue(installation.folder / "published").entry(DAY).revision == 1
+    assert installation.entry(DAY).revision == 1
     assert installation.problems() == []
     installation.take_back(DAY)
     assert installation.problems() == []
@@ -80,7 +78,7 @@ def test_a_publisher_that_wakes_up_after_the_withdrawal_publishes_nothing(instal
     assert not (installation.folder / "published/catalogue.json").exists()
     monkeypatch.setattr("tasks.release.publish._check_may_be_listed", lambda _run, _work: None)
     publish(asleep, [work])
-    assert read_catalogue(installation.folder / "published").entry(DAY) is not None
+    assert installation.entry(DAY) is not None
     assert installation.problems() != []
 
 

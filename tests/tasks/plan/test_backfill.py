@@ -55,7 +55,7 @@ def test_the_price_is_what_the_ledger_then_charges(there):
     assert priced.refused == ()
     assert 0 < priced.before <= priced.after <= priced.grant == 1
     assert there.statuses(*DAYS[1:]) == {Status.PUBLISHED}
-    assert there.ledger.worst("people").epsilon == priced.after
+    assert there.spent == priced.after
 
 
 def test_the_days_that_would_be_refused_are_those_that_are(there):

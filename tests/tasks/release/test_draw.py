@@ -26,7 +26,6 @@ from tasks.release import pipeline as steps
 from tasks.release import run as release
 from tasks.release import statement
 from tasks.release.lineage import record_of_draw
-from tasks.release.outcomes import budget_of
 from tasks.release.run import Status, let_go, release_lease
 from tasks.trusted import files as private_files
 from tasks.trusted.files import NAMED, DrawingFile
@@ -62,7 +61,7 @@ def test_an_exception_after_the_first_sample_voids_and_stays_charged(installatio
     assert record.state is ReleaseState.VOID
     assert record.spends
     assert installation.files("trusted/measurements") == {}
-    assert budget_of(installation.settings, installation.ledger).spent > Fraction(9, 10)
+    assert installation.spent > Fraction(9, 10)
 
 
 def test_a_stop_signal_in_the_draw_waits_until_it_is_durable(installation):
@@ -167,7 +166,7 @@ def test_the_plan_that_was_charged_is_drawn_though_later_days_were_released_mean
     assert installation.status(NEXT) is Status.PUBLISHED
     record = installation.record(NEXT)
     assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, deaths)
-    assert installation.ledger.worst("people").epsilon <= 1
+    assert installation.spent <= 1
     assert installation.problems() == []
 
 

@@ -50,7 +50,7 @@ def test_every_delivery_of_neighbouring_days_is_released_with_its_own_share(plan
         assert {planned.entry(day).revision for day in DAYS} == {revision}
     costs = [worst_window(spends(planned, revision), 48).epsilon for revision in range(3)]
     assert all(Fraction(32, 100) < cost <= Fraction(1, 3) for cost in costs)
-    assert Fraction(96, 100) < planned.ledger.worst("people").epsilon <= 1
+    assert Fraction(96, 100) < planned.spent <= 1
     # a third has no share: it is refused, and costs nothing
     deliver(planned, 3, DAY)
     (planned.folder / "dumps/revision=3").rename(planned.folder / "dumps/_revision=3")
@@ -98,11 +98,11 @@ def test_what_a_later_delivery_does_by_itself(planned, what, status):
             planned.ledger.void(Key("two-regions", str(DAY), 1), "a person said so", planned.now)
             assert planned.status(DAY) is Status.VOID
             deliver(planned, 2, DAY)
-    before, ended = planned.ledger.worst("people").epsilon, planned.outcome(DAY)
+    before, ended = planned.spent, planned.outcome(DAY)
     assert ended.status is status
     assert ("its next delivery" in ended.message) is (what == "incomplete")
     if status is not Status.PUBLISHED:
-        assert planned.ledger.worst("people").epsilon == before
+        assert planned.spent == before
         assert delivered_days(planned.settings, planned.ledger) == ((DAY,) if what == "broken" else ())
 
 

@@ -16,7 +16,6 @@ from optstream.estimation.estimate import UNKNOWN
 from optstream.noise import simulated_noise
 from tasks.pages.published import NO_SUMMARIES, public_facts
 from tasks.release.mechanism import mechanism_for
-from tasks.release.outcomes import budget_of
 from tasks.release.run import Status
 from tasks.release.statement import known_errors, published_rows, statement_of
 from tests.tasks.test_schemas import validator
@@ -156,7 +155,7 @@ def test_days_are_published_with_bands_and_cost_no_more_than_the_grant(installat
     installation.simulate(*days)
     assert mechanism_for(installation.settings, FIRST).small_level == 1
     assert installation.statuses(*days) == {Status.PUBLISHED}
-    assert 0 < budget_of(installation.settings, installation.ledger).spent <= 1
+    assert 0 < installation.spent <= 1
     rows = installation.rows()
     assert rows.height == 3 * 3 * 48
     assert in_bands(rows).height > rows.height / 2

@@ -17,17 +17,12 @@ from optstream.privacy import CappedSpend, StepSpend, worst_window
 from tasks.release import pipeline as chunk
 from tasks.release import statement
 from tasks.release.mechanism import mechanism_for
-from tasks.release.outcomes import budget_of
 from tasks.release.run import Ended, Requested, Status, let_go
 from tests.by_night import few
 from tests.failing import raising
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, RESERVED, STAGED, STEPS, released_by
 
 FIRST, SECOND, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
-
-
-def spent(installation):
-    return budget_of(installation.settings, installation.ledger).spent
 
 
 def test_a_day_is_published_for_every_node_consistent_and_charged(installation):
@@ -43,7 +38,7 @@ def test_a_day_is_published_for_every_node_consistent_and_charged(installation):
     # In units of the resolution they add up exactly.
     units = wide.select((pl.col("FR", "84", "11") * 1000).round().cast(pl.Int64))
     assert (units["FR"] == units["84"] + units["11"]).all()
-    assert 1 - Fraction(1, 2**40) < spent(installation) <= 1
+    assert 1 - Fraction(1, 2**40) < installation.spent <= 1
     assert installation.record(FIRST).state is ReleaseState.PUBLISHED
     catalogue = read_catalogue(installation.folder / "published")
     assert installation.ledger.missing_heads([catalogue.ledger_head]) == []
@@ -104,7 +99,7 @@ def test_measurements_that_are_gone_or_altered_void_the_day(installation, damage
         path.write_bytes(damage(data))
     assert "void" in installation.outcome(FIRST).message
     assert installation.record(FIRST).state is ReleaseState.VOID
-    assert spent(installation) > Fraction(9, 10)
+    assert installation.spent > Fraction(9, 10)
     assert not (installation.folder / "published").exists()
     installation.later(hours=1)
     assert installation.status(FIRST) is Status.VOID
@@ -174,7 +169,7 @@ def test_days_in_any_order_stay_within_epsilon_across_a_clock_change(l1, order):
     assert l1.statuses(*[DAYS[number] for number in order]) == {Status.PUBLISHED}
     steps = l1.rows().group_by("date").agg(pl.col("step").n_unique()).sort("date")["step"]
     assert steps.to_list() == [48, 48, 46, 48, 48]
-    assert spent(l1) <= 1
+    assert l1.spent <= 1
     assert l1.ledger.verify() == []
 
 

@@ -26,18 +26,14 @@ def kept_back(installation):
     return installation
 
 
-def spent(installation):
-    return installation.ledger.worst("people").epsilon
-
-
 def newest(installation, day=DAY):
     return installation.ledger.latest("two-regions", day.isoformat())
 
 
 def test_first_releases_leave_the_share_alone_and_restatements_use_no_more(kept_back):
-    assert Fraction(89, 100) < spent(kept_back) <= Fraction(9, 10)
+    assert Fraction(89, 100) < kept_back.spent <= Fraction(9, 10)
     assert kept_back.statuses(DAY, NEXT, restate=True) == {Status.PUBLISHED}
-    assert Fraction(99, 100) < spent(kept_back) <= 1
+    assert Fraction(99, 100) < kept_back.spent <= 1
     assert kept_back.rows()["revision"].unique().to_list() == [1]
     assert len(list((kept_back.folder / "published/superseded").rglob("*.parquet"))) == 2
     assert kept_back.problems() == []
@@ -84,7 +80,7 @@ def test_l1_plans_of_one_share_do_not_look_at_the_other(installation):
     installation.released(DAY, NEXT)
     assert installation.statuses(NEXT, DAY, restate=True) == {Status.PUBLISHED}
     assert installation.status(THIRD) is Status.PUBLISHED
-    assert spent(installation) <= 1
+    assert installation.spent <= 1
     assert installation.ledger.verify() == []
 
 

@@ -188,6 +188,7 @@ def test_a_closed_day_is_read_from_its_file_though_an_hour_was_withdrawn(tmp_pat
     assert before["step"].unique().to_list() == [0, 1, 2, 3, 8, 9, 10, 11]
     (tmp_path / "superseded").rename(tmp_path / "away")
     assert read_published(tmp_path, verify=True).equals(before)
+    assert selected(tmp_path, ["84"], DAY, DAY, verify=True).equals(before.filter(node="84"))
 
 
 DAYS = [date(2016, 2, 1) + timedelta(days=number) for number in range(3)]

@@ -78,7 +78,7 @@ def test_a_day_begins_with_what_the_day_before_left_and_a_lost_memory_stops_none
     for path in installation.files("trusted/measurements"):
         (installation.folder / path).unlink()
     assert installation.status(DAYS[2]) is Status.PUBLISHED
-    assert budget_of(installation.settings, installation.ledger).spent <= 1
+    assert installation.spent <= 1
 
 
 def test_a_draw_that_died_closes_the_open_groups(with_mechanism):
@@ -142,7 +142,7 @@ def test_a_late_day_is_measured_with_the_joint_noise_that_was_kept_for_it(with_m
     for day in DAYS[:4]:
         root, _ = installation.measured(day).parts
         assert (type(root.spends[0]), root.positions) == (OrderSpend, tuple(range(48)))
-    assert budget_of(installation.settings, installation.ledger).spent <= 1
+    assert installation.spent <= 1
     # a state that is gone begins new noise: the day that would share windows with the old one is not measured
     for path in installation.raw_files():
         (installation.folder / path).unlink()
@@ -152,7 +152,7 @@ def test_a_late_day_is_measured_with_the_joint_noise_that_was_kept_for_it(with_m
     measured = [len(installation.measured(day).parts[0].positions) for day in after]
     assert measured[0] <= 1
     assert measured[1] >= 47
-    assert budget_of(installation.settings, installation.ledger).spent <= 1
+    assert installation.spent <= 1
 
 
 def test_a_stream_in_rho_states_delta_and_rho_and_does_not_change_its_currency(with_mechanism):
