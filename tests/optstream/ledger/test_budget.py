@@ -1,7 +1,7 @@
 """No window above its grant: exact, over all streams of the grant, in any order."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from fractions import Fraction
 from threading import Barrier, BrokenBarrierError
 
@@ -80,7 +80,8 @@ def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch, b
     """The control. SQLite notices too, but late and as a failure: it lets nobody write on an old snapshot."""
     ledger.enrol(kit.terms("second"), kit.now)
     monkeypatch.setattr(lifecycle, "lock", lock_nothing)
-    monkeypatch.setattr("optstream.ledger.ledger.writing", reading_committed)
+    # as `writing`, without SQLite's lock from the start
+    monkeypatch.setattr("optstream.ledger.ledger.writing", database._begun)
     outcome = both_at_once(ledger, kit, monkeypatch, ("load", "second"), 10)
     if url.startswith("sqlite"):
         assert outcome == ["failed", "reserved"]
@@ -92,10 +93,3 @@ def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch, b
 def lock_nothing(connection, stream):
     row = schema.find_stream(connection, stream)
     return row, schema.grant_of(connection, row)
-
-
-@contextmanager
-def reading_committed(engine):
-    """As `writing`, without SQLite's lock from the start."""
-    with database._begun(engine) as connection:
-        yield connection

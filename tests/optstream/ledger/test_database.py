@@ -51,12 +51,6 @@ def files_of(url):
     return file, file.with_name(f"{file.name}-wal")
 
 
-def remove_log(log):
-    """With the index that goes with it."""
-    log.unlink()
-    log.with_name(log.name.replace("-wal", "-shm")).unlink()
-
-
 def request_of(kit, number):
     return Key("load", f"day {number}"), kit.plan(4 * number, "1/8"), "night", kit.now, kit.lease
 
@@ -75,7 +69,8 @@ def test_an_older_file_put_in_its_place_is_seen(ledger, url, publish, kit, tmp_p
     ledger.close()
     shutil.copyfile(file, older)
     publish("day 1", kit.plan(4, "1/8"))
-    remove_log(log)
+    log.unlink()
+    log.with_name(log.name.replace("-wal", "-shm")).unlink()
     older.replace(file)
     assert ledger.find(Key("load", "day 1")) is None
     assert ledger.verify() == []

@@ -15,13 +15,9 @@ from tasks.ledger.export import COLUMNS, export
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
 
-def tables(folder):
-    return {name: pl.read_parquet(folder / f"{name}.parquet") for name in COLUMNS}
-
-
 def test_every_table_has_its_columns_and_rows_priced_exactly_for_the_owner_alone(released):
     done = export(released.settings, released.ledger, released.folder / "deep" / "out")
-    found = tables(done.folder)
+    found = {name: pl.read_parquet(done.folder / f"{name}.parquet") for name in COLUMNS}
     assert {name: frame.columns for name, frame in found.items()} == {
         name: list(columns) for name, columns in COLUMNS.items()
     }
