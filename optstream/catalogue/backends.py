@@ -280,6 +280,7 @@ class ObjectStorage:
         return str(self._store.url)
 
     def read(self, name: str) -> bytes:
+        """Return the bytes of an object."""
         with self._reading():
             stored = self._store.get(name, largest(name))
         return bounded(stored.data, name)

@@ -192,6 +192,7 @@ class _Plain(GenerateJsonSchema):
         return False
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """Return the schema without its default."""
         return self.generate_inner(schema["schema"])
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
@@ -203,6 +204,7 @@ class _Plain(GenerateJsonSchema):
         return found
 
     def field_is_required(self, field: Any, total: bool) -> bool:
+        """Return whether a key is always there."""
         if self.mode == "serialization" and field["type"] == "model-field":
             return "serialization_exclude_if" not in field
         return super().field_is_required(field, total)

@@ -190,6 +190,7 @@ class Dataset:
 
     @property
     def citation(self) -> str:
+        """How the folder is to be cited."""
         publisher = f"{self.about.publisher}: " if self.about.publisher else ""
         return self.about.citation or f"{publisher}{self.title}. Version {self.version}."
 

@@ -87,6 +87,7 @@ ESTIMATE, REPLICATE = "estimate", "replicate_"
 
 @cache
 def columns_of_replicates(n: int) -> tuple[Column, ...]:
+    """Return the columns of a file of n replicates."""
     estimate = Column(ESTIMATE, pl.Float64(), "The value before the lower bound and before rounding.")
     each = "The estimate with another draw of its error."
     replicates = (Column(f"{REPLICATE}{number}", pl.Float32(), each) for number in range(1, n + 1))

@@ -142,6 +142,7 @@ class OldErrors:
 
     @property
     def in_groups(self) -> pl.DataFrame:
+        """The rows of nodes in groups."""
         is_member = pl.all_horizontal(pl.col("term", "node").is_not_null()) & pl.col("other_node").is_null()
         return self.rows.filter(is_member)
 

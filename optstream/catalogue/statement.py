@@ -521,6 +521,7 @@ def decimal_below(amount: Fraction) -> str:
 
 
 def template_environment(**options: Any) -> Any:
+    """Return jinja's environment of the catalogue's templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # 15 ms: only where something is written
 
     loader = PackageLoader("optstream.catalogue")
