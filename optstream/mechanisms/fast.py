@@ -309,15 +309,6 @@ class StraightLine:
         return {"measured": [[step, values.tolist()] for step, values in self._measured]}
 
 
-AT_START: Mapping[str, Any] = {
-    "interval": 1.0,
-    "next_step": None,
-    "last_sample": None,
-    "n_series": None,
-    "errors": [],
-}
-
-
 class SamplingController:
     """Decides from noisy values which steps are due: the first, and after a measured step k with interval I
     the step k + I, rounded down, until it is measured. One error steers all series: the mean of |posterior -
@@ -327,32 +318,37 @@ class SamplingController:
         self, mechanism: Fast, predictor: ConstantState | StraightLine, memory: Mapping[str, Any]
     ) -> None:
         self.predictor, self._mechanism = predictor, mechanism
-        self._known: dict[str, Any] = {name: memory.get(name, value) for name, value in AT_START.items()}
+        self._interval = float(memory.get("interval", 1.0))
+        self._next_step: int | None = memory.get("next_step")
+        self._last_sample: int | None = memory.get("last_sample")
+        self._n_series: int | None = memory.get("n_series")
+        self._errors = [(int(step), float(error)) for step, error in memory.get("errors", ())]
 
     def due(self, step: int) -> bool:
         """Return whether this step should be measured. step: running index."""
-        return self._known["next_step"] is None or step >= self._known["next_step"]
+        return self._next_step is None or step >= self._next_step
 
     def saw(self, step: int, noisy: NDArray[np.int64]) -> StateEstimate:
         """Take in the noisy values of a measured step, (n_series,), and return its posterior."""
         prior = self.predictor.prior(step)
         posterior = self.predictor.correct(step, noisy.astype(np.float64))
         model, floor = self._mechanism.model, self._mechanism.error_floor
-        errors = [(int(at), float(error)) for at, error in self._known["errors"]]
         if prior is not None and self._mechanism.sampling == "adaptive":
             least = float(model.alpha if floor is None else floor) / float(model.resolution)
             size = np.maximum(np.abs(posterior.mean), least)
             error = float(np.mean(np.abs(posterior.mean - prior.mean) / size))
-            errors = [*errors, (step, error)][-max(self._mechanism.samples_of_integral, 2) :]
-        interval = self._mechanism.next_interval(float(self._known["interval"]), errors)
-        self._known = {
-            "interval": interval,
-            "next_step": step + int(interval),
-            "last_sample": step,
-            "n_series": len(noisy),
-            "errors": [list(entry) for entry in errors],
-        }
+            self._errors = [*self._errors, (step, error)][-max(self._mechanism.samples_of_integral, 2) :]
+        self._interval = self._mechanism.next_interval(self._interval, self._errors)
+        self._last_sample, self._next_step = step, step + int(self._interval)
+        self._n_series = len(noisy)
         return posterior
 
     def memory(self) -> dict[str, Any]:
-        return {**self._known, **self.predictor.memory()}
+        return {
+            "interval": self._interval,
+            "next_step": self._next_step,
+            "last_sample": self._last_sample,
+            "n_series": self._n_series,
+            "errors": [list(entry) for entry in self._errors],
+            **self.predictor.memory(),
+        }
