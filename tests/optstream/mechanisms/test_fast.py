@@ -141,3 +141,15 @@ def test_the_error_is_the_mean_over_series_of_the_relative_correction():
     moved = 4 / 7 * 70
     expected = (moved / (100 + moved) + moved / (100 - moved)) / 2
     assert steered.memory()["errors"] == [[1, pytest.approx(expected)]]
+
+
+@pytest.mark.parametrize("known", [{"interval": "x"}, {"errors": [["q", 1]]}])
+def test_a_state_that_cannot_be_read_is_refused_before_a_draw(known):
+    mechanism, noise = build(), simulated_noise(0)
+    state = {"mechanism": "Fast", "points": [], "n_series": None, **known}
+    before = noise.discrete_laplace
+    drawn = []
+    noise.discrete_laplace = lambda *given: drawn.append(given) or before(*given)
+    with pytest.raises(ValueError, match=r"could not convert|invalid literal"):
+        mechanism.measure(WALK[:, :48], noise=noise, first_step=48, state=state)
+    assert not drawn
