@@ -159,7 +159,7 @@ def refusals(broken: Sequence[Broken]) -> dict[str, ContractError]:
 MOST_SUITES, MOST_EXPECTATIONS, LARGEST_FILE = 50, 500, 2**20
 SHORT = {"result_format": "SUMMARY", "unexpected_index_column_names": KEYS}
 """At most twenty rows for which an expectation does not hold."""
-MOST_TOLD = 12
+MOST_NAMED = 12
 _NAME = re.compile(r"[\w-]{1,64}")
 
 
@@ -207,8 +207,8 @@ def judge_user_suite(
     ]
     if not failing:
         return result, None
-    more = f" and {len(failing) - MOST_TOLD} more" if len(failing) > MOST_TOLD else ""
-    return result, f"does not hold: {', '.join(failing[:MOST_TOLD])}{more}"
+    more = f" and {len(failing) - MOST_NAMED} more" if len(failing) > MOST_NAMED else ""
+    return result, f"does not hold: {', '.join(failing[:MOST_NAMED])}{more}"
 
 
 def unjudged(suite: UserSuite) -> ExpectationSuiteValidationResult:

@@ -368,7 +368,7 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
     """Move every other release of the period out of data/; return whether there were any."""
     rank = entry.revision, entry.vintage
     current = None if entry.closed_in else release_name(entry.file_hash)
-    dead = [name for name in _dead_files(transaction, DATA, entry.period, rank) if name != current]
+    dead = _dead_files(transaction, DATA, entry.period, rank, current)
     _move(transaction, entry.period, dead, DATA, SUPERSEDED)
     if entry.closed_in is None:
         _remove_dead_days(transaction, entry.period, rank, entry.file_hash)
@@ -429,12 +429,14 @@ def _move(transaction: Transaction, period: date, names: Sequence[str], source: 
         transaction.move(f"{folder_of(source, period)}/{name}", f"{folder_of(target, period)}/{name}")
 
 
-def _dead_files(transaction: Transaction, part: str, period: date, listed: Rank) -> list[str]:
-    """Return a period's files of a part that nobody can be about to list: all where one is alone, else those
-    of no higher rank."""
+def _dead_files(
+    transaction: Transaction, part: str, period: date, listed: Rank, current: str | None = None
+) -> list[str]:
+    """Return a period's files of a part, but for the current one, that nobody can be about to list: all where
+    one is alone, else those of no higher rank."""
     folder, dead = folder_of(part, period), []
     for name in transaction.names_in(folder):
-        if (named := layout.numbers_and_hash(part, name)) is None:
+        if name == current or (named := layout.numbers_and_hash(part, name)) is None:
             continue
         numbers, digest = named
         if transaction.is_alone or (numbers or _rank_of(transaction, f"{folder}/{name}", digest)) <= listed:

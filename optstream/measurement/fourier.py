@@ -47,7 +47,7 @@ class CoordinatesChange:
         return isqrt(floor(STRETCH * self.alpha_units**2 * square)) + kept * touched
 
     def partly(self, n_changed: int) -> int:
-        """Return the same for a period of any length that has so many steps and is not too short.
+        """Return the same bound for a period of any allowed length with that many steps.
         Privacy: none; it bounds Lemma 8."""
         return self.within(max(self.shortest_period, self.n_coordinates, n_changed), n_changed)
 

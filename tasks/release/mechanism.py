@@ -157,7 +157,7 @@ def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpa
 
 
 def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tuple[int, HorizonLoss], ...]:
-    """Return the most that so many days in a row lose by the plan, planned revisions included (Lemma 14)."""
+    """Return the largest loss of 30 and 365 days in a row by the plan, revisions included (Lemma 14)."""
     days = days_from(date(day.year - 1, 1, 1), date(day.year + 1, 12, 31))
     planned = range(1 + settings.budget.revisions) if settings.budget.revisions else (revision,)
     by_revision = zip(*(_plans(settings, days, one) for one in planned), strict=True)

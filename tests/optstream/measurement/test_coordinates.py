@@ -116,7 +116,7 @@ ONE = Fraction(1)
 
 
 def tilings(n_steps, shortest):
-    """Every row of whole periods that together have at most so many steps."""
+    """Every sequence of whole periods with at most this many steps in all."""
     yield ()
     for first in range(shortest, n_steps + 1):
         for rest in tilings(n_steps - first, shortest):

@@ -186,7 +186,7 @@ def test_what_a_person_declared_is_not_forgotten(either, declared):
     assert either.ledger.head("two-regions") == head
 
 
-STORES = ("trusted", "ledger", "published")  # the ledger lies in the trusted folder
+STORES = ("trusted", "ledger", "published")  # the ledger is in the trusted folder
 IN_A_DRAW = 2
 
 
