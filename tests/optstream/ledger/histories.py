@@ -31,7 +31,7 @@ from optstream.mechanisms import (
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Lattice
-from tests.optstream.estimation.lattices import product
+from tests.optstream.estimation.programs import product
 from tests.optstream.ledger.brute_force import Charged, above, broken, most_charged
 
 # What a history chooses among: hierarchies, days, mechanisms, guarantees, shares and fates.
