@@ -368,7 +368,4 @@ def _robbed(life: Life, _night: Night, process: Command) -> None:
     process.strike(signal.SIGCONT)
 
 
-OF_COMMANDS: dict[str, Meanwhile] = {
-    "interrupted": _interrupted,
-    "a child killed": _robbed,
-}
+OF_COMMANDS: dict[str, Meanwhile] = {"interrupted": _interrupted, "a child killed": _robbed}

@@ -157,10 +157,6 @@ def _in(fault: Callable[[World], Any]) -> Meanwhile:
     return happen
 
 
-def _folder(name: str) -> Meanwhile:
-    return _in(lambda world: read_only(world.folder / name))
-
-
 def _terminated(_life: Life, _night: Night, process: Any) -> None:
     process.strike(SIGTERM)
     process.strike(SIGCONT)
@@ -229,11 +225,11 @@ MEANWHILE: dict[str, Meanwhile] = {
     "clock ahead": _jumped(24.0),
     "clock back": _jumped(-24.0),
 }
-OF_ROOT = {"trusted read-only": _folder("trusted"), "published read-only": _folder("published")}
-OF_SERVERS: dict[str, Meanwhile] = {
-    "restarted": _away,
-    "away": partial(_away, until_the_end=True),
+OF_ROOT = {
+    "trusted read-only": _in(lambda world: read_only(world.folder / "trusted")),
+    "published read-only": _in(lambda world: read_only(world.folder / "published")),
 }
+OF_SERVERS: dict[str, Meanwhile] = {"restarted": _away, "away": partial(_away, until_the_end=True)}
 
 
 def night_by(chance: random.Random, bench: Bench, verbs: Sequence[str] = VERBS) -> Night:
