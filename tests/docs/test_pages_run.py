@@ -62,12 +62,6 @@ class Directive:
         example.namespace[f"{self.name}:"] = example.parsed
 
 
-def begins_from(page: Path) -> str | None:
-    """The page in whose folder this one goes on, if it says so."""
-    found = BEGINS.search(page.read_text(encoding="utf-8"))
-    return found[1] if found else None
-
-
 def parse(page: Path, environment: dict[str, str]) -> Document:
     shells = [
         CodeBlockParser(language, lambda example: _run_shell(example, environment)) for language in SHELLS
@@ -187,10 +181,11 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_every_block_of_the_page_runs(page, shell, left, tmp_path):
     folder = tmp_path / "here"
-    begins = begins_from(page)
-    if begins is None:
+    found = BEGINS.search(page.read_text(encoding="utf-8"))
+    if found is None:
         folder.mkdir()
     else:
+        begins = found[1]
         if begins not in left:
             left[begins] = tmp_path / begins
             left[begins].mkdir()
