@@ -134,27 +134,12 @@ PAGES = [
     *sorted(page for page in (CHECKOUT / "docs").rglob("*.md") if page != TUTORIAL),
 ]
 BY_NIGHT = {
-    CHECKOUT / name
-    for name in (
-        "README.md",
-        "docs/recover.md",
-        "docs/upgrade.md",
-        "docs/restate.md",
-        "docs/backfill.md",
-        "docs/methods/choose-epsilon.md",
-        "docs/data/contracts.md",
-        "docs/products.md",
-        "docs/two-dimensions.md",
-        "docs/constraints.md",
-        "docs/configure.md",
-        "docs/monitoring.md",
-        "docs/pages.md",
-        "docs/research/leakage.md",
-    )
+    *("README", "recover", "upgrade", "restate", "backfill", "choose-epsilon", "contracts", "products"),
+    *("two-dimensions", "constraints", "configure", "monitoring", "pages", "leakage"),
 }
 """Pages that take longest. By day the command line takes their commands, and does nothing."""
 WITH_CODE = [
-    pytest.param(page, marks=[pytest.mark.nightly] if page in BY_NIGHT else [])
+    pytest.param(page, marks=[pytest.mark.nightly] if page.stem in BY_NIGHT else [])
     for page in PAGES
     if list(parse(page, {}))
 ]
