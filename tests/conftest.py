@@ -44,7 +44,7 @@ TOGETHER = {
     "tests/optstream/catalogue/test_crash": "S3",
     "tests/optstream/catalogue/test_signing": "S3",
     "tests/optstream/storage/": "S3",
-    "tests/tasks/ingest/arrival/": "S3",
+    "tests/tasks/ingest/test_discover": "S3",
     "tests/tasks/release/streams/test_in_store": "S3",
     "tests/optstream/ledger/test_budget": "PostgreSQL",
     "tests/optstream/ledger/test_database": "PostgreSQL",

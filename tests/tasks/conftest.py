@@ -23,7 +23,7 @@ from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F4
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
 from tests.tasks.two_regions import DAYS, FEW_BLOCKS, Installation
 
-DAY = date(2025, 1, 15)
+DAY, NEXT = date(2025, 1, 15), date(2025, 1, 16)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
 SMALL = {
     'name = "two-regions"\nstep = "30min"': 'name = "small"\nstep = "{step}"\nday = "{day}"',
@@ -95,6 +95,10 @@ class SmallStream:
 
     def metered(self, customer: str, values, day: date = DAY) -> pl.DataFrame:
         return self.rows(values, day, customer_id=pl.lit(customer))
+
+    def found(self, day: date = DAY):
+        """The dump of a day, or why there is none."""
+        return discover(self.settings, [day])[day]
 
     def ingest(self, *days: date):
         found = discover(self.settings, days or [DAY])

@@ -153,16 +153,13 @@ def test_a_supplier_of_the_same_slots_on_every_day_is_read_by_the_start_and_a_st
     assert judged.units.tolist() == [list(range(1, 49))] * 2
 
 
-ROWS_MAY_BE_ABSENT = pytest.mark.parametrize(
-    ("schema", "keys"), [("metered", ""), ("aggregated", "missing_rows = 'zero'")]
-)
+ABSENT = [("metered", ""), ("aggregated", "missing_rows = 'zero'")]
+ROWS_MAY_BE_ABSENT = pytest.mark.parametrize(("schema", "keys"), ABSENT)
 
 
 @pytest.mark.parametrize(("season", "written", "n_rows"), [("spring", SHOWN, 23), ("autumn", ADDED, 0)])
 @ROWS_MAY_BE_ABSENT
-def test_where_rows_may_be_absent_the_days_are_refused_whatever_they_hold(
-    stream_in, season, written, schema, keys, n_rows
-):
+def test_where_rows_may_be_absent_the_days_are_refused(stream_in, season, written, schema, keys, n_rows):
     """Read as one supplier writes, another's hour before the change counted an hour late."""
     day = CHANGES[PARIS, season]
     stream = stream_in(keys=f"stamps = 'end'\n{keys}", schema=schema)
@@ -178,11 +175,9 @@ def test_where_rows_may_be_absent_the_days_are_refused_whatever_they_hold(
 @EITHER_CHANGE
 @ROWS_MAY_BE_ABSENT
 def test_the_remedy_takes_the_day(stream_in, day, schema, keys):
-    change = "\n".join(
-        f"[[input.changes]]\nvalid_from = {one}\nstamps = '{stamps}'"
-        for one, stamps in ((day, "start"), (day + A_DAY, "end"))
-    )
-    stream = stream_in(keys=f"stamps = 'end'\n{keys}\n{change}", schema=schema)
+    change = "[[input.changes]]\nvalid_from = {}\nstamps = '{}'".format
+    changes = f"{change(day, 'start')}\n{change(day + A_DAY, 'end')}"
+    stream = stream_in(keys=f"stamps = 'end'\n{keys}\n{changes}", schema=schema)
     write(stream, day, [start for start, _ in rows_of(day, SHOWN)])
     (judged,) = stream.judge(day)
     assert judged.units[0, :2].tolist() == [1, 2]
@@ -200,10 +195,8 @@ def test_a_day_that_ends_as_the_clock_changes_is_refused_too(stream_in):
 
 
 def test_steps_that_no_change_divides_are_taken(stream_in):
-    stream, days = (
-        stream_in(schema="metered", step="6h"),
-        [DAY, *(CHANGES[PARIS, one] for one in ("spring", "autumn"))],
-    )
+    stream = stream_in(schema="metered", step="6h")
+    days = [DAY, CHANGES[PARIS, "spring"], CHANGES[PARIS, "autumn"]]
     for day in days:
         begins = datetime(*day.timetuple()[:3])
         write(stream, day, [begins + timedelta(hours=hour) for hour in (6, 12, 18, 24)])
