@@ -126,6 +126,10 @@ class SmallStream:
             for day, one in zip(ingested, found, strict=True)
         ]
 
+    def verdict(self, day: date = DAY) -> Verdict:
+        (judged,) = self.judge(day)
+        return judged
+
     def units(self, day: date = DAY) -> np.ndarray:
         (ingested,) = self.ingest(day)
         assert ingested.period is not None, ingested.metrics.to_dicts()

@@ -427,5 +427,4 @@ def test_a_store_that_cannot_be_reached_makes_days_wait(small, s3_server, monkey
 def test_a_delta_table_in_a_store_has_the_files_that_its_log_says(small, upload):
     stream = small(marker=f"path = '{PARTITIONED}'")
     table(stream)
-    (judged,) = upload(stream).judge()
-    assert (judged.units == 1500).all()
+    assert (upload(stream).verdict().units == 1500).all()

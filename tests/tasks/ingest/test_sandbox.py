@@ -196,7 +196,6 @@ BEGIN = "import os, signal\nfrom tasks.ingest.sandbox import limit\nlimit(1, 2**
 
 
 def test_the_kernel_limits_a_reader(tmp_path):
-    """Whatever the process does about its own clock."""
     more = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}}
     more |= {"stderr": subprocess.PIPE, "text": True}
     begun = [subprocess.Popen([sys.executable, "-c", BEGIN + act], **more) for act in LIMITED]

@@ -86,8 +86,7 @@ def test_the_same_rows_in_any_form_give_the_same_integers(small, form):
     name = {"gzip": "part-0.csv.gz", "zip": "part-0.zip", "tabs": "part-0.tsv"}.get(form, "part-0.csv")
     write(stream, FORMS[form](HEAD + "\n".join(lines_of(stream)) + "\n"), name=name)
     stream.write("11", stream.rows(2.0))
-    (judged,) = stream.judge()
-    assert np.array_equal(judged.units, [UNITS, np.full(48, 2000)])
+    assert np.array_equal(stream.verdict().units, [UNITS, np.full(48, 2000)])
 
 
 FAULTS = [
@@ -128,7 +127,7 @@ def test_a_text_without_its_header_shows_no_row(small, customer, end):
     rows = [f"{customer}{one}{end}" for one in lines_of(stream, ["31337.625"] * 48)]
     write(stream, "\n".join(rows))
     stream.write("11", stream.metered("other", 2.0) if customer else stream.rows(2.0))
-    (judged,) = stream.judge()
+    judged = stream.verdict()
     assert "must hold these columns" in str(judged.error)
     assert not re.search("31337|somebody|T[0-9]{2}", str(judged.error))
 
@@ -145,8 +144,7 @@ def test_no_line_of_metered_text_changes_how_another_is_decoded(small, load_text
     assert len(lines[1]) > LOOKED_AT
     lines.insert(1, stamps[0].encode() + b"," + name + b",84,1")
     write(stream, b"\n".join(lines), EVERY)
-    (judged,) = stream.judge()
-    assert np.array_equal(judged.units, [[51_000, *[50_000] * 47], [50_000] * 48])
+    assert np.array_equal(stream.verdict().units, [[51_000, *[50_000] * 47], [50_000] * 48])
 
 
 BROKEN_LINES = [
@@ -188,8 +186,7 @@ def test_a_metered_stamp_without_an_offset_counts_by_itself(small, day, zone, st
         lines = [f"of {region},{one}" for one in lines_of(stream, VALUES[:n_steps], day=day)]
         rows = [*lines[: place - 1], own, *lines[place - 1 :]]
         write(stream, ["customer_id,timestamp,load", *rows], region, day=day)
-    (judged,) = stream.judge(day)
-    assert np.array_equal(judged.units[0], UNITS[:n_steps] + 1000 * (np.arange(n_steps) == step))
+    assert np.array_equal(stream.verdict(day).units[0], UNITS[:n_steps] + 1000 * (np.arange(n_steps) == step))
 
 
 @pytest.mark.parametrize("own", ["", "{0:%Y-%m-%dT%H:%M}", "{0:%Y-%m-%dT%H:%MZ}", "{1}"])
@@ -237,8 +234,7 @@ def test_no_row_of_metered_input_decides_the_type_of_a_column(small, load_text, 
     stream.write("11", row)
     changed = {name: pl.lit(value) for name, value in {"customer_id": "y", **other}.items()}
     stream.write("84", row.with_columns(**changed))
-    (judged,) = stream.judge()
-    assert judged.units.sum(axis=1).tolist() == [counted, 5000]
+    assert stream.verdict().units.sum(axis=1).tolist() == [counted, 5000]
 
 
 @pytest.mark.parametrize("step", ["", "step = '1h'\ncombine = 'sum'"])
@@ -247,7 +243,7 @@ def test_dates_are_stamps_of_rows_of_a_day_alone(small, step):
     row = pl.DataFrame({"timestamp": [DAY], "customer_id": "x", "load": 5.0})
     for region in ("84", "11"):
         stream.write(region, row.with_columns(customer_id=pl.lit(region)))
-    (judged,) = stream.judge()
+    judged = stream.verdict()
     assert (judged.error is None) == (not step)
     assert not step or "timestamp" in str(judged.error)
 
@@ -273,14 +269,14 @@ def test_a_slot_that_the_clock_skips_may_be_an_empty_row(small):
     for slot, empty in ((4, "n/e"), (5, "")):
         lines[slot] = f"{lines[slot].partition(',')[0]},{empty}"
     write(stream, ["timestamp,load", *lines], "84", "11", day=SPRING)
-    (judged,) = stream.judge(SPRING)
+    judged = stream.verdict(SPRING)
     assert judged.units[0].tolist() == [0 if slot in (4, 5) else 1000 * slot for slot in range(48)]
 
 
 def test_a_file_without_the_column_of_revisions_is_named(small):
     stream = small(marker="revision = 'run'")
     stream.fill(1.0)
-    assert "it lacks 'run', has 'timestamp', 'load'" in str(stream.judge()[0].error)
+    assert "it lacks 'run', has 'timestamp', 'load'" in str(stream.verdict().error)
 
 
 @pytest.mark.parametrize(("tiny", "large", "units"), [("1e-900", "1e300", 100_000), ("1e-1100", "5", 5000)])
@@ -394,8 +390,7 @@ def test_finer_rows_make_a_step_exactly(small, combine, parts, kind):
         frame = pl.DataFrame(rows, schema=types, orient="row")
         for region in ("84", "11"):
             stream.write(region, frame.cast({"load": pl.Decimal(10, 3) if kind == "decimal" else pl.Float64}))
-    (judged,) = stream.judge()
-    assert (judged.units == 600).all()
+    assert (stream.verdict().units == 600).all()
 
 
 @pytest.mark.parametrize(
@@ -413,7 +408,7 @@ def test_every_finer_row_must_be_there_once(small, spoil, message):
     write(stream, written(rows), "84", "11")
     assert (stream.units() == 2).all()  # 0.0015 rounds up; three rounded rows make 3
     write(stream, written(spoil(rows)))
-    assert message in str(stream.judge()[0].error)
+    assert message in str(stream.verdict().error)
 
 
 def test_a_step_that_becomes_finer_on_a_date(small):
@@ -433,8 +428,7 @@ def test_the_highest_revision_counts(small):
         lines += [f"somebody,{run},{one}" for one in lines_of(stream, [value] * 48)]
     write(stream, lines)
     stream.write("11", stream.metered("other", 1.0).with_columns(run=pl.lit(1)))
-    (judged,) = stream.judge()
-    assert (judged.units == [[2000], [1000]]).all()
+    assert (stream.verdict().units == [[2000], [1000]]).all()
     (ingested,) = stream.ingest()
     assert ingested.metrics["duplicates"].to_list() == [48, 0], "a superseded row is nobody's fault"
 
@@ -447,7 +441,7 @@ def test_the_highest_revision_of_a_sum_counts_and_is_there_once(small, again):
         lines += [f"{run},{one}" for one in lines_of(stream, [value] * 48)]
     write(stream, lines)
     stream.write("11", stream.rows(2.0, run=pl.lit("a")))
-    (judged,) = stream.judge()
+    judged = stream.verdict()
     if again == "3":
         assert "must be there once" in str(judged.error)
     else:
@@ -461,8 +455,8 @@ def test_steps_without_a_row_are_zero_where_the_supplier_writes_none(small, fine
     assert not stream.units().any()
     rows = [f"{one},84" for one in lines_of(stream, [1] * 48)[5:7]]
     write(stream, ["timestamp,load,zone", *rows], EVERY)
-    (judged,) = stream.judge()
+    judged = stream.verdict()
     assert judged.units.sum() == 2000
     assert (judged.units[0, 5:7] == 1000).all()
     write(stream, ["timestamp,load,zone", *rows, rows[0]], EVERY)
-    assert "must be there once" in str(stream.judge()[0].error)
+    assert "must be there once" in str(stream.verdict().error)

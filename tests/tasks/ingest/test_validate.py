@@ -26,14 +26,7 @@ FOLDER = f"region=84/date={DAY}"
 
 
 def rows_of(stream, customer, value, day):
-    """The rows of a day, those of a customer where rows are metered."""
     return stream.metered(customer, value, day) if stream.settings.metered else stream.rows(value, day)
-
-
-def write_day(stream, rows, day):
-    """A day whose region 84 holds these rows and whose region 11 is in order."""
-    stream.write("84", rows, day)
-    stream.write("11", rows_of(stream, "other", 1.0, day), day)
 
 
 def assert_stopped(judged, message):
@@ -98,10 +91,11 @@ BAD_FILES = [
 
 
 def judged_together(stream, days, faults):
-    """Each fault on a day of its own, all judged at once: yields the judged days with their messages."""
+    """Each fault in region 84 of a day of its own, all judged at once: yields days with their messages."""
     made = {}
     for day, (spoil, message) in zip(days(len(faults)), faults, strict=True):
-        write_day(stream, spoil(rows_of(stream, "secret", PLANTED, day)), day)
+        stream.write("84", spoil(rows_of(stream, "secret", PLANTED, day)), day)
+        stream.write("11", rows_of(stream, "other", 1.0, day), day)
         made[day] = message.replace(str(DAY), str(day))
     for judged in stream.judge(*made):
         yield judged, made[judged.day]
@@ -123,7 +117,7 @@ def test_a_copied_file_is_named_itself(small, name):
     original = stream.folder("84") / "part-0.parquet"
     original.with_name(name).write_bytes(original.read_bytes())
     os.utime(original, (1, 1))
-    (judged,) = stream.judge()
+    judged = stream.verdict()
     said = f"{DAY}: {FOLDER}/{name} is a copy of {PART}: remove it, then run the day"
     assert str(judged.error) == said
 
@@ -187,7 +181,6 @@ UNUSABLE = [
 @pytest.mark.parametrize("folders", ["", 'region = "zone"'], ids=["a folder for each leaf", "one folder"])
 @pytest.mark.parametrize("alone", [True, False], ids=["alone in a leaf", "among others"])
 def test_rows_of_a_customer_never_stop_a_metered_day(small, days, folders, alone):
-    """Whatever one customer's rows are, the day appears, and each sum moves by what it can use of them."""
     stream = small(schema="metered", marker=folders)
     cases = [case for case in UNUSABLE if folders or case[0] != "unknown_region"]
     made = dict(zip(days(len(cases)), cases, strict=True))
@@ -227,7 +220,7 @@ def test_instants_on_fixed_slots_are_refused_where_the_clock_changes(small, day)
     wall = fixed.settings.calendar.local_times(day)
     fixed.write("84", instants, day)
     fixed.write("11", pl.DataFrame({"timestamp": wall, "load": [1.0] * 48}), day)
-    (judged,) = fixed.judge(day)
+    judged = fixed.verdict(day)
     assert_stopped(judged, 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone')
 
 
@@ -244,15 +237,6 @@ def add(folder, suites, what="values"):
         (place / "odd.json").write_text(json.dumps({"name": "any", "expectations": [wanted]}))
 
 
-@pytest.fixture
-def watched(tmp_path):
-    text = CONFIGURATION + WATCH + '[contracts]\nfolder = "contracts"\n'
-    (tmp_path / "optstream.toml").write_text(text)
-    installation = Watched(tmp_path, datetime(2016, 6, 2, 12, tzinfo=UTC))
-    installation.simulate(FIRST)
-    return installation
-
-
 RAISING = """
 import great_expectations as gx
 import great_expectations.expectations as gxe
@@ -266,8 +250,11 @@ suite = gx.ExpectationSuite(name="any", expectations=[Raises{error}(column="day"
 RAISES = {"ValueError": "get_validation_dependencies", "SystemExit": "_validate"}
 
 
-def test_no_expectation_of_a_user_stops_a_day_and_operators_alone_are_alarmed(watched):
-    """A critical one, and one that raises, which may depend on a reading."""
+def test_no_expectation_of_a_user_stops_a_day_and_operators_alone_are_alarmed(tmp_path):
+    text = CONFIGURATION + WATCH + '[contracts]\nfolder = "contracts"\n'
+    (tmp_path / "optstream.toml").write_text(text)
+    watched = Watched(tmp_path, datetime(2016, 6, 2, 12, tzinfo=UTC))
+    watched.simulate(FIRST)
     contracts = watched.folder / "contracts"
     add(watched.folder, SUITES | {"private_period": ("steps", {"max_value": 1})})
     said = {f"{frame}/odd": "does not hold: " for frame in SUITES}
@@ -305,8 +292,7 @@ def test_each_day_is_judged_by_itself_and_users_aggregates_are_of_one_day(small,
     assert second.error is None
 
 
-BEFORE = date(2025, 3, 28)
-DAYS = [BEFORE + timedelta(days=number) for number in range(4)]
+DAYS = [date(2025, 3, 28) + timedelta(days=number) for number in range(4)]
 """The third has 46 steps, and another layout than the second; the fourth another again."""
 CHANGES = f"""
 [[input.changes]]
@@ -340,7 +326,6 @@ def write(stream, region, rows, day):
     [("aggregated", False, "'timestamp' and 'load'"), ("metered", True, "'when' and 'kilowatts'")],
 )
 def test_each_day_is_read_by_its_own_layout_and_waits_for_its_own_marker(small, schema, late, columns):
-    """A dump in the layout of another day is refused by the names of its own."""
     stream = small(schema=schema, marker=CHANGES)
     for day, region in product(DAYS, ("84", "11")):
         write(stream, region, rows_of(stream, region, 2.675, day), day)
@@ -369,10 +354,10 @@ def test_fixed_slots_take_the_wall_clock_as_it_is_shown(small, day, schema):
     for leaf in ("84", "11"):
         of_leaf = {"customer_id": pl.lit(f"of {leaf}")} if schema == "metered" else {}
         stream.write(leaf, rows.with_columns(**of_leaf), day)
-    (judged,) = stream.judge(day)
+    judged = stream.verdict(day)
     expected = [10, 11, 12, *range(14, 35)] if day == AUTUMN else [10, 11, 0, *range(12, 33)]
     assert judged.units.tolist() == [expected, expected]
     if schema == "aggregated":  # all else stays as strict as on any day
         for broken in (rows[1:], pl.concat([rows[:1], rows])):
             stream.write("84", broken, day)
-            assert stream.judge(day)[0].error is not None
+            assert stream.verdict(day).error is not None
