@@ -37,7 +37,7 @@ from optstream.noise import simulated_noise
 from optstream.privacy import GaussianSpend, OrderSpend, PrivacyModel
 from optstream.privacy.accountant import repriced
 from optstream.stream import AggregationTree, Lattice
-from tests.optstream.estimation.lattices import product
+from tests.optstream.estimation.programs import product
 from tests.optstream.ledger.brute_force import Charged, above, broken, most_charged
 
 # What a history chooses among: hierarchies, days, mechanisms, guarantees, shares and fates.

@@ -21,10 +21,10 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Feature, Measured
 from optstream.stream.public_days import PublicDays
-from tests.optstream.estimation.lattices import incomplete
-from tests.optstream.estimation.lattices import product as cells_of
+from tests.optstream.estimation.programs import incomplete
+from tests.optstream.estimation.programs import product as cells_of
 from tests.optstream.mechanisms.conftest import PLAIN
-from tests.optstream.mechanisms.history_informed.hourly_streams import SLOTS, informed, load, run
+from tests.optstream.mechanisms.test_history_informed import SLOTS, informed, load, run
 from tests.optstream.mechanisms.test_standard_errors import one_by_one, unbounded
 
 LATTICE = cells_of(2, 3)

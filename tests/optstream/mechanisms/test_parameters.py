@@ -22,7 +22,7 @@ from optstream.mechanisms import (
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature
 from optstream.stream.public_days import PublicDays
-from tests.optstream.estimation.lattices import product
+from tests.optstream.estimation.programs import product
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 MODEL = PrivacyModel("1", 48, 1)
