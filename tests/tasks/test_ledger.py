@@ -25,7 +25,7 @@ from tasks.release.mechanism import mechanism_for, plan_of, planner_for, recall
 from tasks.release.outcomes import budget_of
 from tasks.release.run import terms_of
 from tests.failing import raising
-from tests.faults.books import forge
+from tests.faults.judge import forge
 from tests.tasks.products import two_products
 
 PARIS = ZoneInfo("Europe/Paris")
