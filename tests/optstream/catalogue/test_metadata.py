@@ -303,12 +303,6 @@ PLACES = {
 PLACED = DESCRIBED.changed(nodes=PLACES)
 
 
-def test_what_an_earlier_version_wrote_is_read():
-    nodes = '"nodes": {"84": {"name": "Auvergne", "area": [[[4, 45], [5, 45], [5, 46]]]}}'
-    data = f'{{"format": "optstream.about/1", "stream": "load", {nodes}}}'.encode()
-    assert parse_about(data).nodes == {"84": NodeFacts(name="Auvergne")}
-
-
 def test_what_was_written_is_read_and_the_same_facts_give_the_same_bytes():
     described = PLACED.changed(known_noise=(("gas", "2016-02-01"),))
     schema = json_schema(About, "optstream.about/1", "title")

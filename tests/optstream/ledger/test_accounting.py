@@ -343,7 +343,6 @@ WEAKER = {
 
 @pytest.fixture
 def amended(ledger, publish, kit):
-    """Release day 0 under one guarantee, and put another in force; returns both."""
 
     def call(old, new):
         ledger.enrol(terms_of(old), kit.now)

@@ -39,14 +39,12 @@ def url(request):
 
 @pytest.fixture
 def opened(ledger):
-    """The connections that are opened from now on, as a list that grows."""
     found = []
     event.listen(ledger._engine, "connect", lambda connection, _: found.append(connection))
     return found
 
 
 def files_of(url):
-    """A ledger's file on SQLite, and its write-ahead log."""
     file = Path(url.removeprefix("sqlite:///"))
     return file, file.with_name(f"{file.name}-wal")
 
