@@ -131,9 +131,7 @@ CONTACTS = ("data@example.org", "https://example.org/help", "Room 7")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("describe", "problems", "spoilings"), VALID.values(), ids=VALID)
-def test_a_description_is_valid_of_every_folder_and_what_is_not_is_found(
-    folder, describe, problems, spoilings
-):
+def test_descriptions_of_any_folder_are_valid_and_what_is_not_is_found(folder, describe, problems, spoilings):
     """Of a publisher that tells all, of one that tells nothing, and after every day was withdrawn."""
     for about in (DESCRIBED, About(), *(About(contact=one) for one in CONTACTS)):
         dataset = read_dataset(open_storage(folder), about)

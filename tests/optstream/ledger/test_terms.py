@@ -139,9 +139,7 @@ def plan_of(alpha_units, scale, first_step=0, n_steps=4):
 
 
 @pytest.mark.parametrize("amended", ["load", "gas"])
-def test_an_amendment_moves_the_alpha_of_every_product_by_the_same_factor(
-    ledger, publish, reserve, kit, amended
-):
+def test_an_amendment_moves_the_alpha_of_every_product_alike(ledger, publish, reserve, kit, amended):
     with pytest.raises(LedgerError, match="shared, and has another alpha than stream 'gas'"):
         ledger.enrol(product(kit, budget_alpha=2), kit.now)
     ledger.enrol(product(kit), kit.now)
