@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 from optstream.estimation.problem import LeastSquares
 from optstream.stream import AggregationTree, Feature, Lattice
 
+N_STEPS = 48
+TOLERANCES = (1e-12, 1e-10, 1e-8)
+"""Tight first; what is too tight for one case's numbers is relaxed, never the bound or the sums."""
+
 
 def product(n_regions: int, n_sectors: int, n_zones: int = 0) -> Lattice:
     """Return regions times sectors, with or without zones above the regions."""
@@ -54,9 +58,6 @@ def random_program(seed: int, *, features: bool = False) -> tuple[LeastSquares, 
     weights[derived[lattice.depths]] = 0.0
     noise = rng.laplace(0, 1, weights.shape) / np.sqrt(2 * np.maximum(weights, 1e-300))
     return LeastSquares(rows, np.where(weights > 0, truth + noise, 0.0), weights), lattice
-
-
-N_STEPS = 48
 
 
 def random_case(seed: int) -> tuple[LeastSquares, AggregationTree, float]:
@@ -126,10 +127,6 @@ def standard_errors(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.
 
 def objective(problem: LeastSquares, series: NDArray[np.float64]) -> float:
     return 0.5 * float((problem.weights * (series @ problem.rows.T - problem.targets) ** 2).sum())
-
-
-TOLERANCES = (1e-12, 1e-10, 1e-8)
-"""Tight first; what is too tight for one case's numbers is relaxed, never the bound or the sums."""
 
 
 def solve_program(problem: LeastSquares, tree: AggregationTree, lower_bound: float) -> NDArray[np.float64]:

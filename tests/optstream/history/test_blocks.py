@@ -18,6 +18,12 @@ from optstream.noise import simulated_noise
 from optstream.privacy import OrderSpend, StepSpend
 from optstream.stream import DatedHierarchy, PrivatePeriod, TreeChange
 
+OLDEST = (("FR", None), ("N", "FR"), ("S", "FR"), ("1", "N"), ("2", "N"), ("3", "S"), ("4", "S"))
+CHANGED = date(2016, 7, 1)
+STEPS, SINCE = 48, 480
+LEAVES = np.array([[10.0, 20.0], [100.0, 200.0], [1000.0, 2000.0], [10000.0, 20000.0]])
+"""Of the oldest leaves, over two blocks."""
+
 
 def history_of(n, n_series=2):
     sums = np.rint(np.random.default_rng(0).normal(600, 50, (n_series, n)))
@@ -99,13 +105,6 @@ def test_what_is_forgotten_is_no_part_of_any_window_of_the_last_days():
             assert np.array_equal(around(kept, steps).starts, asked)
             missed += not np.array_equal(around(too_few, steps).starts, asked)
     assert missed
-
-
-OLDEST = (("FR", None), ("N", "FR"), ("S", "FR"), ("1", "N"), ("2", "N"), ("3", "S"), ("4", "S"))
-CHANGED = date(2016, 7, 1)
-STEPS, SINCE = 48, 480
-LEAVES = np.array([[10.0, 20.0], [100.0, 200.0], [1000.0, 2000.0], [10000.0, 20000.0]])
-"""Of the oldest leaves, over two blocks."""
 
 
 def mapped(**operations):

@@ -17,10 +17,14 @@ from optstream.privacy import CappedSpend, PrivacyModel, StepSpend
 from optstream.privacy.exact import round_up_to_float
 from optstream.privacy.rules import Absorption
 from optstream.stream import PrivatePeriod
-from tests.optstream.mechanisms.silent_noise import SilentNoise
+from tests.optstream.mechanisms.silent_noise import SilentNoise, Undrawn
 
 BY_HAND = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
 """A window of 4 and epsilon 8: a share is 1, its scale 1, a distance's 1."""
+BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])
+ALMOST = 1 - Fraction(1, 2**40)
+FAR = 127
+"""Beyond any distance and threshold here."""
 
 
 def quarters(*counts):
@@ -97,14 +101,8 @@ def test_the_schedule_is_the_algorithms(kind, algorithm, jump, share, window):
         assert len(drawn) > 3
 
 
-BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])
-
-
 def build(kind, window=6, epsilon="1", share="1/2", **model):
     return kind(PrivacyModel(epsilon, window, 1, "1", **model), share)
-
-
-ALMOST = 1 - Fraction(1, 2**40)
 
 
 @BOTH
@@ -141,10 +139,6 @@ def test_noise_that_would_outgrow_the_integers_is_never_drawn(kind):
     assert max(scales) == 2**40
     with pytest.raises(ParameterError, match="outgrow the integers"):
         build(kind, 8, "1/100000000000000")
-
-
-FAR = 127
-"""Beyond any distance and threshold here."""
 
 
 class GivenNoise:
@@ -296,10 +290,8 @@ def test_the_comparison_is_strict_and_exact_where_floats_are_not(n_series):
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_drawn():
-    noise = SilentNoise()
     with pytest.raises(ParameterError, match="a last release of 2 series, and this period has 1"):
-        measure_by_distance(period_of([[7, 7]], 5), [0, 0], *plans(2), None, noise)
+        measure_by_distance(period_of([[7, 7]], 5), [0, 0], *plans(2), None, Undrawn())
     for wrong in (plans(3), plans(2, 6)):
         with pytest.raises(ParameterError, match="does not price the steps"):
-            measure_by_distance(period_of([[7, 7]], 5), [0], *wrong, None, noise)
-    assert noise.asked == []
+            measure_by_distance(period_of([[7, 7]], 5), [0], *wrong, None, Undrawn())

@@ -28,6 +28,10 @@ LAWS = {
     "gaussian": (discrete_gaussian, lambda k: k**2 / 2),
 }
 """How each is drawn, and minus the logarithm of its weight at k scales."""
+HIDES_NOTHING = "positive finite float"
+TOO_LARGE = r"at most 2\^56.* larger epsilon or a coarser resolution"
+SCALES = [0.01, 0.125, 0.3, 1.0, 1.5, 7.25, 480.0, 96001.5, LARGEST_SCALE]
+SIGMAS = [0.3, 1.0, 2.5, 31.4, 28_800.125]
 
 
 def rejects(law, draws, scale):
@@ -64,10 +68,6 @@ def test_the_seed_repeats_and_the_secure_source_does_not():
     assert fresh[0] != fresh[1]
     assert simulated_noise(7).simulated
     assert not secure_noise().simulated
-
-
-HIDES_NOTHING = "positive finite float"
-TOO_LARGE = r"at most 2\^56.* larger epsilon or a coarser resolution"
 
 
 @pytest.mark.parametrize(
@@ -205,9 +205,6 @@ def test_a_bound_that_nothing_is_below_is_refused(bound):
         secure_noise().uniform_below(np.array([5, bound]))
 
 
-SCALES = [0.01, 0.125, 0.3, 1.0, 1.5, 7.25, 480.0, 96001.5, LARGEST_SCALE]
-
-
 def exponential(exponent, bits):
     """Bounds of e^exponent by its series, in fractions alone; their distance is below 2^-bits, relatively."""
     halvings = max(0, math.ceil(exponent).bit_length())
@@ -333,9 +330,6 @@ def test_draws_of_one_call_are_independent_of_its_size():
     geometric(48.0, 1000, counted)
     assert asked[0] == 1000 * (n_low_digits(48.0) + 1)
     assert 0 < asked[1] < asked[0] / 100
-
-
-SIGMAS = [0.3, 1.0, 2.5, 31.4, 28_800.125]
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)

@@ -32,6 +32,18 @@ from optstream.stream.private_period import (
 resolutions = st.sampled_from(
     [Fraction(1, 1000), Fraction(1), Fraction(1, 4), Fraction(3, 1000), Fraction(5)]
 )
+STORED = {
+    kind: text.encode()
+    for kind, text in json.loads(Path(__file__).with_name("stored_answers.json").read_text("utf-8")).items()
+}
+"""As the code before these types wrote them: the ledger has the hashes of such bytes."""
+READERS = {
+    "FeatureSums": (reconstruct, targets_of),
+    "BlockSums": (BlockHistory.of,),
+    "FourierCoordinates": (invert_coordinates,),
+}
+SECRET = {"limit": 71234, "exact": [81234]}
+STATE = {"levels": {"0": {"mechanism": "A", "held": [1], "raw": RawState(SECRET)}, "1": {"mechanism": "B"}}}
 
 
 def half_up(value, resolution):
@@ -119,18 +131,6 @@ def test_sums_of_a_private_period_cannot_overflow_and_size_stops_no_day():
     assert units.tolist() == [[-(2**49)] * 3, [2**49] * 3]
 
 
-STORED = {
-    kind: text.encode()
-    for kind, text in json.loads(Path(__file__).with_name("stored_answers.json").read_text("utf-8")).items()
-}
-"""As the code before these types wrote them: the ledger has the hashes of such bytes."""
-READERS = {
-    "FeatureSums": (reconstruct, targets_of),
-    "BlockSums": (BlockHistory.of,),
-    "FourierCoordinates": (invert_coordinates,),
-}
-
-
 @pytest.mark.parametrize("kind", STORED)
 def test_stored_answers_are_read_as_what_was_asked_and_written_as_they_were(kind):
     measured = Measured.from_bytes(STORED[kind])
@@ -171,10 +171,6 @@ def test_bytes_that_are_no_measurements_are_refused():
             Measured.from_bytes(data)
 
 
-SECRET = {"limit": 71234, "exact": [81234]}
-STATE = {"levels": {"0": {"mechanism": "A", "held": [1], "raw": RawState(SECRET)}, "1": {"mechanism": "B"}}}
-
-
 def test_nothing_shows_what_is_inside():
     raw = RawState(SECRET)
     assert "1234" not in repr(raw) + str(raw) + repr(STATE)
@@ -206,9 +202,6 @@ def test_public_and_raw_parts_are_distinguished_and_put_together_again():
     whole = with_raw(public, raw)
     assert public_part(whole) == public
     assert open_raw_state(whole["levels"]["0"]["raw"]) == SECRET
-
-
-def test_a_state_without_raw_entries_has_no_raw_bytes():
     assert raw_bytes({"mechanism": "A", "levels": {"0": {"held": [1]}}}) is None
     assert raw_bytes(None) is None
     assert public_part(None) is None
