@@ -11,8 +11,7 @@ from optstream.ledger import Key
 from studies.audit.run import keep_audit
 from tasks.monitor.view import status_document
 from tasks.schemas import DOCUMENTS, schema_of
-from tests.tasks.monitor.conftest import WATCH, Watched
-from tests.tasks.two_regions import CONFIGURATION, STEPS
+from tests.tasks.two_regions import CONFIGURATION, STEPS, WATCH, Watched
 
 FIRST = date(2016, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(8)]
@@ -46,7 +45,6 @@ def installation(tmp_path):
     return installation
 
 
-@pytest.mark.slow
 def test_real_documents_fit_their_schema(installation):
     folder, status = (
         installation.folder / "published",

@@ -22,7 +22,7 @@ from tasks.pages.snapshot import RunLink, RunStep, StreamRun
 from tasks.trusted.verdicts import ResultFile
 from tests.browser import visit
 from tests.by_night import few
-from tests.tasks.pages.snapshots import AT, FIRST, alarm, settings, snapshot
+from tests.tasks.pages.conftest import AT, FIRST, alarm, settings, snapshot
 
 __all__ = ["settings", "snapshot"]
 LOOPBACK = "127.0.0.1"

@@ -26,9 +26,8 @@ from tests.flows.web.conftest import (
     opened,
     served,
 )
-from tests.tasks.pages.conftest import N_DAYS, facts_of, many_days
-from tests.tasks.pages.snapshots import AT, FIRST
-from tests.tasks.pages.snapshots import alarm as an_alarm
+from tests.tasks.pages.conftest import AT, FIRST, N_DAYS, facts_of, many_days
+from tests.tasks.pages.conftest import alarm as an_alarm
 
 __all__ = ["many_days"]
 REACHED_BY_TAB = LOOKS.replace("a[href], summary", "a[href]:not([tabindex='-1']), summary")

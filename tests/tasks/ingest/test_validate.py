@@ -14,8 +14,7 @@ from optstream.measurement.sums import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover
 from tasks.ingest.arrivals import EVERY
-from tests.tasks.monitor.conftest import WATCH, Watched
-from tests.tasks.two_regions import CONFIGURATION
+from tests.tasks.two_regions import CONFIGURATION, WATCH, Watched
 
 pytestmark = pytest.mark.slow
 

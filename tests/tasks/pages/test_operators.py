@@ -1,7 +1,9 @@
-"""The operators' pages and metrics: a look at real streams, the pages of stream, day and node, the card."""
+"""The operators' pages, metrics and card, by looks at real streams, and the assets that pages load."""
 
+import re
 from datetime import date, timedelta
 from fractions import Fraction
+from hashlib import sha256
 from math import inf
 from pathlib import Path
 
@@ -17,12 +19,12 @@ from tasks.monitor.days import State
 from tasks.operate.keys import new_key
 from tasks.pages.day import DayFacts, day_page, read_day
 from tasks.pages.node import Span, node_page, read_nodes
-from tasks.pages.render import page
+from tasks.pages.render import ASSETS, asset, page
 from tasks.pages.snapshot import Snapshot, take_snapshot
 from tasks.pages.stream import Need, overview, stream_page
 from tests.failing import raising
 from tests.tasks.conftest import NOW
-from tests.tasks.pages.snapshots import AT, FIRST, alarm
+from tests.tasks.pages.conftest import AT, FIRST, alarm
 
 SECOND = date(2016, 6, 2)
 
@@ -131,7 +133,6 @@ def watched(installation):
     return installation
 
 
-@pytest.mark.slow
 def test_series_errors_arrivals_run_times_and_windows_are_plots(watched):
     snapshot = take_snapshot(watched.settings.file, watched.now)
     shown = stream_page(snapshot, watched.now)
@@ -153,7 +154,6 @@ def test_series_errors_arrivals_run_times_and_windows_are_plots(watched):
     assert 0 < max(windows["charged"]) <= windows["may be charged"][0] == watched.settings.model.epsilon
 
 
-@pytest.mark.slow
 def test_the_written_page_is_the_live_one_and_says_when_its_curves_are_old(watched):
     def values():
         return stream_page(take_snapshot(watched.settings.file, watched.now), watched.now)
@@ -277,3 +277,27 @@ def test_a_night_leaves_a_card_signed_and_the_same_whenever_it_runs(installation
     (published / CARDS[1]).write_bytes(first[CARDS[1]].replace(b"Pure DP", b"No DP"))
     (line,) = check_files(published, public)
     assert line.startswith(CARDS[1])
+
+
+TEMPLATES = Path(__file__).parents[3] / "tasks/pages/templates"
+RELEASED = {
+    "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+    "uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+    "uPlot-LICENSE.txt": "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
+}
+
+
+def test_vendored_files_are_the_released_ones_with_their_licence():
+    folder = TEMPLATES.parent / "static/vendored"
+    assert {path.name: sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()} == RELEASED
+    assert "MIT" in (folder / "uPlot-LICENSE.txt").read_text()
+
+
+def test_templates_load_what_is_served_and_hold_no_script_or_style_of_their_own():
+    for template in TEMPLATES.iterdir():
+        text = template.read_text()
+        assert set(re.findall(r"/static/([\w.-]+)", text)) <= set(ASSETS), template.name
+        assert not re.search(r"style=|\|safe|\son\w+=", text), template.name
+        inline = re.findall(r"<script(?![^>]* src=)(?![^>]*application/json)[^>]*>(.*)", text)
+        assert inline == (["{{ script }}</script>{% endif %}"] if template.name == "base.html.jinja" else [])
+    assert not re.search(rb"url\(|@import", asset("page.css")[1])

@@ -22,11 +22,11 @@ from tasks.pages.public import public_page, write_public_page
 from tasks.pages.published import NO_SUMMARIES, Node, public_facts, read_summaries
 from tasks.pages.render import day_in_words, seconds
 from tests.tasks.pages.conftest import (
-    FIRST,
     GONE,
     LEAVES,
     N_DAYS,
     NOISE_MW,
+    OLDEST,
     facts_of,
     lay_out_published,
     statement_of,
@@ -71,7 +71,6 @@ def test_what_is_kept_spares_reading_and_changes_no_byte(many_days, tmp_path, mo
 
 @pytest.mark.parametrize("number", [3, -1])
 def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(many_days, tmp_path, number):
-    """One of the first days, and the newest: the other days are shown as before."""
     copy = tmp_path / "published"
     shutil.copytree(many_days, copy)
     before, entry = facts_of(copy), read_catalogue(copy).entries[number]
@@ -93,8 +92,8 @@ def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(many_days, tmp_
 
 def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path):
     """A plan that leaves a tenth to restatements, and an older guarantee that gave more."""
-    days, plan = [FIRST, FIRST + timedelta(days=1)], Fraction(9, 10)
-    lay_out_published(tmp_path / "one", [statement_of(FIRST, epsilon_plan=plan)])
+    days, plan = [OLDEST, OLDEST + timedelta(days=1)], Fraction(9, 10)
+    lay_out_published(tmp_path / "one", [statement_of(OLDEST, epsilon_plan=plan)])
     facts = facts_of(tmp_path / "one")
     assert (facts.statement.epsilon_plan, facts.epsilon) == (plan, 1)
     assert b"factor e<sup>1</sup>" in public_page(facts)
@@ -127,7 +126,7 @@ DAY = date(2015, 12, 30)
 def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_skipped(many_days):
     facts = facts_of(many_days)
     marks = {mark.day: mark.state.value for mark in marks_of_facts(facts)}
-    assert marks == dict.fromkeys(days_from(FIRST, FIRST + timedelta(days=N_DAYS - 1)), "published") | {
+    assert marks == dict.fromkeys(days_from(OLDEST, OLDEST + timedelta(days=N_DAYS - 1)), "published") | {
         GONE: "withdrawn"
     }
     ends = zip(facts.catalogue.entries, (date(2011, 12, 29), date(2012, 1, 1)), strict=False)
@@ -162,9 +161,7 @@ def written(installation):
     return installation
 
 
-@pytest.mark.slow
 def test_the_public_page_is_a_function_of_the_published_folder_alone(written, tmp_path_factory):
-    """Rebuilt from a copy of that folder, without ledger, configuration or what was kept: the same bytes."""
     copy = tmp_path_factory.mktemp("a reader's") / "copy"
     shutil.copytree(written.folder / "published", copy)
     (copy / "index.html").unlink()
@@ -175,7 +172,6 @@ def test_the_public_page_is_a_function_of_the_published_folder_alone(written, tm
     assert f"{datetime.now(UTC):%Y-%m-%d}" not in page_of(written).decode()
 
 
-@pytest.mark.slow
 def test_what_only_operators_know_is_on_their_page_alone_and_readings_on_none(written):
     written.configure("[trusted]", "[watch]\nfirst_day = 2016-05-31\n[trusted]")
     written.write_pages()
@@ -199,7 +195,6 @@ def test_what_only_operators_know_is_on_their_page_alone_and_readings_on_none(wr
     assert not (figures(dumps) - published) & found
 
 
-@pytest.mark.slow
 def test_a_withdrawn_day_leaves_both_pages(written):
     assert b"1 Jun 2016 to 2 Jun 2016" in page_of(written)
     written.withdraw(TWO)
@@ -216,7 +211,6 @@ def test_a_withdrawn_day_leaves_both_pages(written):
 FORGED = "2199-12-31"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "problem", "alarm"),
     [

@@ -61,12 +61,9 @@ def test_other_mechanisms_are_judged_by_their_whole_error(load_text):
     assert judged.expected[1].error > 100 * noise
 
 
-GAUSSIAN = released_by("Gaussian")
-
-
 @pytest.mark.slow
-def test_beside_a_delta_both_currencies_are_compared(load_text):
-    found = compare_plans(load_text(GAUSSIAN, COARSE), 5000.0)
+def test_with_a_delta_both_currencies_are_compared(load_text):
+    found = compare_plans(load_text(released_by("Gaussian"), COARSE), 5000.0)
     assert found.configured.choice.settings.mechanism.name == "Gaussian"
     for plan in found.plans:
         settings = plan.choice.settings
@@ -109,14 +106,9 @@ def test_a_floor_moves_shares_to_the_one_that_needs_it_more():
     assert found[1] < found[0] <= found[2]
 
 
-def test_only_streams_of_one_population_share(tmp_path):
+def test_only_streams_of_one_population_share(load_text):
     def load(name, *changes):
-        text = CONFIGURATION
-        for old, new in (('name = "two-regions"', f'name = "{name}"'), *changes):
-            assert text.count(old) == 1
-            text = text.replace(old, new)
-        (tmp_path / f"{name}.toml").write_text(text)
-        return load_settings(tmp_path / f"{name}.toml")
+        return load_text(CONFIGURATION, ('name = "two-regions"', f'name = "{name}"'), *changes)
 
     share = ("[budget]", '[budget]\nstream_share = "1/4"')
     assert total_of([load("a"), load("b")]) == 1
@@ -127,12 +119,11 @@ def test_only_streams_of_one_population_share(tmp_path):
         total_of([load("a"), load("a")])
 
 
-def test_what_stands_beside_the_proposal_stays(tmp_path):
-    file, proposed = tmp_path / "own.toml", tmp_path / "proposed.toml"
-    file.write_text(released_by("Laplace").replace("[budget]", '[budget]\nstream_share = "1/2"  # gas'))
-    write_proposal(load_settings(file), {"budget": {"levels": ["1/4", "3/4"]}}, proposed)
+def test_other_keys_stay_in_a_proposal(load_text, tmp_path):
+    proposed, again = tmp_path / "proposed.toml", tmp_path / "again.toml"
+    settings = load_text(released_by("Laplace"), ("[budget]", '[budget]\nstream_share = "1/2"  # gas'))
+    write_proposal(settings, {"budget": {"levels": ["1/4", "3/4"]}}, proposed)
     assert 'stream_share = "1/2"  # gas' in proposed.read_text()
-    again = tmp_path / "again.toml"
     write_proposal(load_settings(proposed), {"budget": {"stream_share": "5/8"}}, again)
     assert load_settings(again).budget.stream_share == Fraction(5, 8)
 

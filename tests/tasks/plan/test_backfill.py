@@ -1,6 +1,7 @@
 """A span: what it lacks and costs, what a stopped run leaves, when a night looks, and what it calls left."""
 
 import threading
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
@@ -31,22 +32,18 @@ def there(installation):
     return installation
 
 
-def plan(installation, days=DAYS):
-    return plan_backfill(installation.settings, installation.ledger, days)
-
-
 def test_every_day_of_the_span_is_distinguished_and_what_was_given_up_or_taken_back_not_run_again(there):
     there.released(DAY)
     there.release(NEXT, steps=DRAWN)
     before = DAY - timedelta(days=1)
-    found = plan(there, [before, *DAYS])
+    found = plan_backfill(there.settings, there.ledger, [before, *DAYS])
     assert (found.over, found.begun, found.missing) == ({"published": 1}, (NEXT,), (THIRD,))
     assert (found.absent, found.to_run) == ((before,), (NEXT, THIRD))
     assert not list((there.folder / "published").glob("data/*/*"))[1:]
     there.ledger.void(Key("two-regions", str(NEXT)), "a person said so", there.now)
     there.ledger.withdraw(Key("two-regions", str(DAY)), "a wrong meter", there.now)
-    assert plan(there).over == {"void": 1, "withdrawn": 1}
-    assert plan(there).to_run == (THIRD,)
+    found = plan_backfill(there.settings, there.ledger, DAYS)
+    assert (found.over, found.to_run) == ({"void": 1, "withdrawn": 1}, (THIRD,))
 
 
 def test_the_price_is_what_the_ledger_then_charges(there):
@@ -195,11 +192,8 @@ def test_every_look_and_a_last_one_at_the_hour(load, begins, until):
 
 
 def days(settings, now=EARLY):
-    ledger = open_ledger(settings.ledger_url)
-    try:
+    with closing(open_ledger(settings.ledger_url)) as ledger:
         return days_of_night(settings, ledger, now)
-    finally:
-        ledger.close()
 
 
 def test_a_night_takes_up_the_days_before_but_none_before_the_first_and_none_given_up(load):

@@ -14,7 +14,8 @@ from tasks.config.schema import MECHANISMS
 from tasks.plan import advise
 from tasks.plan.advise import compare_plans
 from tasks.plan.dry_run import dry_run
-from tasks.release.mechanism import mechanism_for, plan_horizons
+from tasks.release import mechanism
+from tasks.release.mechanism import long_spans_of, mechanism_for, plan_horizons
 from tasks.release.run import Status
 from tests.tasks.two_regions import CONFIGURATION, released_by
 
@@ -23,17 +24,10 @@ pytestmark = pytest.mark.slow
 DAY = date(2025, 1, 15)
 
 
-@pytest.fixture
-def settings_with(small, load_text):
-    return lambda *changes: load_text(small().settings.file.read_text(), *changes)
-
-
-L1 = ('method = "equally_spaced"', 'method = "l1"\nthreshold = "5"')
-
-
-def test_each_stage_has_its_scale_and_its_price(settings_with):
+def test_each_stage_has_its_scale_and_its_price(small, load_text):
     """Quarters of epsilon for a level's samples and its features: alpha k / (1/4), alpha w F / (1/4)."""
-    found = priced(settings_with())
+    plain = small().settings.file.read_text()
+    found = priced(load_text(plain))
     period = found.periods[0]
     assert (found.epsilon, found.grant, found.fits, found.points_known) == (1, 1, True, True)
     assert (period.n_steps, period.epsilon) == (48, 1)
@@ -45,6 +39,8 @@ def test_each_stage_has_its_scale_and_its_price(settings_with):
             ("feature day", Fraction(1, 8), 3840.0),
         ]
         assert level.stages[0].noise[0].deviation == pytest.approx(400 * 2**0.5)
+    # points that the draw chooses have the accountant's prices, too
+    assert priced(load_text(plain, ('method = "equally_spaced"', 'method = "l1"\nthreshold = "5"'))).fits
 
 
 def priced(settings):
@@ -63,13 +59,10 @@ def priced(settings):
     return found
 
 
-def test_prices_of_points_that_the_draw_chooses_are_the_accountants(settings_with):
-    assert priced(settings_with(L1)).fits
-
-
-def test_bands_are_those_of_the_releases(settings_with):
+def test_bands_are_those_of_the_releases(small, load_text):
     """200 releases with seeded noise, far from the bound: their spread is the band, within 8 percent."""
-    settings = settings_with(('bounds = ["0", "100"]', 'bounds = ["0", "1000000"]'))
+    wide = ('bounds = ["0", "100"]', 'bounds = ["0", "1000000"]')
+    settings = load_text(small().settings.file.read_text(), wide)
     (period,) = dry_run(settings, [DAY]).periods
     mechanism = replace(mechanism_for(settings, DAY), lower_bound=None)
     noise, first_step = simulated_noise(5), settings.calendar.first_step(DAY)
@@ -155,7 +148,6 @@ LEARNING = released_by("HistoryInformed", keys="scale = 5000.0")
 
 
 def store_jumping_days(settings):
-    """Nine days of two regions that jump from step to step, measured and stored, but not released."""
     random, state = np.random.default_rng(3), None
     for number in range(N_DAYS):
         day = FIRST + timedelta(number)
@@ -190,3 +182,54 @@ def test_dry_run_and_advice_expect_what_was_learned_and_propose_its_blocks(load_
     assert proposed.choice.keys["mechanism"]["n_blocks"] > blocks["n_blocks"]
     assert proposed.relative < found.configured.relative
     assert mechanism_for(proposed.choice.settings, day).common_blocks["n_blocks"] > blocks["n_blocks"]
+
+
+# The month and the year of a statement: of the plan alone, composed once, and kept for the nights after.
+
+FIRST_OF_JUNE, LATER = date(2016, 6, 1), date(2016, 10, 30)
+
+
+@pytest.fixture
+def composed(whole_spans, monkeypatch):
+    """The days for which it was composed, rather than looked up."""
+    days = []
+
+    def count(settings, day, revision):
+        days.append(day)
+        return plan_horizons(settings, day, revision)
+
+    monkeypatch.setattr(mechanism, "plan_horizons", count)
+    monkeypatch.setattr(mechanism, "_made", {})  # as in a new process
+    return days
+
+
+def test_it_is_the_dry_runs_figure_rounded_up_and_the_same_all_year(small, composed):
+    settings = small().settings
+    month, year = long_spans_of(settings, FIRST_OF_JUNE, 0)
+    for span, (n_days, loss) in zip((month, year), dry_run(settings, [FIRST_OF_JUNE]).horizons, strict=True):
+        assert (span.n_days, span.delta, span.composed) == (n_days, loss.delta, loss.composed)
+        assert n_days <= loss.plain < n_days + 0.1  # of epsilon 1 a day
+        assert loss.epsilon <= span.epsilon <= 1.001 * loss.epsilon
+        assert loss.plain <= span.plain_sum <= loss.plain * 1001 / 1000
+    assert long_spans_of(settings, LATER, 0) == (month, year)
+    assert composed == [FIRST_OF_JUNE]
+
+
+@pytest.mark.nightly
+def test_another_process_takes_it_from_the_file_and_a_damaged_one_costs_time_alone(
+    small, composed, monkeypatch
+):
+    settings = small().settings
+    found = long_spans_of(settings, FIRST_OF_JUNE, 0)
+    monkeypatch.setattr(mechanism, "_made", {})
+    assert long_spans_of(settings, LATER, 0) == found
+    assert composed == [FIRST_OF_JUNE]
+    for damage in (b"", b"[1]", b"\xff"):
+        settings.long_spans_file.write_bytes(damage)
+        monkeypatch.setattr(mechanism, "_made", {})
+        assert long_spans_of(settings, FIRST_OF_JUNE, 0) == found
+    assert composed == [FIRST_OF_JUNE] * 4
+    monkeypatch.setattr(mechanism, "_made", {})
+    settings.long_spans_file.unlink()
+    settings.long_spans_file.mkdir()  # cannot be written either
+    assert long_spans_of(settings, FIRST_OF_JUNE, 0) == found

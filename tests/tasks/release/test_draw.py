@@ -30,8 +30,7 @@ from tasks.release.run import Status, let_go, release_lease
 from tasks.trusted import files as private_files
 from tasks.trusted.files import NAMED, DrawingFile
 from tests.by_night import few
-from tests.failing import Death, death_at, raising
-from tests.tasks.release.noises import NoiseMeanwhile, failing_noise, no_noise
+from tests.failing import Death, NoiseMeanwhile, death_at, failing_noise, no_noise, raising
 from tests.tasks.two_regions import RESERVED, STEPS, assert_ended
 
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
@@ -50,7 +49,6 @@ def measurements(installation):
 
 @pytest.mark.parametrize("error", [MemoryError("71234"), ValueError("71234"), None], ids=str)
 def test_an_exception_after_the_first_sample_voids_and_stays_charged(installation, monkeypatch, error):
-    """In the draw, or where it cannot be recorded: what was drawn is destroyed."""
     with monkeypatch.context() as patch:
         if error is None:
             patch.setattr(type(installation.ledger), "record_drawn", failing)
@@ -184,7 +182,6 @@ def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
 
 
 def away(ledger, monkeypatch, times):
-    """The database does not answer the first so many times that a draw is to be recorded."""
     genuine, calls = type(ledger).record_drawn, []
 
     def record_drawn(*arguments):
@@ -292,7 +289,6 @@ def test_what_was_whole_when_a_person_ended_the_lease_is_the_release(either, mon
 
 
 def test_who_is_fenced_off_before_the_draw_leaves_nothing_that_looks_like_one(either, monkeypatch):
-    """It slept before it held disk space; another run drew and published meanwhile."""
     genuine = DrawingFile.preallocate
 
     def preallocate(*arguments):

@@ -222,7 +222,6 @@ def run_until(folder, end):
     installation.release(RELEASED, noise=Aborting())
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(
     resource.getrlimit(resource.RLIMIT_CORE)[1] == 0
     or Path("/proc/sys/kernel/core_pattern").read_text().startswith("|"),

@@ -3,7 +3,6 @@
 import json
 import shutil
 from dataclasses import replace
-from datetime import date
 from fractions import Fraction
 
 import polars as pl
@@ -23,12 +22,11 @@ from tasks.monitor.view import watch
 from tasks.pages.public import deployment_of, write_pages, write_public_page
 from tasks.release.run import Status, terms_of
 from tests.optstream.ledger.brute_force import Charged, above, broken
-from tests.tasks.products import two_products
-from tests.tasks.two_regions import DAYS, FEW_BLOCKS, STEPS, Installation, night
+from tests.tasks.two_regions import DAYS, FEW_BLOCKS, STEPS, Installation, night, two_products
 
 pytestmark = pytest.mark.slow
 
-DAY, NEXT, THIRD = (date(2016, 6, day) for day in (1, 2, 3))
+DAY, NEXT, THIRD = DAYS[:3]
 
 
 @pytest.fixture
@@ -130,23 +128,18 @@ def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(prod
 FIRST, SECOND, VOID, FOURTH, FIFTH, SIXTH = DAYS
 
 
-def key_of(day, revision):
-    return Key("two-regions", day.isoformat(), revision)
-
-
 def charged(installation):
     """All that the ledger has, each release under its own guarantee."""
-    ledger = installation.ledger
     return [
         Charged(record.spends, record.amendment)
         for day in DAYS
         for revision in (0, 1)
-        if (record := ledger.find(key_of(day, revision)))
+        if (record := installation.record(day, revision))
     ]
 
 
 def blocks(installation, day, revision=0):
-    record = installation.ledger.find(key_of(day, revision))
+    record = installation.record(day, revision)
     if not revision:
         assert [(type(spend), spend.n_nodes) for spend in record.spends] == [(OrderSpend, 1), (OrderSpend, 2)]
     return [sum(map(bool, spend.weights)) for spend in record.spends]
@@ -164,10 +157,10 @@ def test_restated_void_and_amended_nights_keep_every_guarantee(learning):
     # a restatement has its own part of epsilon, fewer blocks, and Laplace noise
     assert learning.status(FIRST, restate=True) is Status.PUBLISHED
     assert [0, 0] < blocks(learning, FIRST, 1) < full
-    assert {type(spend) for spend in learning.ledger.find(key_of(FIRST, 1)).spends} == {StepSpend}
+    assert {type(spend) for spend in learning.record(FIRST, 1).spends} == {StepSpend}
     # a day that was reserved and given up stays charged for its plan
     learning.release(VOID, steps=STEPS[:5])
-    learning.ledger.void(key_of(VOID, 0), "given up", learning.now)
+    learning.ledger.void(Key("two-regions", str(VOID)), "given up", learning.now)
     night(learning, FOURTH)
     assert [0, 0] < blocks(learning, FOURTH) < full, "no window holds a block of it and one of the void day"
     assert learning.problems() == []
