@@ -21,7 +21,7 @@ from tasks.ingest.validate import validate
 from tasks.trusted.verdicts import RAW, result_files
 from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F401
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
-from tests.tasks.two_regions import DAYS, FEW_BLOCKS, WATCH, Installation, Watched
+from tests.tasks.two_regions import DAYS, FEW_BLOCKS, WATCH, Installation
 
 DAY = date(2025, 1, 15)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
@@ -180,12 +180,10 @@ def installation(tmp_path):
 
 
 @pytest.fixture
-def watched(tmp_path):
+def watched(installation):
     """At noon of 2016-06-03, two days of dumps, nothing released."""
-    (tmp_path / "optstream.toml").write_text(TWO_REGIONS + WATCH)
-    installation = Watched(tmp_path, datetime(2016, 6, 3, 12, tzinfo=UTC))
-    installation.simulate(*DAYS[:2])
-    return installation
+    installation.configure("[input]", f"{WATCH}[input]")
+    return installation.at("2016-06-03T12:00")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from optstream.ledger import Key
 from studies.audit.run import keep_audit
 from tasks.monitor.view import status_document
 from tasks.schemas import DOCUMENTS, schema_of
-from tests.tasks.two_regions import CONFIGURATION, STEPS, WATCH, Watched
+from tests.tasks.two_regions import CONFIGURATION, STEPS, WATCH, Installation
 
 FIRST = date(2016, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(8)]
@@ -30,7 +30,7 @@ def installation(tmp_path):
     text = text.replace('restatement_share = "0"', 'restatement_share = "1/10"')
     accepted = WATCH.replace("max_runtime", "accepted_gaps = [2016-06-06]\nmax_runtime")
     (folder / "optstream.toml").write_text(text + accepted)
-    installation = Watched(folder, datetime(2016, 6, 9, 12, tzinfo=UTC))
+    installation = Installation(folder, datetime(2016, 6, 9, 12, tzinfo=UTC))
     installation.simulate(*DAYS)
     installation.released(*DAYS[:3])
     installation.release(DAYS[1], restate=True)

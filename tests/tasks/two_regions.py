@@ -302,19 +302,8 @@ class Installation:
         """What `optstream ledger verify` finds: in the ledger, in published files, and of both."""
         return list(verify(self.settings, self.ledger).problems)
 
-    def files(self, *places):
-        return {
-            path.relative_to(self.folder): path.read_bytes()
-            for place in places
-            for path in (self.folder / place).rglob("*")
-            if path.is_file()
-        }
-
-
-class Watched(Installation):
-    """A stream, and what the watch says of it at its clock's time."""
-
     def watch(self, *, live=True):
+        """What the watch says at this time, the ledger closed again."""
         ledger = find_ledger(self.settings)
         try:
             return watch(self.settings, ledger, self.now, live=live)
@@ -339,6 +328,14 @@ class Watched(Installation):
 
     def alarms(self):
         return [(alarm.kind.value, alarm.day and alarm.day.day, alarm.node) for alarm in self.watch().alarms]
+
+    def files(self, *places):
+        return {
+            path.relative_to(self.folder): path.read_bytes()
+            for place in places
+            for path in (self.folder / place).rglob("*")
+            if path.is_file()
+        }
 
 
 def assert_ended(outcome, status, *words):

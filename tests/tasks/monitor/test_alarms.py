@@ -38,7 +38,7 @@ from tasks.monitor.notify import (
 from tasks.trusted.files import append_lines
 from tests.tasks.conftest import DAY, NOW
 from tests.tasks.pages.conftest import AT, alarm
-from tests.tasks.two_regions import DAYS, FEW_BLOCKS, Watched, in_another_unit, released_by
+from tests.tasks.two_regions import DAYS, FEW_BLOCKS, Installation, in_another_unit, released_by
 
 FIRST, TWO = DAYS[:2]
 TREE = AggregationTree.from_parents(
@@ -266,7 +266,7 @@ def test_each_of_the_last_days_is_compared_with_those_before_it_by_brute_force()
 
 def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
     (tmp_path / "optstream.toml").write_text(released_by("HistoryInformed", keys=FEW_BLOCKS))
-    installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
+    installation = Installation(tmp_path)
     installation.simulate(*SPAN)
     for path in (tmp_path / "dumps").glob(f"region=*/date={SPAN[8]}/*.parquet"):
         pl.read_parquet(path).with_columns(pl.col("load_mw") * 0.25).write_parquet(path)
@@ -283,7 +283,7 @@ def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
 
 def test_a_level_that_misses_its_predictions_is_a_warning(tmp_path, monkeypatch):
     (tmp_path / "optstream.toml").write_text(released_by("HistoryInformed", keys=FEW_BLOCKS))
-    installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
+    installation = Installation(tmp_path)
     installation.simulate(*SPAN[:2])
     installation.released(SPAN[0])
     assert installation.of_kind("off-prior") == []  # a stream that has learned nothing expects nothing

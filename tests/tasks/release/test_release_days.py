@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import find_catalogue, read_catalogue
-from optstream.errors import ConfigurationError, LedgerError, ParameterError
+from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import Ledger, ReleaseState
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, StepSpend, worst_window
@@ -371,6 +371,3 @@ def test_what_stays_local(moved):
         simulate(settings, [FIRST], seed=1)
     export(settings, moved.run().ledger, moved.folder / "export")
     assert find_catalogue(settings.published_folder) is None
-    moved.configure('folder = "trusted"', f'folder = "{settings.input_folder}"')
-    with pytest.raises(ConfigurationError, match=r"trusted\.folder must be a path of this machine"):
-        _ = moved.settings

@@ -17,7 +17,7 @@ from tasks.release.run import Status
 from tasks.trusted import covariates as reading
 from tasks.trusted.covariates import read_covariates, read_here
 from tests.failing import raising
-from tests.tasks.two_regions import FEW_BLOCKS, Watched, released_by, two_products
+from tests.tasks.two_regions import FEW_BLOCKS, Installation, released_by, two_products
 
 FIRST = date(2016, 2, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
@@ -119,10 +119,7 @@ def parquet(**columns):
         (lambda folder: None, "or absolute; found nothing: correct the path"),
         (lambda folder: (folder / CSV).write_text("x,y\n1,2\n"), "a column date or timestamp"),
         (lambda folder: (folder / CSV).write_text("date,t\n"), "it has 'date', 't': name its columns by"),
-        (
-            lambda folder: (folder / CSV).write_text("71.25,2016-02-01,84\n80,2016-02-02,84\n"),
-            "no line of names",
-        ),
+        (lambda folder: (folder / CSV).write_text("71.25,2016-02-01\n80,2016-02-02\n"), "no line of names"),
         (lambda folder: (folder / CSV).write_bytes(b"\xff\x00,\n,,,"), "warmth"),
         (lambda folder: (folder / PARQUET).write_bytes(b"PAR1"), "must be a Parquet file of at most"),
         (csv(("xx",)), "such as '84', in column 'node'; it names none: "),
@@ -306,7 +303,7 @@ def informed_nights(tmp_path):
     rows = "".join(f"{day},{10 + day.day % 7}\n" for day in days)
     (tmp_path / CSV).write_text(f"date,value\n{rows}")
     (tmp_path / "optstream.toml").write_text(INFORMED + hashed(tmp_path))
-    installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
+    installation = Installation(tmp_path)
     installation.simulate(DAY, NEXT)
     installation.once(two_nights, DAY, NEXT)
     link_to_a_dump(installation)  # which was not copied as one
