@@ -46,13 +46,10 @@ def installation(tmp_path):
 
 
 def test_real_documents_fit_their_schema(installation):
-    folder, status = (
-        installation.folder / "published",
-        status_document(installation.settings, installation.watch()),
-    )
+    folder, view = installation.folder / "published", installation.watch()
     manifests = [json.loads(path.read_text()) for path in sorted((folder / "manifests").iterdir())]
     documents = {
-        "optstream.status/3": [json.loads(json.dumps(status))],
+        "optstream.status/3": [json.loads(json.dumps(status_document(installation.settings, view)))],
         "optstream.manifest/1": manifests,
         "optstream.catalogue/1": [json.loads((folder / "catalogue.json").read_text())],
     }

@@ -21,12 +21,11 @@ from optstream.stream import AggregationTree, Hour
 from optstream.stream.lattice import Margin
 from studies.audit.run import keep_audit
 from tasks.monitor import alarms as monitored
+from tasks.monitor import notify
 from tasks.monitor.alarms import Kind, Severity, likeness, renamed
 from tasks.monitor.days import lacking, touched
 from tasks.monitor.facts import LEAST_DAYS, Suspect, compare, last_audit, loudest, read_verdicts
 from tasks.monitor.notify import (
-    FILE,
-    LOGGED,
     heard,
     line_of,
     log_transitions,
@@ -359,7 +358,7 @@ def test_a_suggestion_that_becomes_known_is_sent_again_once():
 
 def test_what_was_sent_survives_on_disk_for_its_owner_alone(watched):
     settings = watched.settings
-    file = settings.watch_folder / FILE
+    file = settings.watch_folder / notify.FILE
     hours = [made(Hour(FIRST, 13)), made(Hour(FIRST, 2, again=True))]
     several = heard(seen({}, [made(FIRST, node="84"), made(None, Kind.BLIND), *hours], ["a"], AT_NIGHT), "a")
     one = seen({}, [monitored.alarm(Kind.EXPIRING, "s", "words", FIRST, "84", "11")], ["a"], AT_NIGHT)
@@ -409,7 +408,7 @@ def test_what_a_crash_left_of_a_line_spoils_no_other(tmp_path):
 def test_each_event_of_the_ledger_is_logged_once_from_the_first_look_on(installation):
     installation.configure("[published]", '[watch]\nlog = "trusted/events.jsonl"\n[published]')
     settings = installation.settings
-    logged = settings.watch_folder / LOGGED
+    logged = settings.watch_folder / notify.LOGGED
 
     def look():
         assert log_transitions(settings, {}, {}, AT) is None

@@ -14,13 +14,12 @@ from optstream.catalogue import (
     ReleaseStatement,
     StandardErrors,
     error_columns,
-    publish,
     read_catalogue,
     stage,
-    withdraw,
 )
 from optstream.catalogue.backends import open_storage
-from optstream.stream import Calendar
+from optstream.catalogue.publication import publish, withdraw
+from optstream.stream import Calendar, days_from
 from tasks.config import load_settings
 from tasks.monitor import alarms as monitored
 from tasks.monitor.alarms import Kind
@@ -35,7 +34,7 @@ from tests.optstream.catalogue.conftest import frame_of, make_statement, nodes_o
 from tests.tasks.two_regions import CONFIGURATION
 
 FIRST = date(2016, 6, 1)
-NO_SURPRISES = Surprises()
+STREAM, STATES, HALF, NO_SURPRISES = "two-regions", (State.PUBLISHED,) * 70, Fraction(1, 2), Surprises()
 AT = datetime(2016, 9, 1, 6, tzinfo=UTC)
 WATCH = '\n[watch]\nfirst_day = 2016-06-01\n[schedule]\ncron = "30 3 * * *"\n'
 
@@ -55,21 +54,10 @@ def settings(tmp_path_factory):
 def snapshot(settings):
     """`snapshot(states=…, alarms=…, spent=…, …)`: a stream whose days are in these states."""
 
-    def make(
-        name="two-regions",
-        states=(State.PUBLISHED,) * 70,
-        alarms=(),
-        spent=Fraction(1, 2),
-        surprises=NO_SURPRISES,
-        **changes,
-    ):
+    def make(name=STREAM, states=STATES, alarms=(), spent=HALF, surprises=NO_SURPRISES, **changes):
         days = tuple(
-            DayState(
-                day=FIRST + timedelta(days=number),
-                state=state,
-                listed=0 if state is State.PUBLISHED else None,
-            )
-            for number, state in enumerate(states)
+            DayState(day=day, state=state, listed=0 if state is State.PUBLISHED else None)
+            for day, state in zip(days_from(FIRST, FIRST + timedelta(len(states) - 1)), states, strict=True)
         )
         facts = Facts(
             live=True, first=FIRST, last=days[-1].day, releases={}, holds={}, catalogue=None,
@@ -78,19 +66,10 @@ def snapshot(settings):
         )  # fmt: skip
         view = StreamView(name, AT, facts, days, tuple(alarms))
         reserved = datetime(2016, 6, 2, 3, tzinfo=UTC)
-        nights = {
-            day.day: Night(reserved + timedelta(days=number), reserved + timedelta(days=number, minutes=5))
-            for number, day in enumerate(days)
-            if day.state is State.PUBLISHED
-        }
-        return Snapshot(
-            Path(f"{name}.toml"),
-            name,
-            AT,
-            settings,
-            view,
-            **{"nights": nights, "ended": {"look": AT, "watch": AT}, **changes},
-        )
+        begun = {one.day: reserved + timedelta(n) for n, one in enumerate(days) if one.listed == 0}
+        nights = {day: Night(at, at + timedelta(minutes=5)) for day, at in begun.items()}
+        usual = {"nights": nights, "ended": {"look": AT, "watch": AT}}
+        return Snapshot(Path(f"{name}.toml"), name, AT, settings, view, **usual | changes)
 
     return make
 
@@ -154,6 +133,5 @@ def _rows(day: date) -> pl.DataFrame:
     noise = np.random.default_rng([0, day.toordinal()]).normal(0.0, NOISE_MW, leaves.shape)
     values = FRANCE.add_up(np.round(np.maximum(leaves + noise, 0.0), 3))
     n_leaves = pl.when(node="FR").then(len(LEAVES)).otherwise(1)
-    return frame_of(day, nodes_of(FRANCE), values.tolist()).with_columns(
-        load_mw_noise_se=NOISE_MW * n_leaves.sqrt()
-    )
+    noise = NOISE_MW * n_leaves.sqrt()
+    return frame_of(day, nodes_of(FRANCE), values.tolist()).with_columns(load_mw_noise_se=noise)

@@ -59,13 +59,8 @@ def test_streams_are_sorted_by_what_needs_a_person(snapshot):
         snapshot("gone", problem="the ledger refuses"),
     ]
     found = overview(streams, AT + timedelta(minutes=12))
-    assert [(row.name, row.need) for row in found] == [
-        ("gone", Need.BLIND),
-        ("a-late", Need.ALARM),
-        ("b-late", Need.ALARM),
-        ("warned", Need.WARNING),
-        ("calm", Need.NOTHING),
-    ]
+    assert [row.name for row in found] == ["gone", "a-late", "b-late", "warned", "calm"]
+    assert [row.need for row in found] == [Need.BLIND, Need.ALARM, Need.ALARM, Need.WARNING, Need.NOTHING]
 
 
 def metrics_of(*snapshots):
@@ -80,9 +75,7 @@ def metrics_of(*snapshots):
 def test_the_metrics_of_a_stream_that_is_seen(snapshot):
     states = [State.PUBLISHED] * 69 + [State.LATE, State.VOID]
     found = metrics_of(snapshot(states=states, alarms=[alarm(), alarm(day=None)]))
-    assert {name for name, *_ in found} == {f"optstream_{name}" for name in METRICS} - {
-        "optstream_step_seconds"
-    }
+    assert {name for name, *_ in found} == {f"optstream_{name}" for name in METRICS if name != "step_seconds"}
     for name, *labels, value in (
         ("look_success", 1),
         ("days", "published", 69),
@@ -205,14 +198,9 @@ def test_a_released_day_is_read_from_ledger_and_folders(installation):
     assert read_day(installation.settings, FIRST + timedelta(days=9)).records == ()
     assert found.objected == frozenset()
     raw = next(one for one in found.results if one.suite == "raw")
-    for said, objects in (
-        (b'{"success": false}', True),
-        (b'{"success": true}', False),
-        (b"[]", False),
-        (b"{", False),
-    ):
+    for said in (b'{"success": false}', b'{"success": true}', b"[]", b"{"):
         raw.path.write_bytes(said)
-        assert (raw.path.name in read_day(installation.settings, FIRST).objected) is objects, said
+        assert (raw.path.name in read_day(installation.settings, FIRST).objected) is (b"false" in said), said
 
 
 def lines_of(installation, node, day):

@@ -23,14 +23,12 @@ from tasks.pages.published import NO_SUMMARIES, Node, public_facts, read_summari
 from tasks.pages.render import day_in_words, seconds
 from tests.tasks.pages.conftest import (
     GONE,
-    LEAVES,
     N_DAYS,
-    NOISE_MW,
     OLDEST,
     facts_of,
     lay_out_published,
     statement_of,
-)  # fmt: skip
+)
 
 
 def rows_of(folder):
@@ -48,7 +46,7 @@ def test_daily_figures_are_those_of_the_files(many_days):
     for day, node, mean, error in means.iter_rows():
         assert drawn.pop((node, seconds(day))) == (pytest.approx(mean, rel=1e-12), error)
     assert drawn == {(node.name, seconds(GONE)): (None, None) for node in facts.nodes}
-    noise = NOISE_MW * len(LEAVES) ** 0.5
+    noise = 300 * 3**0.5  # of three leaves
     assert kept.filter(pl.col("node") == "FR")["noise"][0] == pytest.approx(noise)
 
 
@@ -64,9 +62,8 @@ def test_what_is_kept_spares_reading_and_changes_no_byte(many_days, tmp_path, mo
     again, same = public_facts(place, catalogue, read_summaries(kept))
     assert public_page(again) == public_page(facts)
     assert same.equals(summaries)
-    assert {name for name in read if name.startswith("data/")} == {
-        entry.file for entry in catalogue.entries[-28:] if not entry.withdrawn
-    }
+    shown = {entry.file for entry in catalogue.entries[-28:] if not entry.withdrawn}
+    assert {name for name in read if name.startswith("data/")} == shown
 
 
 @pytest.mark.parametrize("number", [3, -1])
@@ -126,21 +123,14 @@ DAY = date(2015, 12, 30)
 def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_skipped(many_days):
     facts = facts_of(many_days)
     marks = {mark.day: mark.state.value for mark in marks_of_facts(facts)}
-    assert marks == dict.fromkeys(days_from(OLDEST, OLDEST + timedelta(days=N_DAYS - 1)), "published") | {
-        GONE: "withdrawn"
-    }
+    days = days_from(OLDEST, OLDEST + timedelta(days=N_DAYS - 1))
+    assert marks == dict.fromkeys(days, "published") | {GONE: "withdrawn"}
     ends = zip(facts.catalogue.entries, (date(2011, 12, 29), date(2012, 1, 1)), strict=False)
     entries = tuple(entry.changed(period=day) for entry, day in ends)
-    apia = replace(
-        facts,
-        catalogue=facts.catalogue.changed(periods=entries),
-        statement=facts.statement.changed(time_zone="Pacific/Apia"),
-    )
-    assert {mark.day.day: mark.state.value for mark in marks_of_facts(apia)} == {
-        29: "published",
-        31: "absent",
-        1: "published",
-    }
+    statement = facts.statement.changed(time_zone="Pacific/Apia")
+    apia = replace(facts, catalogue=facts.catalogue.changed(periods=entries), statement=statement)
+    marks = {mark.day.day: mark.state.value for mark in marks_of_facts(apia)}
+    assert marks == {29: "published", 31: "absent", 1: "published"}
 
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
@@ -219,9 +209,7 @@ FORGED = "2199-12-31"
         (str(ONE), FORGED, f"catalogue.json lists {FORGED}, which is still to come", ""),
     ],
 )
-def test_a_catalogue_that_is_wrong_stops_the_public_page_and_not_the_operators(
-    written, old, new, problem, alarm
-):
+def test_a_wrong_catalogue_stops_the_public_page_and_not_the_operators(written, old, new, problem, alarm):
     file, before = written.folder / "published/catalogue.json", page_of(written)
     file.write_text("{" if old is None else file.read_text().replace(old, new))
     assert re.search(problem, written.write_pages())
@@ -246,11 +234,8 @@ def test_hostile_names_are_text(many_days):
     """Codes, too, which stand in the code of readers."""
     facts = facts_of(many_days)
     nodes = tuple(Node(HOSTILE + node.name, node.parent and HOSTILE, node.level) for node in facts.nodes)
-    about = About(
-        publisher=HOSTILE,
-        licence=HOSTILE,
-        nodes={node.name: NodeFacts(name="curves/" + "0" * 64 + ".bin") for node in nodes},
-    )
+    named = {node.name: NodeFacts(name="curves/" + "0" * 64 + ".bin") for node in nodes}
+    about = About(publisher=HOSTILE, licence=HOSTILE, nodes=named)
     hostile = replace(facts, nodes=nodes, about=about, catalogue=facts.catalogue.changed(stream=HOSTILE))
     page, plain = public_page(hostile).decode(), public_page(facts).decode()
     assert HOSTILE in unescape(page)

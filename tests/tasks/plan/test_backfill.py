@@ -9,11 +9,10 @@ import pytest
 
 from optstream.catalogue.backends import LocalTransaction
 from optstream.ledger import Key, open_ledger
+from tasks.plan import backfill
 from tasks.plan.backfill import (
     cost_of,
     days_of_night,
-    looks_of,
-    night_of,
     over_already,
     plan_backfill,
     words_of_left,
@@ -174,18 +173,14 @@ def times(crons):
 
 
 def test_a_night_looks_until_its_day_is_late(load):
-    crons = looks_of(load())
+    crons = backfill.looks_of(load())
     assert crons == ("0 3,4,5,6,7,8,9,10,11,12 * * *", "30 3,4,5,6,7,8,9,10,11 * * *")
 
 
 @pytest.mark.parametrize(("begins", "until"), [(150, 395), (0, 1439), (59, 60)])
 def test_every_look_and_a_last_one_at_the_hour(load, begins, until):
-    crons = looks_of(
-        load(
-            f'[schedule]\ncron = "{begins % 60} {begins // 60} * * 1-5"\n'
-            f'[watch]\nlate_after = "{until // 60:02d}:{until % 60:02d}"'
-        )
-    )
+    watch = f'[watch]\nlate_after = "{until // 60:02d}:{until % 60:02d}"'
+    crons = backfill.looks_of(load(f'[schedule]\ncron = "{begins % 60} {begins // 60} * * 1-5"\n{watch}'))
     expected = sorted({*range(begins, until, 30), until})
     assert times(crons) == [(minute // 60, minute % 60) for minute in expected]
     assert all(cron.endswith(" * * 1-5") for cron in crons)
@@ -216,6 +211,6 @@ MAY_END_WELL |= dict.fromkeys((Status.REFUSED, Status.VOID, Status.FAILED), Fals
 def test_only_a_day_that_may_end_well_has_time_until_it_is_late(load, status, may_end_well):
     words = f"{DAY} waiting: no dump" if status is None else f"{DAY} {status}: why"
     look = ([], [DAY]) if status is None else ([Requested(DAY).ended(status, "why")], [])
-    early, late = (night_of(load(), *look, now) for now in (EARLY, LATE))
+    early, late = (backfill.night_of(load(), *look, now) for now in (EARLY, LATE))
     assert early == (([words], []) if may_end_well else (["nothing to do"], [words]))
     assert late[1] == [words]

@@ -16,8 +16,6 @@ from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
 from tasks.plan import advise
 from tasks.plan.advise import (
-    Choice,
-    Judge,
     choose_stream_shares,
     compare_plans,
     total_of,
@@ -31,6 +29,7 @@ from tasks.release.run import Status
 from tests.tasks.two_regions import CONFIGURATION, released_by
 
 DAY = date(2025, 1, 15)
+INFORMED = released_by("HistoryInformed", keys="scale = 5000")
 
 
 @pytest.mark.slow
@@ -137,10 +136,7 @@ def test_it_reads_the_ledger_and_says_a_full_window_that_a_run_is_refused_for(in
         "the ledger has 2016-02-01 in it already: a run charges none again; 2016-02-02 without room in a "
         "window, and will be refused: see `optstream ledger show`"
     )
-    assert {day: installation.status(day) for day in (second, third)} == {
-        second: Status.REFUSED,
-        third: Status.PUBLISHED,
-    }
+    assert [installation.status(day) for day in (second, third)] == [Status.REFUSED, Status.PUBLISHED]
     installation.configure('alpha = "1"', 'alpha = "2"')
     said = dry_run(installation.settings, [second]).ledger.says
     assert said.startswith("the ledger was not read, so a full window would not be seen: ")
@@ -158,19 +154,16 @@ def test_planned_revisions_are_part_of_the_plan(small):
 
 
 FIRST, N_DAYS = date(2025, 1, 6), 9
-LEARNING = released_by("HistoryInformed", keys="scale = 5000.0")
 
 
 def store_jumping_days(settings):
     random, state = np.random.default_rng(3), None
     for number in range(N_DAYS):
         day = FIRST + timedelta(number)
-        values = 5000 * np.exp(random.normal(0, 0.2, (2, 48)))
+        values = np.minimum(5000 * np.exp(random.normal(0, 0.2, (2, 48))), 20_000).round(3)
         at = settings.calendar.first_step(day)
         mechanism = mechanism_for(settings, day)
-        measured = mechanism.measure(
-            np.minimum(values, 20_000).round(3), noise=simulated_noise(number), first_step=at, state=state
-        )
+        measured = mechanism.measure(values, noise=simulated_noise(number), first_step=at, state=state)
         state = measured.state
     folder = settings.measurements_of(day, 0)
     folder.mkdir(parents=True)
@@ -179,7 +172,7 @@ def store_jumping_days(settings):
 
 @pytest.mark.slow
 def test_dry_run_and_advice_expect_what_was_learned_and_propose_its_blocks(load_text, monkeypatch):
-    settings = load_text(LEARNING, ('alpha = "1"', 'alpha = "20"'))
+    settings = load_text(INFORMED, ('alpha = "1"', 'alpha = "20"'))
     own = [one for one in advise.mechanism_choices(settings) if one.label.startswith("HistoryInformed")]
     assert own
     monkeypatch.setattr(advise, "mechanism_choices", lambda _: own)
@@ -233,9 +226,7 @@ def test_it_is_the_dry_runs_figure_rounded_up_and_the_same_all_year(small, compo
 
 @pytest.mark.slow
 @pytest.mark.nightly
-def test_another_process_takes_it_from_the_file_and_a_damaged_one_costs_time_alone(
-    small, composed, monkeypatch
-):
+def test_another_process_takes_it_from_the_file_unless_that_is_damaged(small, composed, monkeypatch):
     settings = small().settings
     found = long_spans_of(settings, FIRST_OF_JUNE, 0)
     monkeypatch.setattr(mechanism, "_made", {})
@@ -254,7 +245,6 @@ def test_another_process_takes_it_from_the_file_and_a_damaged_one_costs_time_alo
 
 # Plans compared, shares of streams, and the proposal that is written.
 
-INFORMED = released_by("HistoryInformed", keys="scale = 5000")
 COARSE = ('alpha = "1"', 'alpha = "100"')
 HOURLY = ('step = "30min"', 'step = "1h"'), ("window = 48", "window = 24")
 
@@ -289,7 +279,7 @@ def test_what_is_gained_within_the_priors_reach_changes_nothing(load_text):
 def test_other_mechanisms_are_judged_by_their_whole_error(load_text):
     """Of five samples a day noise is not all that is missed: what lies between them is."""
     fine = load_text(CONFIGURATION, ('alpha = "1"', 'alpha = "0.001"'), ("n_samples = 10", "n_samples = 5"))
-    judged = Judge(fine, 5000.0).judged(Choice("as configured", {}, fine))
+    judged = advise.Judge(fine, 5000.0).judged(advise.Choice("as configured", {}, fine))
     noise = dry_run(fine, [DAY]).periods[0].levels[1].expected.error
     assert judged.expected[1].error > 100 * noise
 
@@ -330,11 +320,8 @@ def test_a_floor_moves_shares_to_the_one_that_needs_it_more():
     def mean(shares):
         return (errors[0](shares[0]) * errors[1](shares[1]) * errors[2](shares[2])) ** (1 / 3)
 
-    grid = [
-        (Fraction(a, 32), Fraction(b, 32), Fraction(32 - a - b, 32))
-        for a in range(1, 31)
-        for b in range(1, 32 - a)
-    ]
+    parts = [(a, b, 32 - a - b) for a in range(1, 31) for b in range(1, 32 - a)]
+    grid = [[Fraction(part, 32) for part in shares] for shares in parts]
     assert mean(found) <= 1.01 * min(map(mean, grid))
     assert found[1] < found[0] <= found[2]
 

@@ -37,13 +37,8 @@ def movers(installation):
 
     def make(mechanism, window, step="3h"):
         path = installation.folder / "optstream.toml"
-        text = (
-            path.read_text()
-            .replace('name = "OptStream"', mechanism)
-            .replace("30min", step)
-            .replace("Europe/Paris", "UTC")
-            .replace('["1/2", "1/2"]', '["0", "1"]')
-        )
+        text = path.read_text().replace('name = "OptStream"', mechanism).replace("30min", step)
+        text = text.replace("Europe/Paris", "UTC").replace('["1/2", "1/2"]', '["0", "1"]')
         text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
         text = text.replace("window = 48", f"window = {window}").replace('"20000"]', '"1"]')
         text = text.replace('schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "kwh"')
@@ -170,9 +165,9 @@ def counts(stream, rows, days):
 
 def in_each_leaf(files, n_leaves):
     """The fault: a customer counts in every leaf in which they have a row."""
-    rows = [
-        module.rows_in(file).select(key=module.customer_of(file), leaf=module.leaf_of(file)) for file in files
-    ]
+    rows = (
+        module.rows_in(one).select(key=module.customer_of(one), leaf=module.leaf_of(one)) for one in files
+    )
     found = pl.concat(rows).unique().collect()
     return np.bincount(found["leaf"].to_numpy(), minlength=n_leaves).astype(np.int64)
 
@@ -200,14 +195,12 @@ def test_one_customer_moves_the_counts_of_a_day_by_two_at_most(small, monkeypatc
     assert any(move > 2 for move in moves())
 
 
-@pytest.mark.parametrize(
-    ("window", "per_hour"), [(48, False), (50, False), (5, False), (1, False), (48, True)]
-)
-def test_no_window_is_charged_more_than_the_share(small, window, per_hour):
+@pytest.mark.parametrize(("window", "hourly"), [(48, False), (50, False), (5, False), (1, False), (48, True)])
+def test_no_window_is_charged_more_than_the_share(small, window, hourly):
     """Over days of 46 and of 50 steps, against windows counted one by one."""
     settings = reporting(small(schema="metered")).settings
     privacy = settings.privacy.model_copy(update={"window": window})
-    stream = settings.stream.model_copy(update={"period": "hour" if per_hour else "day"})
+    stream = settings.stream.model_copy(update={"period": "hour" if hourly else "day"})
     settings = settings.model_copy(update={"privacy": privacy, "stream": stream})
     settings.__dict__.pop("calendar", None), settings.__dict__.pop("model", None)
     calendar, epsilon = settings.calendar, settings.reporting_epsilon(0)
@@ -217,18 +210,12 @@ def test_no_window_is_charged_more_than_the_share(small, window, per_hour):
         days = calendar.periods(around - timedelta(days=2), around + timedelta(days=2))
         spends = [spend for day in days for spend in plan_of(settings, tree_alone, day)]
         starts = range(spends[0].first_step, spends[-1].first_step)
-        charged = [
-            sum(
-                one.whole_charge
-                for one in spends
-                if one.first_step < at + window and one.first_step + one.n_steps > at
-            )
-            for at in starts
-        ]
+        lasting = [(one.first_step, one.first_step + one.n_steps, one.whole_charge) for one in spends]
+        charged = [sum(cost for a, b, cost in lasting if a < at + window and b > at) for at in starts]
         assert worst_window(spends, window).epsilon == max(charged) <= epsilon
         assert max(charged) > epsilon * (1 - Fraction(1, 10**12))
         n_met = round(epsilon / spends[0].whole_charge)
-        assert n_met == {48: 25 if per_hour else 2, 50: 3, 5: 2, 1: 1}[window]
+        assert n_met == {48: 25 if hourly else 2, 50: 3, 5: 2, 1: 1}[window]
 
 
 def test_what_a_customer_moves_loses_the_charge():
@@ -247,9 +234,7 @@ def test_what_a_customer_moves_loses_the_charge():
 @pytest.fixture
 def metered(installation):
     """The small stream of rows of customers, released from the rest of a share for their numbers."""
-    installation.configure(
-        'schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "energy_kwh"'
-    )
+    installation.configure('schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "kwh"')
     installation.configure('alpha = "1"', 'alpha = "5"')
     installation.configure('["0", "20000"]', '["0", "5"]')
     installation.configure(*REPORTS)

@@ -65,10 +65,8 @@ def back_up_ledger(installation):
         return lambda: installation.bring_back(Path(shutil.copy(copy, copy.with_suffix(".again"))))
     installation.run().ledger.close()
     with connected(url) as connection:
-        rows = {
-            table: [dict(row) for row in connection.execute(table.select()).mappings()]
-            for table in metadata.sorted_tables
-        }
+        tables = metadata.sorted_tables
+        rows = {one: [dict(row) for row in connection.execute(one.select()).mappings()] for one in tables}
 
     def restore():
         with connected(url) as connection:
@@ -188,7 +186,6 @@ def test_what_a_person_declared_is_not_forgotten(either, declared):
 
 
 STORES = ("trusted", "ledger", "published")  # the ledger is in the trusted folder
-IN_A_DRAW = 2
 
 
 class Moments:
@@ -269,7 +266,7 @@ def test_no_restored_part_of_any_earlier_moment_has_a_day_that_readers_saw_drawn
     for stores in PARTS:
         moments.judge(stores, range(moments.last))
     # control: of a copy of all parts in the middle of a draw nothing is left that could tell
-    moments.lay(STORES, IN_A_DRAW)
+    moments.lay(STORES, 2)
     assert moments.run()[0]
     either.configure('folder = "published"\n', 'folder = "elsewhere"\n')
     for stores in TWO:  # which leave less that tells than one of them
@@ -375,9 +372,7 @@ def all_published(installation, *days):
     return installation.statuses(*days) == {Status.PUBLISHED}
 
 
-def test_a_day_whose_neighbour_has_other_steps_now_is_refused_and_one_that_shares_no_window_released(
-    installation, zone
-):
+def test_a_day_is_refused_if_its_neighbour_has_other_steps_now(installation, zone):
     zone(SUMMER_TIME)
     assert all_published(installation, CHANGED)
     zone(NONE)
@@ -402,9 +397,7 @@ def test_values_are_not_moved_to_other_times_by_newer_time_zone_data(installatio
     assert installation.status(FIRST) is Status.PUBLISHED
 
 
-def test_verify_names_days_of_two_streams_that_share_a_window_of_one_budget(
-    installation, zone, tmp_path_factory
-):
+def test_verify_names_days_of_two_streams_that_share_a_window(installation, zone, tmp_path_factory):
     zone(SUMMER_TIME)
     ledger = {"sqlite:///trusted/ledger.sqlite": str(installation.settings.ledger_url)}
     other = other_stream(installation, tmp_path_factory.mktemp("other"), **ledger)

@@ -150,15 +150,10 @@ def test_a_draw_that_kept_its_inputs_alone_is_stated_as_before(installation):
     assert not {"bounds", "metered"} & set(found), "nobody kept what it was drawn under"
 
 
+FEATURES = "was drawn with [features]"
 OTHERWISE = {
-    "cut otherwise": (
-        '[features]\n"day parts" = ["01:00", "12:00", "23:00"]\nday = []\n[input]',
-        "was drawn with [features]",
-    ),
-    "in another order": (
-        '[features]\nday = []\n"day parts" = ["07:00", "12:00", "18:00"]\n[input]',
-        "was drawn with [features]",
-    ),
+    "cut otherwise": ('[features]\n"day parts" = ["01:00", "12:00", "23:00"]\nday = []\n[input]', FEATURES),
+    "other order": ('[features]\nday = []\n"day parts" = ["07:00", "12:00", "18:00"]\n[input]', FEATURES),
     "mechanism": (None, 'drawn with [mechanism] name "OptStream", which would be "Laplace" by now'),
 }
 

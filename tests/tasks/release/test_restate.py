@@ -60,9 +60,7 @@ def test_without_a_share_that_is_left_nothing_is_measured_again(installation, sh
 
 
 @pytest.mark.parametrize(("is_drawn", "asked_again"), [(True, True), (True, False), (False, False)])
-def test_a_restatement_that_was_cut_short_goes_on_from_its_measurements_or_is_drawn(
-    kept_back, is_drawn, asked_again
-):
+def test_a_restatement_that_was_cut_short_goes_on_or_is_drawn(kept_back, is_drawn, asked_again):
     """Nobody saw that revision: that readers saw the one before does not make it a second draw."""
     (work,) = kept_back.release(DAY, steps=DRAWN if is_drawn else RESERVED, restate=True).values()
     if not is_drawn:
@@ -140,7 +138,7 @@ def forget_staging(installation):
         path.unlink()
 
 
-def truncate(path):
+def cut(path):
     path.write_bytes(path.read_bytes()[:100])
 
 
@@ -152,7 +150,7 @@ def spoil(path):
 
 HARMS = [
     (Path.unlink, ["file"]),
-    (truncate, ["file"]),
+    (cut, ["file"]),
     (Path.unlink, ["manifest"]),
     (spoil, ["file", "manifest"]),
 ]
@@ -177,7 +175,7 @@ def test_the_same_bytes_are_back(published, source):
 def test_a_catalogue_that_is_no_catalogue_is_removed_and_made_again_as_it_was(published):
     path = published.folder / "published/catalogue.json"
     before = read_catalogue(published.folder / "published")
-    truncate(path)
+    cut(path)
     assert_ended(*again(published, DAY), Status.FAILED, "or remove it")
     path.unlink()
     assert days_published(published.run()) == {DAY, NEXT}
@@ -364,10 +362,8 @@ def test_a_restatement_that_died_goes_on_from_its_own_delivery_and_measures_noth
     assert planned.entry(DAY).revision == 1
     assert planned.settings.delivered(1).input.folder == "dumps/revision=1"
     first, again = ((planned.folder / f"dumps{place}") for place in ("", "/revision=1"))
-    sums = [
-        sum(pl.read_parquet(file)["load_mw"].sum() for file in folder.glob(f"region=*/date={DAY}/*.parquet"))
-        for folder in (first, again)
-    ]
+    files = [folder.glob(f"region=*/date={DAY}/*.parquet") for folder in (first, again)]
+    sums = [sum(pl.read_parquet(file)["load_mw"].sum() for file in own) for own in files]
     root = planned.rows().filter(pl.col("node") == "FR")["load_mw"].sum()
     assert abs(root - sums[1]) < abs(sums[0] - sums[1]) / 20
     assert planned.problems() == []

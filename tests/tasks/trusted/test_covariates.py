@@ -67,9 +67,7 @@ def gone_without(settings):
 
 
 def by_node(nodes=("84", "11"), **columns):
-    rows = [
-        (day, node, 10.0 * at + number) for at, node in enumerate(nodes) for number, day in enumerate(DAYS)
-    ]
+    rows = [(day, node, 10.0 * at + n) for at, node in enumerate(nodes) for n, day in enumerate(DAYS)]
     return pl.DataFrame(rows, schema=["date", "node", "value"], orient="row").with_columns(**columns)
 
 
