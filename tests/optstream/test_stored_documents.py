@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optstream.catalogue import NoiseScale
 from optstream.catalogue.index import Catalogue, Entry, parse_catalogue
 from optstream.catalogue.statement import LongSpan, Manifest, ReleaseStatement
 from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend
@@ -32,15 +31,11 @@ SPENDS = (
     PeriodSpend(1, "features/day", 96, (Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1))),
     CappedSpend(1, "samples", 96, 3, Fraction(3, 2), (90, 95), Fraction(1, 7), 10, 1, (1, Fraction(1, 2))),
 )
-NOISE = (
-    NoiseScale(level=0, stage="samples", scale=Fraction(400), scale_units=Fraction(400_000)),
-    NoiseScale(level=1, stage="sparse vector", scale=None, scale_units=None),
-)
 SPANS = (LongSpan.rounded(30, 4.5, Fraction(1, 10**6), Fraction(30), "draws"),)
 STATEMENTS = {
-    "manifest": make_statement(DAY, noise=NOISE, standard_errors=None),
+    "manifest": make_statement(DAY, standard_errors=None),
     "manifest with what was added since": make_statement(
-        DAY, 2, 3, noise=NOISE, supplier_rounding=Fraction(1), long_spans=SPANS, calibration="paper"
+        DAY, 2, 3, supplier_rounding=Fraction(1), long_spans=SPANS, calibration="paper"
     ),
 }
 CATALOGUES = {"catalogue": CATALOGUE, "signed catalogue": CATALOGUE.changed(sequence=7)}

@@ -1,4 +1,4 @@
-"""Descriptions of the published folder pass the validators of their formats, and move forward only."""
+"""What a publisher says about a folder, and descriptions, valid by their formats, that only move forward."""
 
 import hashlib
 import json
@@ -9,10 +9,19 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 
-from optstream.catalogue import check_files, metadata, publish, read_published, stage
-from optstream.catalogue.about import About, put_hierarchy
+from optstream.catalogue import (
+    check_files,
+    metadata,
+    publish,
+    read_published,
+    stage,
+)
+from optstream.catalogue.about import About, NodeFacts, parse_about, put_about, put_hierarchy
 from optstream.catalogue.backends import open_storage
+from optstream.catalogue.documents import json_schema
+from optstream.catalogue.layout import ABOUT
 from optstream.catalogue.metadata import (
     OWN,
     Dataset,
@@ -27,6 +36,7 @@ from optstream.catalogue.metadata import (
 )
 from optstream.catalogue.standard_errors import Replicates, encode_replicates
 from optstream.catalogue.statement import StatedErrors
+from optstream.errors import PublicationError
 from optstream.privacy import PrivacyModel
 from optstream.stream import DatedHierarchy, TreeChange
 from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement, put
@@ -242,8 +252,8 @@ def test_the_card_is_as_the_registrys_schema_has_it(dataset, model, address):
     card = deployment_card(described, deployment)
     assert card_problems(card) == []
     assert "OptStream (features (day none, half 06:00 18:00))" in str(card)
-    assert card_problems(deployment_card(replace(described, statement=None), deployment)) == []
     assert "before it is handed in" not in str(card)
+    assert card_problems(deployment_card(replace(described, statement=None), deployment)) == []
     card["deployment"]["privacy_loss"]["loss"] = 0
     assert card_problems(card), "control: a field that the registry does not know"
 
@@ -261,18 +271,13 @@ def test_the_card_names_what_the_registry_needs_too(dataset):
     assert "or ask the registry to add yours" in str(card)
 
 
-def test_no_loss_is_understated(dataset):
+def test_no_loss_is_understated_and_terms_of_days_come_newest_first(dataset):
     """Of each guarantee that days keep and of what the newest plan costs the largest, rounded up."""
     now = replace(DEPLOYMENT, guarantees=DEPLOYMENT.guarantees[1:])
     cases = [(dataset.statement, DEPLOYMENT, 2.0), (dataset.statement, now, 1.0), (None, now, 0.3334)]
     for statement, deployment, epsilon in cases:
-        loss = deployment_card(replace(dataset, statement=statement), deployment)["deployment"][
-            "privacy_loss"
-        ]
-        assert loss["privacy_parameters"]["epsilon"] == epsilon
-
-
-def test_the_card_has_the_terms_of_days_newest_first_and_the_unit(dataset):
+        card = deployment_card(replace(dataset, statement=statement), deployment)["deployment"]
+        assert card["privacy_loss"]["privacy_parameters"]["epsilon"] == epsilon
     card = deployment_card(dataset, DEPLOYMENT)["deployment"]
     said = card["privacy_loss"]["privacy_parameters_details"]
     assert said.index("(2 day(s)): less") < said.index("(1 day(s)): epsilon at most 5")
@@ -280,14 +285,66 @@ def test_the_card_has_the_terms_of_days_newest_first_and_the_unit(dataset):
     unit = "One customer's readings in any 48 consecutive steps of 30 minutes"
     assert card["privacy_loss"]["privacy_unit"] == unit
     assert "whether a customer has readings" in card["dp_variant"]["unprotected_quantities"]
-
-
-def test_noise_that_became_known_is_reported(dataset):
     lost = DESCRIBED.changed(known_noise=(("gas", "2016-02-01"), ("load", "2016-02-03")))
     card = deployment_card(replace(dataset, about=lost), DEPLOYMENT)
     assert card_problems(card) == []
     loss = card["deployment"]["privacy_loss"]
     assert "privacy_parameters" not in loss, "no number holds for every window"
-    assert loss["privacy_parameters_details"].startswith(
-        "The noise of 2 release(s) of this privacy budget became known (gas 2016-02-01, "
-    )
+    known = "The noise of 2 release(s) of this privacy budget became known (gas 2016-02-01, "
+    assert loss["privacy_parameters_details"].startswith(known)
+
+
+# What a publisher says about the folder.
+
+PLACES = {
+    "84": NodeFacts(name="Auvergne-Rhône-Alpes", latitude=45.5, longitude=4.5),
+    "FR": NodeFacts(latitude=46.0, longitude=2.0),
+}
+PLACED = DESCRIBED.changed(nodes=PLACES)
+
+
+def test_what_an_earlier_version_wrote_is_read():
+    nodes = '"nodes": {"84": {"name": "Auvergne", "area": [[[4, 45], [5, 45], [5, 46]]]}}'
+    data = f'{{"format": "optstream.about/1", "stream": "load", {nodes}}}'.encode()
+    assert parse_about(data).nodes == {"84": NodeFacts(name="Auvergne")}
+
+
+def test_what_was_written_is_read_and_the_same_facts_give_the_same_bytes():
+    described = PLACED.changed(known_noise=(("gas", "2016-02-01"),))
+    schema = json_schema(About, "optstream.about/1", "title")
+    Draft202012Validator(schema).validate(json.loads(described.to_bytes()))
+    assert parse_about(described.to_bytes()) == described
+    assert PLACED.changed(nodes=dict(reversed(PLACES.items()))).to_bytes() == PLACED.to_bytes()
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        '"nodes": []',
+        '"nodes": {"84": {"name": "a\u202eb"}}',
+        '"nodes": {"84": {"name": ""}}',
+        '"nodes": {"84": {"latitude": 4}}',
+        '"nodes": {"84": {"latitude": NaN, "longitude": 4}}',
+        '"nodes": {"84": {"latitude": "4", "longitude": "4"}}',
+        f'"nodes": {{"84": {{"latitude": 1{"0" * 400}, "longitude": 4}}}}',
+        '"nodes": {"84": "a name"}',
+        '"nodes": {}, "licence": "a\\nb"',
+    ],
+)
+def test_what_somebody_else_wrote_is_refused(rest):
+    with pytest.raises(PublicationError, match=r"about\.json is not of format"):
+        parse_about(f'{{"format": "optstream.about/1", "stream": "load", {rest}}}'.encode())
+
+
+def test_it_is_put_once_and_is_no_finding(published):
+    put(published.name, DAY)
+    assert not put_about(published.name, About())
+    assert ABOUT not in published.files()
+    assert put_about(published.name, PLACED)
+    assert parse_about(published.read(ABOUT)) == PLACED
+    assert not put_about(published.name, PLACED)
+    assert check_files(published.name) == []
+    published.write(ABOUT, b"{}")
+    assert [line for line in check_files(published.name) if ABOUT in line]
+    assert put_about(published.name, About()), "facts no longer stated are removed"
+    assert parse_about(published.read(ABOUT)) == About()

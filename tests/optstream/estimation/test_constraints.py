@@ -18,8 +18,13 @@ from optstream.estimation.problem import LeastSquares
 from optstream.estimation.rounding import rounded_units
 from optstream.stream import AggregationTree
 from tests.by_night import few
-from tests.optstream.estimation.lattices import product, random_program
-from tests.optstream.estimation.programs import objective, random_case, standard_errors
+from tests.optstream.estimation.programs import (
+    objective,
+    product,
+    random_case,
+    random_program,
+    standard_errors,
+)
 
 KINDS = ("at_most", "most_change", "never_falls", "totals")
 FAMILY = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})

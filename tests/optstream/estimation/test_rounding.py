@@ -8,9 +8,8 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.estimation.rounding import rounded_units
 from optstream.stream import AggregationTree, Lattice
-from tests.optstream.estimation.lattices import incomplete
-from tests.optstream.estimation.lattices import product as cells_of
-from tests.optstream.estimation.programs import random_tree, wide_tree
+from tests.optstream.estimation.programs import incomplete, random_tree, wide_tree
+from tests.optstream.estimation.programs import product as cells_of
 
 RULES = pytest.mark.parametrize("rule", ["nearest", "unbiased"])
 

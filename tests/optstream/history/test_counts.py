@@ -1,26 +1,33 @@
-"""Counts over a tree: sizes, the variation of counts, small leaves, and draws of their errors."""
+"""Counts over a tree: sizes, the variation of counts, small leaves, bands, and draws of their errors."""
 
 from dataclasses import replace
 from datetime import date
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.linalg import block_diag
+from scipy.special import ndtri
 
 from optstream.estimation.replicates import normals
 from optstream.history import counts
-from optstream.history.blocks import BlockHistory
+from optstream.history.blocks import BlockHistory, Blocks
 from optstream.history.counts import (
+    LEAST_GAMMA_SHAPE,
+    SHARES,
     LeafBlocks,
+    band_edges,
     count_bands,
     count_variation,
     estimate_leaves,
     fit_counts,
     joined_sizes,
+    level_factors,
     own_parts,
     shared_fit,
 )
 from optstream.history.filter import FilterState, step_blocks
+from optstream.history.posterior import Seen, TreePosterior
 from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
@@ -29,6 +36,19 @@ from tests.optstream.monte_carlo import Z, agree
 
 DAYS = PublicDays.from_date(date(2024, 1, 1), 24)
 CITY = AggregationTree(("city",), (-1,))
+RAGGED = AggregationTree(("all", "a", "b", "c", "d", "e"), (-1, 0, 0, 1, 1, 2))
+LEAVES = RAGGED.leaf_indices
+TREE = AggregationTree(("city", "a", "b", *(f"z{one}" for one in range(6))), (-1, 0, 0, 1, 1, 1, 2, 2, 2))
+RATES = np.array([0.1, 0.1, 9.0, 2.0, 0.5, 0.1])
+BELIEF = FilterState(TemporalPrior.broad(24), DAYS)
+STEPS, N = range(27 * 24, 28 * 24), 500
+ROUGHLY = 0.03
+"""Relative, of a variance: what the closed form leaves out, and rounds."""
+DEGREES = 20 + np.random.default_rng(1).normal(0, 6, (1, 30))
+DEGREES[0, 27] = 80.0
+"""Unlike any day before: a large part of the error is the effect's."""
+N_LEAVES, N_BLOCKS = 12, 110
+STAR = AggregationTree(("all", *map(str, range(N_LEAVES))), (-1, *([0] * N_LEAVES)))
 
 
 def history_of(rows, starts, length, scale, random):
@@ -37,9 +57,6 @@ def history_of(rows, starts, length, scale, random):
     sums = np.stack([rows[:, at : at + length].sum(axis=1) for at in starts], axis=1)
     noisy = np.rint(sums + random.laplace(size=sums.shape) * scale)
     return BlockHistory(starts, np.full(n, length), np.full(n, float(scale)), noisy)
-
-
-# Sizes.
 
 
 @pytest.mark.parametrize("middle", [1.0, 1e12], ids=["every node known", "the middle not measured"])
@@ -93,12 +110,6 @@ def test_the_dispersion_of_small_leaves_is_learned(monkeypatch):
     assert held()[0] < 0.92
 
 
-# The variation of counts: by dense conditioning, and on counts that are drawn.
-
-RAGGED = AggregationTree(("all", "a", "b", "c", "d", "e"), (-1, 0, 0, 1, 1, 2))
-LEAVES = RAGGED.leaf_indices
-
-
 def levels_of(tree, truth, scales, starts, length, random):
     """Blocks of every level that has a scale."""
     return {
@@ -140,19 +151,6 @@ def test_it_is_the_posterior_of_independent_leaves_given_noisy_sums(scales):
     outside = [2, 5, 6, 9, 10, 11]
     assert not varied.moved[:, outside].any()
     assert not varied.known[:, outside].any()
-
-
-# The fit of all nodes, and draws of its errors.
-
-TREE = AggregationTree(("city", "a", "b", *(f"z{one}" for one in range(6))), (-1, 0, 0, 1, 1, 1, 2, 2, 2))
-RATES = np.array([0.1, 0.1, 9.0, 2.0, 0.5, 0.1])
-BELIEF = FilterState(TemporalPrior.broad(24), DAYS)
-STEPS, N = range(27 * 24, 28 * 24), 500
-ROUGHLY = 0.03
-"""Relative, of a variance: what the closed form leaves out, and rounds."""
-DEGREES = 20 + np.random.default_rng(1).normal(0, 6, (1, 30))
-DEGREES[0, 27] = 80.0
-"""Unlike any day before: a large part of the error is the effect's."""
 
 
 def history(level, every, length, scale, *, stop=28 * 24, seed=0):
@@ -287,3 +285,73 @@ def test_large_hours_are_less_sure_where_it_was_not_learned_which_hours_stray():
 def test_leaves_that_were_never_measured_have_no_draws():
     known = sparse()
     assert fitted({**known, 2: known[2].between(0, 0)}).draws is None
+
+
+def test_ends_of_bands_are_the_quantiles_of_the_negative_binomial():
+    rng = np.random.default_rng(6)
+    mean, more = 10 ** rng.uniform(-6, 6, 5_000), 10 ** rng.uniform(-9, 9, 5_000)
+    more = np.clip(more, 1.01e-3 * mean**2 + 1e-12, mean**2 / LEAST_GAMMA_SHAPE)
+    low, high = count_bands(mean, more, 1.0)
+    size = mean**2 / more
+    exact = [stats.nbinom.ppf(tail, size, size / (size + mean)) for tail in (0.5 - 0.95 / 2, 0.5 + 0.95 / 2)]
+    assert np.array_equal(low, exact[0])
+    assert np.array_equal(high, exact[1])
+
+
+@pytest.mark.parametrize(("mean", "doubt", "counted"), [(9e4, 0.0, 1.0), (9e4, 400.0, 0.1), (3.0, 0.0, 0.04)])
+def test_a_large_count_and_one_that_was_measured_have_normal_bands(mean, doubt, counted):
+    """40,000 counts, false alarm 6e-7; the control is the band of a count of which nothing was measured."""
+    random = np.random.default_rng(7)
+    deviation = np.sqrt(doubt + counted * mean)
+    found = random.normal(mean, deviation, 40_000)
+    truth = np.rint(found + random.normal(0.0, deviation, found.size))
+    low, high = count_bands(found, np.array(doubt), counted)
+    assert (low <= np.rint(found)).all()
+    assert (high - low <= 4.0 * deviation + 1.0).all()
+    assert (np.rint(found) <= high).all()
+    held = ((low <= truth) & (truth <= high)).mean()
+    assert held > 0.95 - 5 * np.sqrt(0.05 * 0.95 / found.size)
+    if mean > 1000:
+        assert held < 0.955
+    if counted < 1.0:
+        low, high = count_bands(found, np.array(doubt), 1.0)
+        assert ((low <= truth) & (truth <= high)).mean() > 0.999
+
+
+def posterior(wilder=1.0, seed=0, root=True):
+    """Leaves drawn from the prior, `wilder` times as far from their means as it says."""
+    rng, prior, noise = np.random.default_rng(seed), TemporalPrior.broad(24), 1e-3
+    starts = np.arange(N_BLOCKS) * 13
+    blocks = Blocks.at(starts, np.full(N_BLOCKS, 2), weight=np.full(N_BLOCKS, 0.5))
+    shared, own = (
+        np.linalg.cholesky(part + 1e-9 * np.eye(N_BLOCKS)) for part in prior.covariances(blocks, blocks)
+    )
+    leaves = rng.normal(size=(1, N_BLOCKS)) @ shared.T + rng.normal(size=(N_LEAVES, N_BLOCKS)) @ own.T
+    values = STAR.add_up(wilder * leaves)
+    variances = np.full(N_LEAVES + 1, noise)
+    if not root:
+        variances[0] = np.inf
+    values = values + rng.laplace(size=values.shape) * np.sqrt(noise / 2)
+    return TreePosterior(prior, Seen(STAR, blocks, values, variances, np.ones(N_LEAVES)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_factor_is_near_1_where_the_prior_is_right_and_rises_with_what_a_surer_one_missed(seed):
+    found = level_factors(posterior(seed=seed))
+    assert np.unique(found[1:]).size == 1
+    assert 0.7 < found[0] < 1.6
+    assert 0.7 < found[1] < 1.4
+    assert level_factors(posterior(2.0, seed=seed))[1] > 2.5
+    # a level that was not measured is as far off as the one whose errors it adds up
+    found = level_factors(posterior(2.0, seed=seed, root=False))
+    assert found[0] == found[1] > 2.5
+
+
+def test_bands_of_normal_and_laplace_noise_hold_what_they_say():
+    """Of 10^5 values five standard errors are 0.008: beyond it by chance less than once in 10^6."""
+    rng, normal = np.random.default_rng(5), 0.1
+    values = np.sqrt(normal) * rng.normal(size=10**5) + np.sqrt((1 - normal) / 2) * rng.laplace(size=10**5)
+    held = (np.abs(values) <= band_edges(np.array(normal))[:, None]).mean(axis=1)
+    assert np.abs(held - SHARES).max() < 0.008
+    # the control: the band of normal values
+    assert np.abs((np.abs(values) <= ndtri(0.5 + SHARES[0] / 2)).mean() - SHARES[0]) > 0.05

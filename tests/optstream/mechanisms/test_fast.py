@@ -1,20 +1,26 @@
-"""FAST: its decisions; its filter against the whole Gaussian computed at once, its controller by hand."""
+"""FAST: its decisions; its filter and its controller by hand; steps chosen in turn."""
 
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
+from optstream.measurement.sums import measure_in_turn
 from optstream.mechanisms.fast import ConstantState, Fast, SamplingController, StraightLine
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, StepSpend
+from optstream.privacy import CappedSpend, PrivacyModel, StepSpend, charged_to_windows
+from optstream.stream import PrivatePeriod
 from tests.optstream.mechanisms.planned_days import released
-from tests.optstream.mechanisms.silent_noise import SilentNoise
+from tests.optstream.mechanisms.silent_noise import ListedNoise, Undrawn
 
 MODEL = PrivacyModel("1", 48, 2, "0.5")
 WALK = np.round(500 + np.cumsum(np.random.default_rng(5).normal(0, 20, (2, 96)), axis=1))
+LONG = PrivacyModel("1", 100, "2", resolution=1)
+ADAPTIVE = Fast(LONG, proportional=0.7, integral=0.2, derivative=0.1, integration_time=2)
 
 
 def build(model=MODEL, **changes):
@@ -74,10 +80,9 @@ def test_a_step_that_was_measured_twice_counts_twice():
 
 
 def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
-    (first,), noise = released(build(), WALK[:, :48], []), SilentNoise()
+    (first,) = released(build(), WALK[:, :48], [])
     with pytest.raises(ParameterError, match="state of Fast is of 2 series; the period has 3"):
-        build().measure(np.ones((3, 4)), noise=noise, first_step=48, state=first.state)
-    assert noise.asked == []
+        build().measure(np.ones((3, 4)), noise=Undrawn(), first_step=48, state=first.state)
 
 
 def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
@@ -94,9 +99,6 @@ def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
 
 
 # Its filter and its controller.
-
-LONG = PrivacyModel("1", 100, "2", resolution=1)
-ADAPTIVE = Fast(LONG, proportional=0.7, integral=0.2, derivative=0.1, integration_time=2)
 
 
 def test_a_line_through_the_last_two_and_its_noise():
@@ -145,11 +147,68 @@ def test_the_error_is_the_mean_over_series_of_the_relative_correction():
 
 @pytest.mark.parametrize("known", [{"interval": "x"}, {"errors": [["q", 1]]}])
 def test_a_state_that_cannot_be_read_is_refused_before_a_draw(known):
-    mechanism, noise = build(), simulated_noise(0)
     state = {"mechanism": "Fast", "points": [], "n_series": None, **known}
-    before = noise.discrete_laplace
-    drawn = []
-    noise.discrete_laplace = lambda *given: drawn.append(given) or before(*given)
     with pytest.raises(ValueError, match=r"could not convert|invalid literal"):
-        mechanism.measure(WALK[:, :48], noise=noise, first_step=48, state=state)
-    assert not drawn
+        build().measure(WALK[:, :48], noise=Undrawn(), first_step=48, state=state)
+
+
+def period_of(values, first_step=0):
+    return PrivatePeriod(np.array(values, dtype=np.int64), resolution=Fraction(1), first_step=first_step)
+
+
+def plan_of(n_steps, cap, taken=(), first_step=0):
+    return CappedSpend(0, "samples", first_step, n_steps, cap, tuple(taken), Fraction(7), 2, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 9),
+    st.integers(1, 4),
+    st.integers(1, 30),
+    st.sets(st.integers(-10, 40)),
+    st.integers(0, 2**30),
+)
+def test_no_window_exceeds_what_was_reserved(window, cap, n_steps, near, wish):
+    """Whatever is due, and wherever other periods have their points, as long as these keep the cap."""
+    taken = []
+    for step in sorted(near - set(range(n_steps))):
+        if sum(step - window < other for other in taken) < cap:
+            taken.append(step)
+    plan, period = plan_of(n_steps, cap, taken), period_of([[3] * n_steps])
+    measured = measure_in_turn(
+        period, plan, window, lambda step: (wish >> step) & 1, lambda *_: None, simulated_noise(1)
+    )
+    points = sorted([*taken, *measured.positions])
+    assert all(sum(start <= p < start + window for p in points) <= cap for start in range(-20, 50))
+    starts = range(-window, n_steps)
+    reserved, settled = (charged_to_windows(s, window, starts) for s in ([plan], measured.spends))
+    assert all(a >= b for a, b in zip(reserved, settled, strict=True))
+    # and a step that was due and had headroom was not passed over
+    for step in range(n_steps):
+        if (wish >> step) & 1 and step not in measured.positions:
+            before = [*taken, *(p for p in measured.positions if p < step), step]
+            assert any(
+                sum(start <= p < start + window for p in before) > cap
+                for start in range(step - window + 1, step + 1)
+            )
+
+
+@pytest.mark.parametrize("raw", [[0, 0, 0, 0], [999, -5, 7, 12345]])
+def test_the_chooser_may_depend_on_earlier_noisy_values_alone(raw):
+    """The same noisy past gives the same choices, whatever the raw values behind it."""
+    period, received = period_of([raw, raw], 100), []
+    noise = ListedNoise({7.0: np.repeat(np.subtract([10, 30, 60, 0], raw), 2)})
+
+    def due(step):
+        return step >= 100 and (not received or received[-1][1][0] < 50)
+
+    def saw(step, noisy):
+        received.append((step, noisy.tolist()))
+
+    measured = measure_in_turn(period, plan_of(4, 4, (), 100), 4, due, saw, noise)
+    assert measured.positions == (0, 1, 2)
+    assert measured.points.tolist() == [[10, 30, 60]] * 2
+    assert received == [(100, [10] * 2), (101, [30] * 2), (102, [60] * 2)]
+    assert measured.point_variances.tolist() == [[98.0] * 3] * 2
+    (spend,) = measured.spends
+    assert (spend.weights, spend.scale, spend.unit_charge) == ((1, 1, 1, 0), 7, Fraction(2, 7))

@@ -21,15 +21,29 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Feature, Measured
 from optstream.stream.public_days import PublicDays
-from tests.optstream.estimation.lattices import incomplete
-from tests.optstream.estimation.lattices import product as cells_of
+from tests.optstream.estimation.programs import incomplete
+from tests.optstream.estimation.programs import product as cells_of
 from tests.optstream.mechanisms.conftest import PLAIN
-from tests.optstream.mechanisms.history_informed.hourly_streams import SLOTS, informed, load, run
+from tests.optstream.mechanisms.test_history_informed import SLOTS, informed, load, run
 from tests.optstream.mechanisms.test_standard_errors import one_by_one, unbounded
 
 LATTICE = cells_of(2, 3)
 SHARES = ["1/8", "1/8", "1/4", "1/2"]
 PAIR, SIX = PrivacyModel("1", 2, 1, resolution=1), PrivacyModel("1", 6, 1)
+NESTED = [Feature((range(0, 3), range(3, 6)), "halves"), Feature((range(6),), "day")]
+PLANS = {
+    "points": {"sampling": EquallySpaced(3), "features": []},
+    "features": {"sampling": EquallySpaced(3), "features": NESTED},
+    "points by level": {"sampling": L1Sampling(3, "1"), "features": NESTED},
+    "a derived margin": {
+        "sampling": EquallySpaced(3), "features": NESTED, "level_shares": ["1/8", "1/8", "3/4", "0"]
+    },
+    "the paper's weights": {"sampling": EquallySpaced(3), "features": NESTED, "weights": "paper"},
+    "joint noise": {
+        "sampling": EquallySpaced(6), "features": NESTED, "noise": "joint", "period_lengths": (6,),
+        "declared_leaves": 1,
+    },
+}  # fmt: skip
 
 
 def exact_loss(mechanism, moved, plan=None):
@@ -44,14 +58,9 @@ def exact_loss(mechanism, moved, plan=None):
     return lost
 
 
-DAY = Feature((range(2),), "day")
-STEPS = Feature((range(1), range(1, 2)), "steps")
-
-
-def with_features(lattice, **keys):
-    return OptStream(
-        PAIR, lattice, sampling=EquallySpaced(2), features=[DAY, STEPS], level_shares=SHARES, **keys
-    )
+def with_features(lattice):
+    features = [Feature((range(2),), "day"), Feature((range(1), range(1, 2)), "steps")]
+    return OptStream(PAIR, lattice, sampling=EquallySpaced(2), features=features, level_shares=SHARES)
 
 
 def with_blocks(lattice):
@@ -95,22 +104,6 @@ def adds_up_above_its_bound(mechanism):
 @pytest.mark.parametrize("pattern", PLAIN)
 def test_any_pattern_adds_up_both_ways_above_its_bound_and_again_from_its_bytes(pattern):
     adds_up_above_its_bound(on_tree(PLAIN[pattern](SIX, 6), LATTICE, SHARES))
-
-
-NESTED = [Feature((range(0, 3), range(3, 6)), "halves"), Feature((range(6),), "day")]
-PLANS = {
-    "points": {"sampling": EquallySpaced(3), "features": []},
-    "features": {"sampling": EquallySpaced(3), "features": NESTED},
-    "points by level": {"sampling": L1Sampling(3, "1"), "features": NESTED},
-    "a derived margin": {
-        "sampling": EquallySpaced(3), "features": NESTED, "level_shares": ["1/8", "1/8", "3/4", "0"]
-    },
-    "the paper's weights": {"sampling": EquallySpaced(3), "features": NESTED, "weights": "paper"},
-    "joint noise": {
-        "sampling": EquallySpaced(6), "features": NESTED, "noise": "joint", "period_lengths": (6,),
-        "declared_leaves": 1,
-    },
-}  # fmt: skip
 
 
 @pytest.mark.parametrize(

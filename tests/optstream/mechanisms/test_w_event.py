@@ -1,4 +1,4 @@
-"""Budget distribution and absorption against their algorithms, by hand and by brute force."""
+"""Budget distribution and absorption: comparisons, their algorithms, by hand and by brute force."""
 
 import math
 from fractions import Fraction
@@ -9,16 +9,22 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.measurement import sums
+from optstream.measurement.sums import is_far, measure_by_distance
 from optstream.mechanisms import w_event as publish_by_distance
 from optstream.mechanisms.w_event import GRAINS, BudgetAbsorption, BudgetDistribution
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel
+from optstream.privacy import CappedSpend, PrivacyModel, StepSpend
 from optstream.privacy.exact import round_up_to_float
 from optstream.privacy.rules import Absorption
-from tests.optstream.mechanisms.silent_noise import SilentNoise
+from optstream.stream import PrivatePeriod
+from tests.optstream.mechanisms.silent_noise import SilentNoise, Undrawn
 
 BY_HAND = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
 """A window of 4 and epsilon 8: a share is 1, its scale 1, a distance's 1."""
+BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])
+ALMOST = 1 - Fraction(1, 2**40)
+FAR = 127
+"""Beyond any distance and threshold here."""
 
 
 def quarters(*counts):
@@ -95,14 +101,8 @@ def test_the_schedule_is_the_algorithms(kind, algorithm, jump, share, window):
         assert len(drawn) > 3
 
 
-BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])
-
-
 def build(kind, window=6, epsilon="1", share="1/2", **model):
     return kind(PrivacyModel(epsilon, window, 1, "1", **model), share)
-
-
-ALMOST = 1 - Fraction(1, 2**40)
 
 
 @BOTH
@@ -139,10 +139,6 @@ def test_noise_that_would_outgrow_the_integers_is_never_drawn(kind):
     assert max(scales) == 2**40
     with pytest.raises(ParameterError, match="outgrow the integers"):
         build(kind, 8, "1/100000000000000")
-
-
-FAR = 127
-"""Beyond any distance and threshold here."""
 
 
 class GivenNoise:
@@ -269,3 +265,33 @@ def test_by_exact_probabilities_what_is_broken_is_found(broken, monkeypatch):
         monkeypatch.setattr(sums, "is_far", far_with_a_quarter_of_the_noise)
     mechanism = BudgetAbsorption(PrivacyModel("2", 2, 1, "1"))
     assert any(largest_loss(mechanism, *pair, (0, 9)) > 2.2 for pair in neighbours(2, 3))
+
+
+def plans(n_steps, first_step=5):
+    return (
+        StepSpend(0, "distance", first_step, (1,) * n_steps, Fraction(100), 1),
+        CappedSpend(0, "publications", first_step, n_steps, 1, (), Fraction(3), 1),
+    )
+
+
+def period_of(values, first_step=0):
+    return PrivatePeriod(np.array(values, dtype=np.int64), resolution=Fraction(1), first_step=first_step)
+
+
+@pytest.mark.parametrize("n_series", [1, 3])
+def test_the_comparison_is_strict_and_exact_where_floats_are_not(n_series):
+    """2^57 and one: as floats they are the same."""
+    at = 2**57 * n_series
+    last = np.zeros(n_series, dtype=np.int64)
+    exact = np.full(n_series, 2**57)
+    for on_distance, expected in ((-1, False), (0, False), (1, True)):
+        assert is_far(exact, last, 2.0**57, 1.0, SilentNoise(on_distance)) == expected
+    assert float(at + 1) == float(at)
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_drawn():
+    with pytest.raises(ParameterError, match="a last release of 2 series, and this period has 1"):
+        measure_by_distance(period_of([[7, 7]], 5), [0, 0], *plans(2), None, Undrawn())
+    for wrong in (plans(3), plans(2, 6)):
+        with pytest.raises(ParameterError, match="does not price the steps"):
+            measure_by_distance(period_of([[7, 7]], 5), [0], *wrong, None, Undrawn())

@@ -16,6 +16,9 @@ from optstream.noise.order import MOST_BLOCKS, VARIANCES, Order, order_noise, or
 from optstream.privacy.spends import ORDER_DEFECT
 
 FALSE_ALARM = 1e-9
+SOURCES = {"secure": secure_noise(), "simulated": simulated_noise(5)}
+WRONG = {"spacing": {"drawn_as": 1}, "lost": {"forget": True}}
+OTHER_GRIDS = [("secure", None, 1), ("simulated", None, 48)]
 
 
 def sizes_of(window, nights, source, scale=1000.0, n_series=4000, forget=False, drawn_as=None):
@@ -126,11 +129,6 @@ def test_no_window_loses_more_than_epsilon_and_two_windows_do(window):
         )
     assert 0.99 < worst < 1 + 1e-9
     assert worst_of_two > 1.5
-
-
-SOURCES = {"secure": secure_noise(), "simulated": simulated_noise(5)}
-WRONG = {"spacing": {"drawn_as": 1}, "lost": {"forget": True}}
-OTHER_GRIDS = [("secure", None, 1), ("simulated", None, 48)]
 
 
 @pytest.mark.parametrize(

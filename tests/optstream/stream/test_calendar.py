@@ -1,18 +1,32 @@
-"""The calendar: days that clock changes shorten and lengthen, and the local time of each step."""
+"""The calendar: days and hours that clock changes shorten and lengthen, the local time of each step."""
 
+import copy
+import pickle
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.stream import Calendar, days_from
+from optstream.stream import Calendar, Hour, day_of, days_from, period_from
 from optstream.stream.calendar import FOLLOWS_A_MACHINE, ORIGIN
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY, PublicDays
 from tests.by_night import few
+
+SKIPPED_A_DAY = ("Kwajalein", "Pacific/Apia", "Pacific/Fakaofo", "Pacific/Kiritimati")
+FIRST, LAST = date(1986, 1, 1), date(2031, 12, 31)
+ONE = timedelta(days=1)
+N_PARTS = 32
+ZONES = ("Europe/Paris", "America/St_Johns", "Australia/Adelaide", "America/Sao_Paulo", "Asia/Kolkata", "UTC")
+"""Half-hour offsets among them, and one whose clock changed at midnight."""
+# until 2011 the clock of St John's was moved at one minute past midnight, within an hour
+DAYS = st.dates(date(2012, 1, 1), date(2035, 12, 31))
 
 
 def test_fixed_slots_mark_what_does_not_exist():
@@ -24,21 +38,20 @@ def test_fixed_slots_mark_what_does_not_exist():
     assert calendar.utc_times(date(2016, 10, 30))[4] == datetime(2016, 10, 30, 0, tzinfo=UTC)
 
 
-def test_a_step_that_a_day_does_not_hold_is_refused():
-    with pytest.raises(ParameterError, match="2016-03-27 in Europe/Paris is not a whole number of steps"):
-        Calendar(120, "Europe/Paris").n_steps(date(2016, 3, 27))
-    with pytest.raises(ParameterError, match="2024-04-07 in Australia/Lord_Howe is not a whole number"):
-        Calendar(60, "Australia/Lord_Howe").n_steps(date(2024, 4, 7))
-    with pytest.raises(ParameterError, match="1972-01-07 in Africa/Monrovia is not a whole number"):
-        Calendar(30, "Africa/Monrovia").first_step(date(1970, 1, 1))
-    # by half an hour, and for years: days since are whole, and begin within a step
-    refused = "2015-08-14 in Asia/Pyongyang is not a whole number of steps .* 2016-06-01 begins within a step"
-    with pytest.raises(ParameterError, match=refused):
-        Calendar(60, "Asia/Pyongyang").first_step(date(2016, 6, 1))
-    with pytest.raises(ParameterError, match="divide a day"):
-        Calendar(7 * 11, "UTC")
-    with pytest.raises(ParameterError, match="IANA"):
-        Calendar(30, "Mars/Olympus")
+@pytest.mark.parametrize(
+    ("zone", "minutes", "method", "day", "message"),
+    [
+        ("Europe/Paris", 120, "n_steps", date(2016, 3, 27), "2016-03-27 in Europe/Paris is not a whole"),
+        ("Australia/Lord_Howe", 60, "n_steps", date(2024, 4, 7), "2024-04-07 in Australia/Lord_Howe is not"),
+        ("Africa/Monrovia", 30, "first_step", date(1970, 1, 1), "1972-01-07 in Africa/Monrovia is not a"),
+        # by half an hour, and for years: days since are whole, and begin within a step
+        ("Asia/Pyongyang", 60, "first_step", date(2016, 6, 1), "2015-08-14 .* 2016-06-01 begins within"),
+        ("UTC", 7 * 11, "n_steps", date(2016, 6, 1), "divide a day"),
+    ],
+)
+def test_a_step_that_a_day_does_not_hold_is_refused(zone, minutes, method, day, message):
+    with pytest.raises(ParameterError, match=message):
+        getattr(Calendar(minutes, zone), method)(day)
 
 
 @pytest.mark.parametrize("kind", ["elapsed", "fixed"])
@@ -49,14 +62,6 @@ def test_the_local_time_of_a_step_is_the_one_that_its_day_gives_it(kind, day):
     times = [calendar.local_time(first + number) for number in range(calendar.n_steps(day))]
     assert tuple(time.replace(tzinfo=None, fold=0) for time in times) == calendar.local_times(day)
     assert [time.tzinfo is None for time in times] == [kind == "fixed"] * len(times)
-
-
-SKIPPED_A_DAY = ("Kwajalein", "Pacific/Apia", "Pacific/Fakaofo", "Pacific/Kiritimati")
-FIRST, LAST = date(1986, 1, 1), date(2031, 12, 31)
-ONE = timedelta(days=1)
-
-
-N_PARTS = 32
 
 
 def changes_of(part):
@@ -110,7 +115,7 @@ def test_around_every_change_of_every_zone_a_day_is_whole_or_refused(part):
 @pytest.mark.parametrize(
     "name",
     [
-        *("localtime", "posixrules", "Factory", "posix/Europe/Paris", "right/Europe/Paris"),
+        *("Mars/Olympus", "localtime", "posixrules", "Factory", "posix/Europe/Paris", "right/Europe/Paris"),
         *("/etc/localtime", "../Paris", "", "europe/paris/", 1, None),
     ],
 )
@@ -157,3 +162,150 @@ def test_what_does_not_fit_is_refused(given, message):
         PublicDays(**given)
     with pytest.raises(ParameterError, match=r"first_day of PublicDays must be a day such as .*'2024-03-01'"):
         PublicDays.from_date("2024-03-01", steps_per_day=24)
+
+
+@cache
+def changed_days(zone: str) -> list[date]:
+    """The days of six years on which the clock moved."""
+    calendar = Calendar(30, zone)
+    every = (date(2012, 1, 1) + timedelta(days=number) for number in range(2200))
+    return [day for day in every if calendar.n_steps(day) != 48]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("minutes", [20, 60])
+@pytest.mark.parametrize("kind", ["elapsed", "fixed"])
+def test_the_hours_of_a_day_are_its_steps_in_turn(zone, minutes, kind):
+    calendar = Calendar(minutes, zone, kind, "hour")
+    around = {day + timedelta(days=near) for day in changed_days(zone) for near in (-1, 0, 1)}
+    for day in sorted(around | {date(2016, 2, 14)}):
+        hours = calendar.periods_of(day)
+        steps = [step for one in hours for step in range(calendar.first_step(one), _end(calendar, one))]
+        assert steps == list(range(calendar.first_step(day), _end(calendar, day)))
+        assert tuple(time for one in hours for time in calendar.local_times(one)) == calendar.local_times(day)
+        assert tuple(time for one in hours for time in calendar.utc_times(one)) == calendar.utc_times(day)
+        assert [calendar.step_of_day(one) for one in hours] == [
+            number * 60 // minutes for number in range(len(hours))
+        ]
+        assert {one.date() for hour in hours for one in calendar.local_times(hour)} == {day}
+        assert [calendar.period_from_step(calendar.first_step(one)) for one in hours] == list(hours)
+        assert [calendar.after(one) for one in hours[:-1]] == list(hours[1:])
+        if kind == "elapsed":
+            assert [calendar.period_at(calendar.begins_at(one)) for one in hours] == list(hours)
+        texts = [one.isoformat() for one in hours]
+        assert texts == sorted(set(texts))
+        assert [period_from(text) for text in texts] == list(hours)
+
+
+def _end(calendar: Calendar, period: date) -> int:
+    return calendar.first_step(period) + calendar.n_steps(period)
+
+
+def test_a_zone_that_moves_by_an_hour_has_days_of_23_and_25_hours():
+    calendar = Calendar(30, "Europe/Paris", "elapsed", "hour")
+    spring, autumn = date(2016, 3, 27), date(2016, 10, 30)
+    assert [len(calendar.periods_of(day)) for day in (spring, autumn, date(2016, 6, 1))] == [23, 25, 24]
+    assert [one.isoformat()[10:] for one in calendar.periods_of(spring)[:3]] == ["T00", "T01", "T03"]
+    assert [one.isoformat()[10:] for one in calendar.periods_of(autumn)[1:5]] == ["T01", "T02", "T02B", "T03"]
+    twice = [calendar.utc_times(Hour(autumn, 2, again))[0] for again in (False, True)]
+    assert twice == [datetime(2016, 10, 30, hour, tzinfo=UTC) for hour in (0, 1)]
+    with pytest.raises(ParameterError, match="2016-03-27 in Europe/Paris has no hour 02"):
+        calendar.first_step(Hour(spring, 2))
+    with pytest.raises(ParameterError, match="2016-06-01 in Europe/Paris has no hour 02B"):
+        calendar.n_steps(Hour(date(2016, 6, 1), 2, True))
+    fixed = Calendar(30, "Europe/Paris", "fixed", "hour")
+    assert {len(fixed.periods_of(day)) for day in (spring, autumn)} == {24}
+    with pytest.raises(ParameterError, match="2016-10-30 of fixed slots has no hour 02B"):
+        fixed.first_step(Hour(autumn, 2, True))
+
+
+@pytest.mark.slow
+@given(DAYS, st.sampled_from(ZONES), st.integers(0, 22), st.integers(-60, 60))
+@settings(max_examples=300, deadline=None)
+def test_what_comes_after_is_what_a_clock_shows_then(day, zone, number, n_hours):
+    calendar = Calendar(30, zone, "elapsed", "hour")
+    hour = calendar.periods_of(day)[number]
+    later = calendar.after(hour, n_hours)
+    begins = calendar.begins_at(hour).astimezone(UTC) + timedelta(hours=n_hours)
+    assert calendar.begins_at(later).astimezone(UTC) == begins == calendar.utc_times(later)[0]
+    assert calendar.ends_at(later).astimezone(UTC) == begins + timedelta(hours=1)
+    assert calendar.period_at(begins) == calendar.period_at(begins + timedelta(minutes=59)) == later
+    assert calendar.period_from_step(calendar.first_step(later) + 1) == later
+    between = calendar.periods(*sorted((hour, later)))
+    assert between == [calendar.after(min(hour, later), number) for number in range(abs(n_hours) + 1)]
+    assert calendar.after(later, -n_hours) == hour
+    assert (hour < later, hour.isoformat() < later.isoformat()) == (n_hours > 0, n_hours > 0)
+
+
+def test_days_stand_for_their_hours():
+    calendar = Calendar(60, "UTC", "elapsed", "hour")
+    day, next_day = date(2016, 2, 28), date(2016, 2, 29)
+    assert calendar.periods(day, next_day) == [*calendar.periods_of(day), *calendar.periods_of(next_day)]
+    assert calendar.periods(Hour(day, 22), next_day)[:3] == [Hour(day, 22), Hour(day, 23), Hour(next_day, 0)]
+    assert calendar.periods(day, Hour(day, 1)) == [Hour(day, 0), Hour(day, 1)]
+    assert calendar.periods(next_day, day) == []
+
+
+def test_a_clock_that_moves_by_half_an_hour_has_no_hours():
+    calendar = Calendar(30, "Australia/Lord_Howe", "elapsed", "hour")
+    assert len(calendar.periods_of(date(2016, 2, 14))) == 24
+    for day in changed_days("Australia/Lord_Howe"):
+        with pytest.raises(ParameterError, match=r'not a whole number of clock hours.*period = "day"'):
+            calendar.periods_of(day)
+        with pytest.raises(ParameterError, match='period = "day"'):
+            calendar.first_step(Hour(day, 0))
+    assert len(Calendar(30, "Australia/Lord_Howe", "fixed", "hour").periods_of(date(2016, 4, 3))) == 24
+
+
+@pytest.mark.parametrize("minutes", [90, 120, 1440, 45, 40])
+def test_a_step_that_does_not_divide_an_hour_is_refused_with_a_remedy(minutes):
+    if not 1440 % minutes:
+        Calendar(minutes, "UTC")
+    with pytest.raises(ParameterError, match=r'shorter step, or period "day"|divide a day'):
+        Calendar(minutes, "UTC", "elapsed", "hour")
+    with pytest.raises(ParameterError, match='"day" or "hour"'):
+        Calendar(30, "UTC", "elapsed", "week")
+
+
+def test_an_hour_is_no_date():
+    hour, day, one = Hour(date(2016, 2, 14), 13), date(2016, 2, 14), timedelta(days=1)
+    assert (str(hour), f"{hour}", f"{hour:%Y}") == ("2016-02-14T13", "2016-02-14T13", "2016")
+    assert day_of(hour) == day_of(day) == day
+    assert type(day_of(hour)) is date
+    assert len({hour, day, Hour(day, 13)}) == 2
+    assert pickle.loads(pickle.dumps(hour)) == copy.deepcopy(hour) == hour  # noqa: S301 - our own bytes
+    for wrong in (
+        lambda: hour < day,
+        lambda: day <= hour,
+        lambda: hour + one,
+        lambda: one + hour,
+        lambda: hour - day,
+        lambda: day - hour,
+        lambda: hour.replace(day=3),
+    ):
+        with pytest.raises(TypeError, match="hour"):
+            wrong()
+    with pytest.raises(ParameterError, match="hour must be an integer in"):
+        Hour(day, 24)
+
+
+@pytest.mark.parametrize(
+    "text", ["2016-02-14T24", "2016-02-14T7", "2016-02-30T07", "2016-02-14T07A", "2016-02-14T07:00", "x", ""]
+)
+def test_what_is_no_period_is_refused(text):
+    with pytest.raises(ValueError, match=r"hour must|isoformat|day is out"):
+        period_from(text)
+
+
+def test_a_day_whose_clock_moves_by_part_of_an_hour_is_left_out_between_hours():
+    calendar = Calendar(30, "America/Caracas", "elapsed", "hour")
+    before, day, after = (date(2007, 12, number) for number in (8, 9, 10))
+    assert [calendar.leaves_out(one) for one in (before, day, after)] == [False, True, False]
+    assert calendar.periods(before, after) == [*calendar.periods_of(before), *calendar.periods_of(after)]
+    last, first = Hour(before, 23), Hour(after, 0)
+    assert calendar.after(last) == calendar.after(Hour(day, 5)) == first
+    assert calendar.after(first, -1) == calendar.after(Hour(day, 5), -1) == last
+    assert calendar.after(Hour(before, 22)) == last
+    with pytest.raises(ParameterError, match="not a whole number of clock hours"):
+        calendar.check_period(Hour(day, 5))

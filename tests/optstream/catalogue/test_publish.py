@@ -1,15 +1,17 @@
-"""Releases are read, whole, from every kind of place: local, file://, memory:// and S3."""
+"""Releases and pages are put, read, replaced and withdrawn, in every kind of place."""
 
 import fcntl
 import json
+import os
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
 
 import optstream
 from optstream.catalogue import (
+    PAGE,
     check_files,
     find_catalogue,
     publish,
@@ -19,7 +21,11 @@ from optstream.catalogue import (
     stage,
     withdraw,
 )
-from optstream.catalogue.layout import CATALOGUE, LARGEST, LOCK, PAGE
+from optstream.catalogue.about import About, put_about
+from optstream.catalogue.backends import ObjectTransaction
+from optstream.catalogue.index import catalogue_time
+from optstream.catalogue.layout import CATALOGUE, LARGEST, LOCK, signature_file
+from optstream.catalogue.metadata import BLANK
 from optstream.catalogue.rows import schema
 from optstream.catalogue.standard_errors import read_sum
 from optstream.errors import LedgerError, ParameterError, PublicationError
@@ -28,6 +34,7 @@ from tests.optstream.catalogue.folders import (
     DAY,
     KINDS,
     NEXT,
+    SIGNER,
     STREAM,
     answer_head,
     days_in,
@@ -82,15 +89,9 @@ def test_what_was_published_is_read(published):
 @EVERYWHERE
 def test_a_place_without_a_catalogue(published):
     assert find_catalogue(published.name) is None
-    for reader in (
-        read_published,
-        read_catalogue,
-        check_files,
-        partial(read_sum, nodes=["1"], first=DAY, last=DAY),
-    ):
-        with pytest.raises(
-            PublicationError, match=r"no published folder: there is no catalogue\.json in it; check"
-        ):
+    sum_of_a_day = partial(read_sum, nodes=["1"], first=DAY, last=DAY)
+    for reader in (read_published, read_catalogue, check_files, sum_of_a_day):
+        with pytest.raises(PublicationError, match=r"there is no catalogue\.json in it; check"):
             reader(published.name)
 
 
@@ -110,8 +111,8 @@ def test_a_newer_vintage_or_revision_takes_the_place(published, newer):
     assert check_files(published.name) == []
 
 
-def refuse(known):
-    raise LedgerError(f"does not contain {known}")
+def refuse(*known):
+    raise LedgerError(f"does not contain {known[-1]}")
 
 
 def another_file(name):
@@ -131,10 +132,7 @@ def another_file(name):
         (another_file, "differ from their hashes in its statement"),
         (lambda name: withdraw(name, DAY, answer_head("h2"), stream="another"), "belongs to another stream"),
         (lambda name: withdraw(name, DAY, answer_head(""), stream=STREAM), "ledger_head"),
-        (
-            lambda name: withdraw(name, DAY, lambda _, known: refuse(known), stream=STREAM),
-            "does not contain h1",
-        ),
+        (lambda name: withdraw(name, DAY, refuse, stream=STREAM), "does not contain h1"),
     ],
 )
 def test_what_is_refused_changes_nothing(published, work, rule):
@@ -250,20 +248,212 @@ def test_catalogue_and_page_have_a_largest_size(published, monkeypatch):
 
 
 def test_cut_altered_and_stray_files_are_found(published):
-    cut, altered, said = (put(published.name, day).entry for day in FIVE[:3])
+    cut, altered, said, superseded = (put(published.name, day).entry for day in FIVE[:4])
+    put(published.name, FIVE[3], revision=2)
     put(published.name, FIVE[4])
     published.write(cut.file, published.read(cut.file)[:-20])
     whole = published.read(altered.file)
     published.write(altered.file, whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
     published.write(said.manifest, published.read(said.manifest).replace(b'plan": "1"', b'plan": "1/2"'))
     published.write("data/stray.parquet", b"")
-    problems = check_files(published.name)
-    assert [line.split(":")[0] for line in problems[:3]] == [str(day) for day in FIVE[:3]]
-    assert "stray.parquet" in problems[3]
-    assert len(problems) == 4
+    published.write(superseded.file.replace("data/", "superseded/", 1), b"")
+    *problems, stray, replaced = check_files(published.name)
+    assert [line.split(":")[0] for line in problems] == [str(day) for day in FIVE[:3]]
+    assert "stray.parquet" in stray
+    assert f"{superseded.file_hash}.parquet' differs from the hash in its name; restore" in replaced
 
 
 def test_what_cannot_be_written_is_an_error_of_ours(tmp_path):
     (tmp_path / "published").write_text("a file")
     with pytest.raises(PublicationError, match=r"cannot be (written|read)"):
         put(tmp_path / "published", DAY)
+
+
+def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path):
+    put(tmp_path, DAY)
+    entry = put(tmp_path, DAY, revision=2).entry
+    data = (tmp_path / entry.file).read_bytes()
+    tombstone = take_back(tmp_path).entry
+    for place in ("data", "superseded"):
+        path = tmp_path / entry.file.replace("data", place, 1)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+    manifest = tmp_path / tombstone.manifest
+    text = manifest.read_text()
+    manifest.write_text(text.replace('"revision": 2', '"revision": 3'))
+    problems = check_files(tmp_path)
+    for rule, line in zip(("says other", "not listed", "withdrawn"), problems, strict=True):
+        assert rule in line
+    manifest.unlink()
+    assert "is missing; a withdrawn day keeps it" in check_files(tmp_path)[0]
+    manifest.write_text(text)
+    assert take_back(tmp_path).changed
+    assert check_files(tmp_path) == []
+
+
+def test_a_store_without_a_catalogue_asks_for_the_column_before_the_ledger_is_changed(in_store):
+    asked = []
+    with pytest.raises(PublicationError, match="name its value column"):
+        withdraw(in_store.name, DAY, lambda *known: asked.append(known) or "h1", stream=STREAM)
+    assert asked == []
+
+
+def test_a_page_is_put_gets_old_with_the_next_publication_and_goes_with_a_withdrawn_day(published):
+    put(published.name, DAY)
+    rows = read_published(published.name)
+    assert replace_page(published.name, make_page)
+    assert published.read(PAGE) == make_page(None, read_catalogue(published.name))
+    assert check_files(published.name) == []
+    assert read_published(published.name).equals(rows)
+    assert not replace_page(published.name, make_page), "the same page is not written twice"
+    put(published.name, NEXT)
+    (line,) = check_files(published.name)
+    assert line == "index.html is not of the days that catalogue.json lists; `optstream report` rebuilds it"
+    assert replace_page(published.name, make_page)
+    assert check_files(published.name) == []
+    take_back(published.name, last_revision=1)
+    assert published.read(PAGE) == BLANK
+    assert "`optstream report`" in " ".join(check_files(published.name))
+    assert replace_page(published.name, make_page)
+    before = published.read(PAGE)
+    assert str(DAY).encode() not in before
+    take_back(published.name, head="h3", last_revision=1)
+    if not published.in_store:  # there a withdrawal always replaces the catalogue
+        assert published.read(PAGE) == before, "a page without the day stays"
+
+
+def test_answers_and_figures_of_earlier_versions_go_with_a_withdrawn_day_or_the_next_page(published):
+    """Answers reach the day, and nothing makes them again."""
+    put(published.name, DAY)
+    put(published.name, NEXT)
+    answers = ("questions.json", *(f"questions/date={day}/answers-1.parquet" for day in (DAY, NEXT)))
+    for name in answers:
+        published.write(name, b"{}")
+    assert check_files(published.name) == []
+    for come in (lambda: replace_page(published.name, make_page), lambda: take_back(published.name, NEXT)):
+        published.write(f"curves/{'0' * 64}.bin", b"figures")
+        come()
+        assert not [name for name in published.files() if name.startswith("curves/")]
+    assert not [name for name in published.files() if name.startswith("questions")]
+    assert published.in_store or not published.filesystem.exists(f"{published.root}/questions")
+
+
+def test_one_that_is_overtaken_while_it_is_made_is_made_again(published):
+    put(published.name, DAY)
+    calls = []
+
+    def slow(place, catalogue):
+        calls.append(len(catalogue.entries))
+        if len(calls) == 1:
+            put(published.name, NEXT)
+            replace_page(published.name, make_page)
+        return make_page(place, catalogue)
+
+    replace_page(published.name, slow)
+    assert calls == [1, 2]
+    assert str(NEXT).encode() in published.read(PAGE)
+    assert check_files(published.name) == []
+
+
+def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, monkeypatch):
+    """Between look and put another publishes, and puts its page: the put is refused."""
+    from optstream.catalogue import metadata as module
+
+    put(in_store.name, DAY)
+    replace_page(in_store.name, make_page)
+    put(in_store.name, NEXT)
+    real, raced = module.find_catalogue, []
+
+    def racing(where):
+        found = real(where)
+        if hasattr(where, "mark") and not raced:
+            raced.append(True)
+            put(in_store.name, NEXT + timedelta(days=1))
+            replace_page(in_store.name, make_page)
+        return found
+
+    seen = []
+    real_put = ObjectTransaction.replace_marked
+
+    def watched(turn, name, data, mark):
+        real_put(turn, name, data, mark)
+        seen.append(in_store.read(PAGE).count(b"2016-"))
+
+    monkeypatch.setattr(ObjectTransaction, "replace_marked", watched)
+    monkeypatch.setattr(module, "find_catalogue", racing)
+    replace_page(in_store.name, make_page)
+    assert raced
+    assert seen == sorted(seen), "days are only ever added"
+    assert str(NEXT + timedelta(days=1)).encode() in in_store.read(PAGE)
+    assert check_files(in_store.name) == []
+
+
+# Times of files.
+
+
+MIDNIGHT = datetime(2016, 2, 2, tzinfo=UTC)
+
+
+def times(folder):
+    """The modification time of everything, also of what only a copy of the whole folder carries along."""
+    return {
+        path.relative_to(folder).as_posix(): datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        for path in [folder, *folder.rglob("*")]
+    }
+
+
+def of_a_run(folder):
+    """What has the time of this run."""
+    return {name for name, time in times(folder).items() if time.year > DAY.year}
+
+
+def test_the_catalogue_s_time_rises_with_every_change_for_caches(tmp_path):
+    seen = [datetime.min.replace(tzinfo=UTC)]
+    for period, revision, vintage in [
+        (DAY, 0, 0),
+        (DAY, 0, 1),
+        (DAY - timedelta(days=30), 0, 0),
+        (DAY, 1, 1),
+        (NEXT, 0, 0),
+    ]:
+        put(tmp_path, period, revision=revision, vintage=vintage)
+        seen.append(times(tmp_path)["catalogue.json"])
+        assert seen[-1] == catalogue_time(read_catalogue(tmp_path))
+    assert seen == sorted(set(seen))
+
+
+@pytest.mark.parametrize("name", ["catalogue.json", "."])
+def test_what_another_owner_made_keeps_its_time_and_stops_nothing(tmp_path, monkeypatch, name):
+    real = os.utime
+
+    def refuse(path, times=None, **rest):
+        if name == ("." if isinstance(path, int) else path):
+            raise PermissionError(1, "Operation not permitted")
+        real(path, times, **rest)
+
+    monkeypatch.setattr("os.utime", refuse)
+    entry = put(tmp_path, DAY).entry
+    assert times(tmp_path)[entry.file] == MIDNIGHT
+
+
+@pytest.mark.parametrize("signer", [None, SIGNER], ids=["unsigned", "signed"])
+def test_nothing_in_the_folder_has_the_time_of_a_run(tmp_path, signer):
+    """A copy carries all of it along, also lock, half-written files, superseded ones and signatures."""
+    for work in (
+        lambda: put(tmp_path, DAY, revision=0, vintage=0, signer=signer),
+        lambda: put(tmp_path, DAY, revision=0, vintage=1, signer=signer),
+        lambda: put(tmp_path, DAY, revision=1, vintage=0, signer=signer),
+        lambda: replace_page(tmp_path, make_page),
+        lambda: put(tmp_path, NEXT, signer=signer),
+        lambda: take_back(tmp_path, signer=signer),
+    ):
+        work()
+        assert of_a_run(tmp_path) == set()
+    if signer:
+        # of a file whose signature was written just before a crash, putting it again sets the time
+        about = About(publisher="Example Grid")
+        put_about(tmp_path, about, signer)
+        (tmp_path / signature_file(about.to_bytes(), signer.name)).touch()
+        before = of_a_run(tmp_path)
+        put_about(tmp_path, about, signer)
+        assert of_a_run(tmp_path) < before

@@ -1,7 +1,9 @@
-"""Draws are as priced, and the price is right."""
+"""Sums of points, parts of a day and blocks: their plan, draws as priced, and a price that is right."""
 
+import itertools
 from collections import Counter
 from dataclasses import replace
+from datetime import date, time
 from fractions import Fraction
 
 import numpy as np
@@ -11,18 +13,31 @@ from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.measurement import measure_points_and_sums
-from optstream.measurement.blocks import measure_blocks
+from optstream.measurement.blocks import BLOCKS, DriftingBlocks, measure_blocks
 from optstream.measurement.ordered import draw_ordered
 from optstream.measurement.sums import SAMPLES, feature_stage, measure_steps, query_weights
 from optstream.noise import simulated_noise
 from optstream.noise.order import VARIANCES
 from optstream.privacy import GaussianSpend, OrderSpend, StepSpend
-from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
-from tests.optstream.mechanisms.silent_noise import SilentNoise
+from optstream.stream import AggregationTree, Calendar, Feature, Measured, PrivatePeriod
+from tests.optstream.mechanisms.silent_noise import SilentNoise, Undrawn
 
 TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR", "S1": "S", "S2": "S"})
 FEATURES = [Feature((range(0, 2), range(2, 6)), "parts"), Feature((range(0, 6),), "day")]
 POSITIONS = (1, 4)
+READINGS = st.lists(st.lists(st.integers(0, 50), min_size=6, max_size=6), min_size=3, max_size=3)
+"""Of three leaves and six steps."""
+PARTS = (range(0, 1), range(2, 4), range(4, 5), range(5, 8), range(8, 9))
+IN_BLOCKS = OrderSpend(0, "blocks", 10, 9, PARTS, Fraction(50), 1, 2, 3, 9, 5, 1, 10)
+STEPS = OrderSpend(
+    0, SAMPLES, 10, 9, tuple(range(step, step + 1) for step in range(9)), Fraction(50), 1, 2, 1, 9, 9, 1, 10
+)
+APART = (range(0, 1), range(2, 3), range(3, 4), *PARTS[2:])
+"""The same steps, one part of them as two."""
+GAUSSIAN = GaussianSpend(0, "blocks", 10, 9, PARTS, Fraction(1, 2), 1)
+STEP = StepSpend(0, "blocks", 10, query_weights(PARTS, 9), Fraction(1, 2), 1)
+NATION = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})
+DAY = Feature((range(0, 9),), "day")
 
 
 def spends(scale=8, levels=(0, 1, 2)):
@@ -47,10 +62,6 @@ def measure(units, noise, **changes):
         "noise": noise,
     }
     return measure_points_and_sums(period, TREE, **(arguments | changes))
-
-
-READINGS = st.lists(st.lists(st.integers(0, 50), min_size=6, max_size=6), min_size=3, max_size=3)
-"""Of three leaves and six steps."""
 
 
 def answers(measured):
@@ -115,17 +126,15 @@ def test_a_level_without_a_spend_keeps_its_values_to_itself():
 
 
 def test_a_spend_that_prices_another_query_draws_nothing():
-    noise = SilentNoise()
     units = np.zeros((3, 6), dtype=np.int64)
     cheaper = [
         replace(spend, weights=tuple(Fraction(weight, 2) for weight in spend.weights)) for spend in spends()
     ]
     for wrong in (cheaper, [replace(spend, first_step=6) for spend in spends()]):
         with pytest.raises(ParameterError, match="does not price the query"):
-            measure(units, noise, spends=wrong)
+            measure(units, Undrawn(), spends=wrong)
     with pytest.raises(ParameterError, match="3 leaves"):
-        measure(units[:2], noise)
-    assert noise.asked == []
+        measure(units[:2], Undrawn())
 
 
 def test_parts_that_overlap_have_no_price():
@@ -135,18 +144,11 @@ def test_parts_that_overlap_have_no_price():
         query_weights([range(3, 5)], 4)
 
 
-PARTS = (range(0, 1), range(2, 4), range(4, 5), range(5, 8), range(8, 9))
-BLOCKS = OrderSpend(0, "blocks", 10, 9, PARTS, Fraction(50), 1, 2, 3, 9, 5, 1, 10)
-STEPS = OrderSpend(
-    0, SAMPLES, 10, 9, tuple(range(step, step + 1) for step in range(9)), Fraction(50), 1, 2, 1, 9, 9, 1, 10
-)
-
-
 def period_of(units):
     return PrivatePeriod(np.asarray(units), resolution=Fraction(1), first_step=10)
 
 
-def blocks_of(units, noise, spend=BLOCKS, parts=PARTS, drawn=BLOCKS):
+def blocks_of(units, noise, spend=IN_BLOCKS, parts=PARTS, drawn=IN_BLOCKS):
     ordered = draw_ordered(drawn, lambda first, n_steps: drawn.parts, "here", None, simulated_noise(1))
     return measure_blocks(period_of(units), parts, spend, noise, ordered)
 
@@ -155,35 +157,29 @@ def test_each_sum_gets_its_own_noise_of_the_stream():
     units = np.arange(18).reshape(2, 9)
     measured = blocks_of(units, simulated_noise(2))
     exact = np.stack([units[:, part.start : part.stop].sum(axis=1) for part in PARTS], axis=1)
-    drawn = draw_ordered(BLOCKS, lambda first, n_steps: PARTS, "here", None, simulated_noise(1))
+    drawn = draw_ordered(IN_BLOCKS, lambda first, n_steps: PARTS, "here", None, simulated_noise(1))
     assert np.array_equal(measured.answers.values[0] - exact, drawn.noise)
-    assert measured.spends == (BLOCKS,)
+    assert measured.spends == (IN_BLOCKS,)
     assert measured.choices == {"blocks": [[part.start, part.stop] for part in PARTS], "like_group": 4}
     assert measured.answers.variances[0].tolist() == [[VARIANCES[4] * 2500.0]] * 2
     again = Measured.from_bytes(measured.to_bytes())
     assert again.to_bytes() == measured.to_bytes()
-    assert again.spends == (BLOCKS,)
-
-
-APART = (range(0, 1), range(2, 3), range(3, 4), *PARTS[2:])
-"""The same steps, one part of them as two."""
-GAUSSIAN = GaussianSpend(0, "blocks", 10, 9, PARTS, Fraction(1, 2), 1)
-STEP = StepSpend(0, "blocks", 10, query_weights(PARTS, 9), Fraction(1, 2), 1)
+    assert again.spends == (IN_BLOCKS,)
 
 
 @pytest.mark.parametrize(
     ("spend", "changes", "parts"),
     [
-        (BLOCKS, {"parts": PARTS[1:]}, PARTS),
-        (BLOCKS, {"parts": (range(0, 1), range(2, 3), *PARTS[2:])}, PARTS),
-        (BLOCKS, {"parts": APART}, PARTS),
+        (IN_BLOCKS, {"parts": PARTS[1:]}, PARTS),
+        (IN_BLOCKS, {"parts": (range(0, 1), range(2, 3), *PARTS[2:])}, PARTS),
+        (IN_BLOCKS, {"parts": APART}, PARTS),
         (GAUSSIAN, {"parts": APART}, PARTS),
-        (BLOCKS, {"first_step": 9}, PARTS),
-        (BLOCKS, {"scale": Fraction(1, 3)}, PARTS),
-        (BLOCKS, {"n_nodes": 1}, PARTS),
-        (BLOCKS, {"n_steps": 12}, PARTS),
-        (BLOCKS, {"parts": PARTS[:2]}, PARTS[:2]),
-        (BLOCKS, {}, PARTS[:2]),
+        (IN_BLOCKS, {"first_step": 9}, PARTS),
+        (IN_BLOCKS, {"scale": Fraction(1, 3)}, PARTS),
+        (IN_BLOCKS, {"n_nodes": 1}, PARTS),
+        (IN_BLOCKS, {"n_steps": 12}, PARTS),
+        (IN_BLOCKS, {"parts": PARTS[:2]}, PARTS[:2]),
+        (IN_BLOCKS, {}, PARTS[:2]),
         (STEP, {"weights": query_weights(PARTS[1:], 9)}, PARTS),
         (STEP, {"weights": (1,) * 9}, PARTS),
     ],
@@ -192,28 +188,17 @@ def test_a_spend_of_other_parts_and_noise_for_others_are_refused_before_the_draw
     match = "does not price"
     if changes.get("parts") == parts:
         match = "drawn before the measurement, for its parts"
-    noise = SilentNoise()
     with pytest.raises(ParameterError, match=match):
-        blocks_of(np.ones((2, 9), dtype=np.int64), noise, replace(spend, **changes), parts)
-    assert noise.asked == []
+        blocks_of(np.ones((2, 9), dtype=np.int64), Undrawn(), replace(spend, **changes), parts)
 
 
 def test_laplace_noise_of_a_scale_that_is_no_float_is_refused_before_the_draw():
     """A float below it would be drawn, and lose more than is charged."""
-    period, noise, spend = (
-        period_of(np.ones((2, 9), np.int64)),
-        SilentNoise(),
-        replace(STEP, weights=(1,) * 9),
-    )
+    period, spend = period_of(np.ones((2, 9), np.int64)), replace(STEP, weights=(1,) * 9)
     assert Fraction(float(Fraction(7, 10))) < Fraction(7, 10)
     with pytest.raises(ParameterError, match="does not price"):
-        measure_steps(period, range(9), replace(spend, scale=Fraction(7, 10)), noise)
-    assert noise.asked == []
-    measure_steps(period, range(9), spend, noise)
-
-
-NATION = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})
-DAY = Feature((range(0, 9),), "day")
+        measure_steps(period, range(9), replace(spend, scale=Fraction(7, 10)), Undrawn())
+    measure_steps(period, range(9), spend, SilentNoise())
 
 
 def of_tree(spends, noise):
@@ -243,3 +228,94 @@ def test_joint_points_of_a_root_and_laplace_points_of_its_leaves_and_sums():
 def test_joint_noise_of_other_points_is_refused(spend):
     with pytest.raises(ParameterError, match="does not price"):
         of_tree([spend], simulated_noise(1))
+
+
+def covered(blocks, lengths, first_step):
+    """How often each step is measured over periods of these lengths, by the rule period after period."""
+    counts, at = [], first_step
+    for length in lengths:
+        own = np.zeros(length, dtype=int)
+        for part in blocks.parts(at, length):
+            own[part.start : part.stop] += 1
+        counts.append(own)
+        at += length
+    return np.concatenate(counts)
+
+
+def fullest(counts, window):
+    return max(int(counts[start : start + window].sum()) for start in range(len(counts)))
+
+
+def every_small_plan():
+    for window, drift in itertools.product(range(1, 11), range(4)):
+        drift = min(drift, window)
+        for n_blocks in range(1, window + 1):
+            for length in range(1, window // n_blocks + 1):
+                yield DriftingBlocks(window, n_blocks, length, drift)
+
+
+def test_no_window_holds_more_than_its_blocks_and_some_window_holds_all_of_them():
+    """Brute force over every window of every small plan, with awkward periods and origins."""
+    plans = list(every_small_plan())
+    assert len(plans) > 350
+    for blocks in plans:
+        most = blocks.n_blocks * blocks.length
+        for first_step in (-7, 0, 5):
+            counts = covered(blocks, [3, 1, 7, 2, 11, 5, 1, 1, 13], first_step)
+            assert counts.max(initial=0) <= 1
+            assert fullest(counts, blocks.window_length) <= most
+        if blocks.drift and blocks.cycle // blocks.n_blocks < blocks.length + blocks.drift:
+            continue  # the gap between blocks is shorter than the drift: a little is given away
+        counts = covered(blocks, [12 * blocks.cycle], 0)
+        assert fullest(counts, blocks.window_length) == most
+
+
+def test_each_part_is_a_sum_with_noise_of_the_spends_scale_and_no_part_survives_its_bytes():
+    noise, period = SilentNoise(5), period_of(np.arange(12).reshape(2, 6))
+    spend = StepSpend(0, BLOCKS, 10, (1, 0, 1, 1, 1, 0), Fraction(2), 1)
+    measured = measure_blocks(period, (range(0, 1), range(2, 5)), spend, noise)
+    assert measured.answers.values[0].tolist() == [[5, 14], [11, 32]]
+    assert noise.asked == [(2.0, (2, 2))]
+    assert np.all(measured.answers.variances[0] == 2 * 2.0**2)
+    measured = measure_blocks(period, (), replace(spend, weights=(0,) * 6), simulated_noise(1))
+    assert measured.answers.values[0].shape == (2, 0)
+    again = Measured.from_bytes(measured.to_bytes())
+    assert again.answers.values[0].shape == (2, 0)
+    assert again.to_bytes() == measured.to_bytes()
+
+
+def test_day_parts_are_those_of_the_paper():
+    parts, day = Feature.day_parts(48)
+    assert parts.parts == (range(0, 14), range(14, 24), range(24, 36), range(36, 48))
+    assert day.parts == (range(0, 48),)
+    for bad in (46, 50, 12, 0, 48.0):
+        with pytest.raises(ParameterError, match="7, 12 and 18 h"):
+            Feature.day_parts(bad)
+
+
+@pytest.mark.parametrize("day", [date(2016, 3, 27), date(2016, 10, 30), date(2016, 2, 1)])
+def test_clock_features_follow_the_wall_clock_on_every_day(day):
+    times = Calendar(30, "Europe/Paris").local_times(day)
+    feature = Feature.from_clock(["07:00", time(12), "18:00"], times)
+    assert feature.n_steps == len(times)
+    assert [times[part.start].time() for part in feature.parts] == [time(0), time(7), time(12), time(18)]
+
+
+@pytest.mark.parametrize("times", [["12:00", "07:00"], ["07:00", "07:00"], ["7 h"], [7]])
+def test_bad_clock_times_are_named(times):
+    with pytest.raises(ParameterError, match="times of feature 'f'"):
+        Feature.from_clock(times, Calendar(30, "UTC").local_times(date(2016, 1, 1)), "f")
+
+
+@pytest.mark.parametrize(
+    "parts", [(), (range(0, 2), range(1, 3)), (range(0, 2), range(3, 4)), (range(1, 2),)]
+)
+def test_parts_that_overlap_or_leave_a_gap_are_refused(parts):
+    with pytest.raises(ParameterError, match="part"):
+        Feature(parts)
+
+
+def test_sums_of_the_papers_example_3():
+    feature = Feature((range(0, 4), range(4, 9), range(9, 12)), "morning, afternoon, evening")
+    connections = np.array([[10, 15, 20, 23, 41, 72, 55, 50, 88, 72, 40, 18]])
+    assert feature.sums(connections).tolist() == [[68, 306, 130]]
