@@ -16,15 +16,16 @@ os.environ.pop("OPTSTREAM_LEDGER_URL", None)  # the developer's own ledger is no
 
 import flows  # noqa: F401  before numpy: one thread for linear algebra, here too
 from optstream.storage import store as stores
-from tests import temporary_s3
 from tests.browser import find_chromium, running_chromium
-from tests.cheap_ledgers import ledgers_made_once  # noqa: F401
+from tests.cheap_storage import (
+    keep_in_memory,
+    ledgers_made_once,  # noqa: F401
+)
 from tests.memory_store import MemoryStore
-from tests.temporary_memory import keep_in_memory
-from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
+from tests.servers import S3, Cluster, find_binaries, has_s3, temporary_cluster, temporary_s3
 
-FOLDERS = {"faults": "faults", "docs": "docs", "benchmarks": "nightly"}
-"""The mark of every test below a folder."""
+FOLDERS = {"faults", "docs"}
+"""Every test below one of these has a mark of its name."""
 FIXTURES = {
     "prefect_api": "server",
     "postgresql_cluster": "server",
@@ -90,7 +91,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         parameters = getattr(item, "callspec", None)
         if parameters and not SERVERS.isdisjoint(map(str, parameters.params.values())):
             marks.add("server")
-        for mark in marks | {FOLDERS[name] for name in item.nodeid.split("/")[1:-1] if name in FOLDERS}:
+        for mark in marks | FOLDERS.intersection(item.nodeid.split("/")[1:-1]):
             item.add_marker(mark)
     # long tests come first, so that at the end no process waits for another (`--no-loadscope-reorder`)
     long = {item.path for item in items if not LONG.isdisjoint(mark.name for mark in item.iter_markers())}
@@ -123,18 +124,18 @@ def postgresql_url(postgresql_cluster: Cluster) -> str:
 
 
 @pytest.fixture(scope="session")
-def s3_server() -> Iterator[temporary_s3.Server]:
+def s3_server() -> Iterator[S3]:
     """moto's S3 for the length of the session, and an environment that leads there; skips where it is not."""
-    if not temporary_s3.is_installed():
+    if not has_s3():
         pytest.skip("no moto here: install optstream[development]")
-    with temporary_s3.temporary_s3() as server, pytest.MonkeyPatch.context() as patch:
+    with temporary_s3() as server, pytest.MonkeyPatch.context() as patch:
         for name, value in server.environment.items():
             patch.setenv(name, value)
         yield server
 
 
 @pytest.fixture
-def s3_bucket(s3_server: temporary_s3.Server) -> str:
+def s3_bucket(s3_server: S3) -> str:
     return s3_server.new_bucket()
 
 

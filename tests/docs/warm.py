@@ -15,7 +15,7 @@ from datetime import date, timedelta
 from importlib import import_module
 from pathlib import Path
 
-from tests.warm_libraries import warm_libraries
+from tests.cheap_days import warm_libraries
 
 CHECKOUT = Path(__file__).parents[2]
 LONGEST_CALL = 2**20

@@ -19,15 +19,13 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.faults.disk import mount
-from tests.faults.disk.cuts import DEAF, CutBench, Recorded, at_every_step, by_chance, open_cuts
-from tests.faults.disk.model import Rules
+from tests.cheap_storage import keep_in_memory
+from tests.faults.commands import WORDS, open_commands
+from tests.faults.cuts import DEAF, CutBench, Recorded, at_every_step, by_chance, open_cuts
+from tests.faults.disk import Rules, why_not
 from tests.faults.hook import REFUSALS
 from tests.faults.life import AT_POINTS, FIRST, Bench, Tally, make_bench, night_by, strike_at_each
-from tests.faults.processes.commands import WORDS, open_commands
-from tests.prefect_server import running_server
-from tests.temporary_memory import keep_in_memory
-from tests.temporary_postgresql import die_with_parent, find_binaries, temporary_cluster
+from tests.servers import die_with_parent, find_binaries, running_server, temporary_cluster
 
 A_WORLD = 10
 """Nights of real commands."""
@@ -78,7 +76,7 @@ def everywhere(n_cuts: int, seed: int) -> Iterator[tuple[str, Tally]]:
         with tempfile.TemporaryDirectory(prefix="optstream-faults-") as name, server as cluster:
             bench = make_bench(Path(name), cluster)
             yield from at_the_points(bench)
-            if n_cuts and mount.why_not() is None:
+            if n_cuts and why_not() is None:
                 with open_cuts(bench, binaries if cluster else None) as cuts:
                     yield from cut_everywhere(cuts, n_cuts, seed)
 

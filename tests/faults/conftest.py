@@ -4,7 +4,7 @@ import pytest
 
 import tests.flows.conftest  # noqa: F401 - Prefect reads its settings once, when `night` imports it
 from tests.faults.life import Bench, make_bench
-from tests.temporary_postgresql import Cluster
+from tests.servers import Cluster
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])

@@ -18,9 +18,8 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from tests.faults.hook import REFUSALS, is_refusable
 from tests.faults.judge import Judge
 from tests.faults.night import Forked, LastWords, Night, warm_up
-from tests.faults.systems import locked, read_only, why_no_mounts
-from tests.faults.world import DAYS, World, deliver, make_world
-from tests.temporary_postgresql import Cluster
+from tests.faults.world import DAYS, World, deliver, locked, make_world, read_only, why_no_mounts
+from tests.servers import Cluster
 
 AFTER_THE_LEASE, NEXT_NIGHT = 1.0, 26.0
 """Hours. A lease that was taken by a clock a day ahead has ended by the next night."""

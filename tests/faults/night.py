@@ -29,7 +29,7 @@ from tasks.release import pipeline
 from tasks.release.run import Ahead, Drawn, Ended, Requested, Reserved, Run, each, enrol
 from tests.faults.hook import CHECKOUT, Hook, Point, happening
 from tests.faults.world import DAYS, World
-from tests.temporary_postgresql import die_with_parent
+from tests.servers import die_with_parent
 
 LONGEST_SECONDS, SECONDS_FOR_A_LOCK = 1800, 5.0
 ENDS = {0: "ended", -signal.SIGKILL: "killed", -signal.SIGTERM: "terminated"}

@@ -6,11 +6,10 @@ import shutil
 import pytest
 
 from tasks.operate.keys import new_key
-from tests.faults.books import forge, read_books
-from tests.faults.judge import Judge, judge_remains, judge_sightings
+from tests.faults.commands import look
+from tests.faults.judge import Judge, forge, judge_remains, judge_sightings, read_books
 from tests.faults.life import Life
 from tests.faults.night import LastWords, Night
-from tests.faults.processes.reader import look
 from tests.faults.world import DAYS
 
 DAY = DAYS[0]

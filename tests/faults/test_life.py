@@ -15,8 +15,7 @@ from tests.by_night import few, on_both
 from tests.faults.hook import REFUSALS, is_refusable
 from tests.faults.life import FIRST, MECHANISMS, Life, live, night_by, strike_at_each
 from tests.faults.night import Night
-from tests.faults.systems import mount, on_a_disk_of, why_no_mounts
-from tests.faults.world import DAYS
+from tests.faults.world import DAYS, mount, on_a_disk_of, why_no_mounts
 
 NO_MOUNTS = pytest.mark.skipif(why_no_mounts() is not None, reason=f"no mounts here: {why_no_mounts()}")
 PREALLOCATING = "before mkdir in make_private_folder < DrawingFile.preallocate, 1"

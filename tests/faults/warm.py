@@ -5,9 +5,9 @@ import tempfile
 from pathlib import Path
 
 from tasks.release import mechanism
+from tests.cheap_days import plan_few_days, warm_libraries
 from tests.faults import night  # noqa: F401
 from tests.faults.world import DAYS, make_world
-from tests.warm_libraries import plan_few_days, warm_libraries
 
 warm_libraries()
 plan_few_days()

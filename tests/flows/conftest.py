@@ -9,7 +9,7 @@ import pytest
 
 from flows.orchestration.environment import environment
 from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F401
-from tests.prefect_server import LOOPBACK, free_port, running_server
+from tests.servers import LOOPBACK, free_port, running_server
 
 PORT = free_port()
 API_URL = f"http://{LOOPBACK}:{PORT}/api"

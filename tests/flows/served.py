@@ -24,7 +24,7 @@ from tasks.monitor.facts import last_ended
 from tasks.operate.simulate import simulate
 from tests.faults.hook import ARM, armed
 from tests.faults.world import LEDGER, configured, deliver
-from tests.prefect_server import without_prefect
+from tests.servers import without_prefect
 
 CHECKOUT = Path(__file__).parents[2]
 EVERY_MINUTE = """[schedule]

@@ -18,7 +18,7 @@ from flows.orchestration import listening
 from optstream.errors import ConfigurationError
 from tests.by_night import few
 from tests.flows.served import CHECKOUT, until
-from tests.prefect_server import free_port, without_prefect
+from tests.servers import free_port, without_prefect
 from tests.tasks.two_regions import CONFIGURATION
 
 pytestmark = pytest.mark.server

@@ -10,7 +10,7 @@ import pytest
 from studies.evaluation.experiments import LEVELS_APART, MECHANISMS, RAW, Cell
 from studies.evaluation.series import LOAD, Load, read_load
 from studies.evaluation.trials import run_trial
-from tests.studies.command import invoke
+from tests.studies.conftest import invoke
 
 FEBRUARY, SEED = "2016-02", 5
 

@@ -33,8 +33,7 @@ from studies.leakage import (
 from studies.leakage_of_stream import history_of, period_charge, read_transition, step_charges
 from tasks.config import load_settings
 from tasks.release.run import Run, enrol
-from tests.flows.cli.conftest import here  # noqa: F401
-from tests.studies.command import invoke
+from tests.studies.conftest import invoke
 from tests.tasks.two_regions import released_by
 
 
@@ -429,7 +428,7 @@ def test_a_file_that_holds_no_chain_is_refused_by_name(tmp_path, text, message):
 
 
 @pytest.mark.slow
-def test_the_command_shows_the_leakage_of_a_ledger_and_its_budgets(here, charging):  # noqa: F811
+def test_the_command_shows_the_leakage_of_a_ledger_and_its_budgets(here, charging):
     (here / "M.csv").write_text("low,high\n0.9,0.1\n0.3,0.7\n")
     assert "nothing released yet" in invoke("leakage", "--transition", "M.csv").output
     stream = load_settings(here / "optstream.toml")

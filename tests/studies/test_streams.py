@@ -5,7 +5,7 @@ import pytest
 
 from optstream import simulated_noise
 from studies.streams import KINDS, people, plan
-from tests.studies.command import invoke
+from tests.studies.conftest import invoke
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("load")])

@@ -26,7 +26,7 @@ from tasks.trusted.files import make_private_folder
 from tests.by_night import few
 from tests.faults.world import configured, deliver
 from tests.flows.served import CHECKOUT, optstream
-from tests.prefect_server import free_port
+from tests.servers import free_port
 from tests.tasks.two_regions import Installation
 
 UNASKED = """

@@ -31,7 +31,7 @@ from tasks.config.templates import EXAMPLE
 from tasks.monitor.facts import last_ended
 from tasks.plan.backfill import UnreleasedError, looks_of
 from tests.flows.served import CHECKOUT, stream_of_hours
-from tests.prefect_server import without_prefect
+from tests.servers import without_prefect
 from tests.tasks.two_regions import two_products
 
 

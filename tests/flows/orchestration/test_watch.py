@@ -3,10 +3,15 @@
 import json
 import os
 import socket
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from prefect.blocks.abstract import NotificationBlock
@@ -22,9 +27,45 @@ from tasks.monitor.facts import last_end, last_ended, note_end
 from tasks.monitor.notify import Notification
 from tasks.trusted.files import exclusive_in
 from tests.faults.world import configured, deliver
-from tests.flows.listeners import webhook
 from tests.flows.served import descendants, optstream, until
 from tests.tasks.two_regions import CONFIGURATION, Installation
+
+
+@dataclass
+class Heard:
+    """The JSON bodies that were posted. status: what it answers from now on."""
+
+    port: int
+    status: int = 200
+    messages: list[Any] = field(default_factory=list)
+
+
+@contextmanager
+def webhook() -> Iterator[Heard]:
+    """It takes messages in a thread until the block ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if heard.status == 200:
+                heard.messages.append(json.loads(body))
+            self.send_response(heard.status)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    heard = Heard(server.server_address[1])
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield heard
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
 
 STREAM = "two-regions"
 HASTY = """

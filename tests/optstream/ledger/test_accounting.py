@@ -14,16 +14,8 @@ from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import Key, ReleaseState, StreamTerms, Stretch, open_ledger
 from optstream.ledger.accounting import Guarantees, History, covers, rows_hash, spend_rows
 from optstream.mechanisms import Hierarchical, Laplace
-from optstream.privacy import (
-    CappedSpend,
-    GaussianSpend,
-    OrderSpend,
-    PeriodSpend,
-    PrivacyModel,
-    StepSpend,
-    charged_to_windows,
-    worst_window,
-)
+from optstream.privacy import CappedSpend, GaussianSpend, OrderSpend, PeriodSpend, PrivacyModel, StepSpend
+from optstream.privacy.accountant import charged_to_windows, worst_window
 from optstream.privacy.rules import Layer, parts_with_headroom
 from optstream.privacy.spends import spend_from_document
 from optstream.privacy.zero_concentrated import largest_rho

@@ -9,20 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optstream import PrivacyModel
 from optstream.errors import ParameterError
-from optstream.privacy import (
-    CappedSpend,
-    GaussianSpend,
-    JointSpend,
-    OrderSpend,
-    PeriodSpend,
-    PrivacyModel,
-    StepSpend,
-    charged_to_windows,
-    worst_of_repeated,
-    worst_window,
-)
-from optstream.privacy.accountant import repriced
+from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, OrderSpend, PeriodSpend, StepSpend
+from optstream.privacy.accountant import charged_to_windows, repriced, worst_of_repeated, worst_window
 from optstream.privacy.horizon import loss_over, losses_of_days
 from optstream.privacy.spends import check_currency, spend_from_document, spend_to_document
 from optstream.stream import AggregationTree

@@ -8,7 +8,7 @@ import pytest
 from optstream.catalogue import read_published
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.store import StoreUrl, locate, name_below, open_store
-from tests.temporary_s3 import filesystem
+from tests.servers import filesystem
 
 
 def test_a_url_can_be_extended_and_compared():

@@ -11,7 +11,7 @@ from optstream.ledger import Ledger
 from tasks.ledger import find_ledger, need_ledger
 from tasks.ledger.verify import verify
 from tests.failing import raising
-from tests.faults.books import forge
+from tests.faults.judge import forge
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 

@@ -38,7 +38,7 @@ from tasks.release.publish import close_over
 from tasks.release.run import Status
 from tests.by_night import few
 from tests.failing import death_at
-from tests.flows.web.conftest import AUTHORIZED, SECRET
+from tests.flows.web.test_app import SECRET, basic
 from tests.optstream.ledger.brute_force import order_cost
 from tests.tasks.operate.test_sign import sign_with
 from tests.tasks.release.test_release_mechanisms import OTHERS
@@ -201,7 +201,7 @@ def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(day_o
     home = "/streams/two-regions"
 
     def page(path):
-        found = client.get(path, headers=AUTHORIZED)
+        found = client.get(path, headers=basic())
         return found.status_code, found.text
 
     status, text = page(home)

@@ -1,9 +1,14 @@
-"""What small ledgers on SQLite have done once for all of a process: statements compiled, tables made."""
+"""Small ledgers on SQLite, whose statements are compiled and tables made once a process; files in memory."""
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from psutil import virtual_memory
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
@@ -68,3 +73,14 @@ def ledgers_made_once(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(module, "upgrade", make_tables)
             patch.setattr(module, "create_engine", make_engine)
         yield
+
+
+MEMORY, LEAST_FREE = Path("/dev/shm"), 6 * 2**30
+"""Linux keeps what lies there in memory; with fewer bytes free, there or of all memory, it is left alone."""
+
+
+def keep_in_memory() -> None:
+    """Put temporary files of this process and its children into memory, unless TMPDIR says where."""
+    if MEMORY.is_dir() and min(shutil.disk_usage(MEMORY).free, virtual_memory().available) > LEAST_FREE:
+        os.environ.setdefault("TMPDIR", str(MEMORY))
+        tempfile.tempdir = None

@@ -1,13 +1,15 @@
-"""Borders that import-linter cannot see: who opens raw values, who builds measurements, who says what."""
+"""What import-linter cannot see: who opens raw values or builds measurements, circles, code made of data."""
 
 import ast
 import re
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
+import grimp
 import pytest
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[1]
 SOURCES = sorted(
     path.relative_to(CHECKOUT)
     for package in ("flows", "tasks", "data_contracts", "optstream")
@@ -118,3 +120,91 @@ def test_no_source_of_randomness_but_the_noise_package():
             continue
         drawing = names_in(path) & sources
         assert not drawing, f"{path} draws with {drawing}"
+
+
+PACKAGES = ("studies", "flows", "tasks", "data_contracts", "optstream")
+
+
+def imported_by_literal(module):
+    """The names in `import_module("…")` of a file."""
+    source = Path(find_spec(module).origin).read_text(encoding="utf-8")
+    return [
+        call.args[0].value
+        for call in (ast.walk(ast.parse(source)) if "import_module(" in source else ())
+        if isinstance(call, ast.Call)
+        and getattr(call.func, "attr", getattr(call.func, "id", "")) == "import_module"
+        and call.args
+        and isinstance(call.args[0], ast.Constant)
+    ]
+
+
+def test_no_files_import_each_other():
+    """Also in functions, for types alone, and by the literal of `import_module`."""
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    for module in graph.modules:
+        for named in graph.modules.intersection(imported_by_literal(module)):
+            graph.add_import(importer=module, imported=named)
+    for module in graph.modules:
+        around = graph.find_upstream_modules(module) & graph.find_downstream_modules(module)
+        assert not around, f"{module} and {sorted(around)} import each other"
+
+
+MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "joblib", "jsonpickle", "code"}
+BUILTINS = {"eval", "exec", "compile", "__import__"}
+ATTRIBUTES = {
+    "read_pickle", "to_pickle", "scan_pyarrow_dataset", "register_extension_type", "unsafe_load", "full_load",
+    "eval", "deserialize", "literal_eval", "recv", "ForkingPickler", "SimpleQueue", "Manager", "managers",
+    "ProcessPoolExecutor", "ProcessPoolTaskRunner",
+}  # fmt: skip
+"""`recv` of a connection unpickles, `recv_bytes` does not; so do queues, managers and pools of processes."""
+KEYWORDS = {"allow_pickle"}
+OWN_PROCESSES = {"flows/orchestration/backfill.py": {"ProcessPoolExecutor", "ProcessPoolTaskRunner"}}
+"""What unpickles the words of processes of the same program that decode no file of others themselves."""
+
+
+def findings(text: str) -> list[str]:
+    """What in a module could turn data into code."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import(names=names):
+                found += [name.name for name in names if name.name.split(".")[0] in MODULES]
+            case ast.ImportFrom(module=str(module), names=names):
+                found += [module] if module.split(".")[0] in MODULES else []
+                found += [name.name for name in names if name.name in ATTRIBUTES | BUILTINS]
+            case ast.Name(id=name) if name in BUILTINS:
+                found.append(name)
+            case ast.Attribute(attr=name) if name in ATTRIBUTES:
+                found.append(name)
+            case ast.Attribute(value=ast.Name(id="yaml"), attr="load"):
+                found.append("yaml.load")
+            case ast.Constant(value=str(name)) if name in MODULES - {"code"}:
+                found.append(name)  # importlib.import_module("pickle")
+            case ast.keyword(arg=name) if name in KEYWORDS:
+                found.append(str(name))
+    return found
+
+
+@pytest.mark.slow
+def test_no_module_makes_code_of_data():
+    found = {str(path): set(findings((CHECKOUT / path).read_text())) for path in SOURCES}
+    assert {path: names for path, names in found.items() if names} == OWN_PROCESSES
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pickle",
+        "def f():\n    import cloudpickle as c",
+        "from marshal import loads",
+        "from multiprocessing.reduction import ForkingPickler",
+        "f = exec",
+        "frame.eval('a + b')",
+        "answer = end.recv()",
+        "import numpy as np\nnp.load(path, allow_pickle=True)",
+        "import yaml\nyaml.load(text)",
+        "importlib.import_module('pickle')",
+    ],
+)
+def test_control_each_way_is_seen(text):
+    assert findings(text)

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.layout import CATALOGUE
-from tests.faults.disk.model import Disk, Keep, Operation, Rules, after_cut
-from tests.faults.disk.mount import mounted, read_log
+from tests.faults.disk import Disk, Keep, Operation, Rules, after_cut, mounted, read_log
 from tests.faults.judge import Judge, Sight
 from tests.faults.life import ON_DISKS, Bench, History, Life, Tally, killed_in
 from tests.faults.world import World, make_world
-from tests.temporary_postgresql import Cluster, made_cluster
+from tests.servers import Cluster, made_cluster
 
 SECTOR = 512
 """Bytes that a disk writes whole or not at all."""

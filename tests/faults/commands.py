@@ -1,5 +1,7 @@
-"""Nights as real command lines, each a process in a session of its own, and all that they leave."""
+"""Nights as real command lines, each a process in a session of its own; and a reader who looks all along."""
 
+import hashlib
+import io
 import json
 import os
 import random
@@ -12,18 +14,75 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Thread
 
+import polars as pl
 import psutil
 
-from tests.faults.books import read_books
+from optstream.catalogue import find_catalogue, read_published
+from optstream.errors import OptStreamError
 from tests.faults.hook import ARM, CHECKOUT, armed
-from tests.faults.judge import LIVE, PUBLIC_KEY, Seen, judge_remains, judge_sightings
+from tests.faults.judge import LIVE, PUBLIC_KEY, Seen, judge_remains, judge_sightings, read_books
 from tests.faults.life import AFTER_THE_LEASE, MECHANISMS, Bench, Life, Meanwhile, make_dumps
 from tests.faults.night import ENDS, LastWords, Night, is_stopped
-from tests.faults.processes.reader import reading
 from tests.faults.world import DAYS, World, make_world
-from tests.prefect_server import without_prefect
-from tests.temporary_postgresql import die_with_parent, find_binaries, temporary_cluster
+from tests.servers import die_with_parent, find_binaries, temporary_cluster, without_prefect
+
+KEY = ["date", "revision", "vintage"]
+SECONDS_BETWEEN_LOOKS = 0.3
+
+
+def digest_of(rows: pl.DataFrame) -> str:
+    """Of the values, by column and row."""
+    return hashlib.sha256(rows.sort(["step", "node"]).write_csv().encode()).hexdigest()
+
+
+def look(where: Path, seen: set[Seen], public_key: Path | None = None) -> None:
+    """Once: with OptStream's reader, which asks for signatures where there is a key, and past it."""
+    catalogue = find_catalogue(where)
+    if catalogue is None:
+        return
+    try:
+        rows = read_published(where, verify=True, public_key=public_key)
+        for (day, revision, vintage), part in rows.partition_by(KEY, as_dict=True).items():
+            seen.add(("read_published", str(day), revision, vintage, digest_of(part)))
+    except OptStreamError as error:
+        seen.add(("error", f"read_published: {error}"))
+    for entry in catalogue.entries:
+        if entry.withdrawn:
+            continue
+        key = (str(entry.period), entry.revision, entry.vintage)
+        try:
+            data = (where / entry.file).read_bytes()
+        except FileNotFoundError:
+            continue  # superseded or withdrawn since the catalogue was read
+        seen.add(("bytes", *key, hashlib.sha256(data).hexdigest()))
+        try:
+            seen.add(("plain polars", *key, digest_of(pl.read_parquet(io.BytesIO(data)))))
+        except pl.exceptions.PolarsError as error:
+            seen.add(("error", f"polars cannot read {entry.file}: {error}"))
+
+
+@contextmanager
+def reading(where: Path, public_key: Path | None) -> Iterator[set[Seen]]:
+    """What is seen while the block runs."""
+    seen, over = set[Seen](), Event()
+
+    def watch() -> None:
+        while not over.wait(SECONDS_BETWEEN_LOOKS):
+            try:
+                look(where, seen, public_key)
+            except Exception as error:  # noqa: BLE001 - whatever a reader meets is to be known
+                seen.add(("error", f"{type(error).__name__}: {error}"))
+
+    thread = Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
 
 OPTSTREAM = Path(sys.executable).parent / "optstream"
 HOOKED = r"bin/optstream|spawn_main"
