@@ -26,7 +26,7 @@ from tasks.release.outcomes import budget_of
 from tasks.release.run import terms_of
 from tests.failing import raising
 from tests.faults.judge import forge
-from tests.tasks.products import two_products
+from tests.tasks.two_regions import two_products
 
 PARIS = ZoneInfo("Europe/Paris")
 DAYS = DAY, NEXT = [date(2016, 6, 1), date(2016, 6, 2)]

@@ -19,8 +19,7 @@ from tasks.config.schema import next_fire
 from tasks.config.templates import EXAMPLE, example_of
 from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
 from tests.tasks.config.conftest import laid_over, refused
-from tests.tasks.products import POPULATION, two_products
-from tests.tasks.two_regions import CONFIGURATION
+from tests.tasks.two_regions import CONFIGURATION, POPULATION, two_products
 
 EPSILON, CUTS, N_SAMPLES = 'epsilon = "1"', '["07:00", "12:00", "18:00"]', "n_samples = 10"
 

@@ -15,8 +15,6 @@ from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover
 from tasks.ingest.arrivals import EVERY
 from tests.tasks.conftest import DAY
-from tests.tasks.monitor.conftest import WATCH, Watched
-from tests.tasks.two_regions import CONFIGURATION
 
 pytestmark = pytest.mark.slow
 
@@ -250,11 +248,8 @@ suite = gx.ExpectationSuite(name="any", expectations=[Raises{error}(column="day"
 RAISES = {"ValueError": "get_validation_dependencies", "SystemExit": "_validate"}
 
 
-def test_no_expectation_of_a_user_stops_a_day_and_operators_alone_are_alarmed(tmp_path):
-    text = CONFIGURATION + WATCH + '[contracts]\nfolder = "contracts"\n'
-    (tmp_path / "optstream.toml").write_text(text)
-    watched = Watched(tmp_path, datetime(2016, 6, 2, 12, tzinfo=UTC))
-    watched.simulate(FIRST)
+def test_no_expectation_of_a_user_stops_a_day_and_operators_alone_are_alarmed(watched):
+    watched.configure("[input]", '[contracts]\nfolder = "contracts"\n[input]')
     contracts = watched.folder / "contracts"
     add(watched.folder, SUITES | {"private_period": ("steps", {"max_value": 1})})
     said = {f"{frame}/odd": "does not hold: " for frame in SUITES}
