@@ -137,7 +137,6 @@ def test_a_tree_has_it_at_the_root_and_where_the_operator_says_that_customers_st
 
 
 def days_after(spends, mechanism, n_days, first_step=0):
-    """Days in a row, each knowing all spends before it."""
     found, state = [], None
     for at in range(first_step, first_step + 48 * n_days, 48):
         state = mechanism.recall([*spends, *spends_of(found)], state)
@@ -197,7 +196,6 @@ MAKES = {
 
 @pytest.fixture
 def named_noise(monkeypatch):
-    """Orders whose numbers name them."""
     names, used = count(1), set()
 
     def order_noise(source, n_blocks, orders):

@@ -133,7 +133,6 @@ def test_two_roaming_leaves_lose_at_most_what_two_are_charged():
 
 
 def cells_load(lattice, n_days, seed=0):
-    """Cells that are parts of three series, each with a little of its own."""
     rng = np.random.default_rng(seed)
     stream = load(n_days, seed)
     of_cells = stream[np.arange(len(lattice.leaves)) % 3]
