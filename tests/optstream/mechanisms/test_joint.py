@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import count
+from itertools import count, product
 from operator import itemgetter
 from random import Random
 
@@ -157,20 +157,15 @@ BEFORE = {
 }
 
 
-PAIRS = [
-    *(
-        (informed_tree, before, declared)
-        for before in BEFORE
-        for declared in (1, None)
-        if "points" not in before
-    ),
-    (laplace_tree, "Laplace", 1),
-    (points_tree, "points", 1),
-    (sums_tree, "points and sums", 1),
-]
-
-
-@pytest.mark.parametrize(("make", "before", "declared"), PAIRS)
+@pytest.mark.parametrize(
+    ("make", "before", "declared"),
+    [
+        *product([informed_tree], [one for one in BEFORE if "points" not in one], [1, None]),
+        (laplace_tree, "Laplace", 1),
+        (points_tree, "points", 1),
+        (sums_tree, "points and sums", 1),
+    ],
+)
 def test_after_another_plan_no_window_loses_more(make, before, declared):
     """Blocks are left out, and the days go on: within three all that is planned is measured again."""
     mechanism = make(None, declared)

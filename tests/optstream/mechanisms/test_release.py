@@ -25,6 +25,7 @@ from optstream import (
     simulated_noise,
 )
 from optstream.privacy import worst_window
+from tests.optstream.mechanisms.planned_days import in_turn, spends_of
 from tests.optstream.mechanisms.silent_noise import SilentNoise, Undrawn
 
 TREE = AggregationTree.from_parents({"all": None, "north": "all", "south": "all", "west": "all"})
@@ -136,15 +137,12 @@ def test_a_notebook_shows_what_it_cost_and_no_name_as_markup(release):
 
 @pytest.mark.parametrize("kind", [Laplace, BudgetAbsorption, HistoryInformed])
 def test_periods_go_on_as_those_of_the_mechanism_do(kind):
-    session, noise, state = Session(MODEL, noise=simulated_noise(3)), simulated_noise(3), None
-    own, spends = kind(MODEL), []
-    stream = kind(MODEL)
-    for number, values in enumerate(PERIODS):
-        wanted = own.release(values, noise=noise, first_step=8 * number, state=state)
-        assert session.release(stream, values).values.tolist() == wanted.values.tolist()
-        state, spends = wanted.state, [*spends, *wanted.spends]
-    assert session.spends == tuple(spends)
-    assert session.left(range(24)) == 1 - worst_window(spends, 4).epsilon
+    session, noise, stream = Session(MODEL, noise=simulated_noise(3)), simulated_noise(3), kind(MODEL)
+    wanted = in_turn(kind(MODEL).release, PERIODS, lambda step: noise)
+    for values, release in zip(PERIODS, wanted, strict=True):
+        assert session.release(stream, values).values.tolist() == release.values.tolist()
+    assert session.spends == tuple(spends_of(wanted))
+    assert session.left(range(24)) == 1 - worst_window(spends_of(wanted), 4).epsilon
 
 
 def test_streams_share_the_budget_and_what_it_does_not_cover_is_not_drawn():
