@@ -14,7 +14,7 @@ from tasks.config import load_settings
 from tests.by_night import few
 from tests.failing import raising
 from tests.flows.command import invoke
-from tests.tasks.products import two_products
+from tests.tasks.two_regions import two_products
 
 pytestmark = pytest.mark.slow
 

@@ -32,7 +32,7 @@ from tasks.monitor.facts import last_ended
 from tasks.plan.backfill import UnreleasedError, looks_of
 from tests.flows.served import CHECKOUT, stream_of_hours
 from tests.servers import without_prefect
-from tests.tasks.products import two_products
+from tests.tasks.two_regions import two_products
 
 
 def runs(**filters):

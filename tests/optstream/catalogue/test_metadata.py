@@ -131,9 +131,7 @@ CONTACTS = ("data@example.org", "https://example.org/help", "Room 7")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("describe", "problems", "spoilings"), VALID.values(), ids=VALID)
-def test_a_description_is_valid_of_every_folder_and_what_is_not_is_found(
-    folder, describe, problems, spoilings
-):
+def test_descriptions_of_any_folder_are_valid_and_what_is_not_is_found(folder, describe, problems, spoilings):
     """Of a publisher that tells all, of one that tells nothing, and after every day was withdrawn."""
     for about in (DESCRIBED, About(), *(About(contact=one) for one in CONTACTS)):
         dataset = read_dataset(open_storage(folder), about)
@@ -301,12 +299,6 @@ PLACES = {
     "FR": NodeFacts(latitude=46.0, longitude=2.0),
 }
 PLACED = DESCRIBED.changed(nodes=PLACES)
-
-
-def test_what_an_earlier_version_wrote_is_read():
-    nodes = '"nodes": {"84": {"name": "Auvergne", "area": [[[4, 45], [5, 45], [5, 46]]]}}'
-    data = f'{{"format": "optstream.about/1", "stream": "load", {nodes}}}'.encode()
-    assert parse_about(data).nodes == {"84": NodeFacts(name="Auvergne")}
 
 
 def test_what_was_written_is_read_and_the_same_facts_give_the_same_bytes():

@@ -69,25 +69,19 @@ TRIGGERS = {
 }
 
 
-def drop_triggers(connection):
-    """What somebody does first who wants to change what may not be changed."""
-    dialect = connection.dialect.name
-    for trigger, table in connection.execute(text(TRIGGERS[dialect])).all():
-        connection.execute(
-            text(f"DROP TRIGGER {trigger}" + (f" ON {table}" if dialect == "postgresql" else ""))
-        )
-    if dialect == "postgresql":
-        # foreign keys are not looked at either, as SQLite ignores them by default
-        connection.execute(text("SET session_replication_role = replica"))
-
-
 @pytest.fixture
 def edit(round_the_library):
     """Run SQL on the ledger's database, past its triggers, which are gone from then on."""
 
     def call(*statements, **values):
         with round_the_library() as connection:
-            drop_triggers(connection)
+            dialect = connection.dialect.name
+            for trigger, table in connection.execute(text(TRIGGERS[dialect])).all():
+                on = f" ON {table}" if dialect == "postgresql" else ""
+                connection.execute(text(f"DROP TRIGGER {trigger}{on}"))
+            if dialect == "postgresql":
+                # foreign keys are not looked at either, as SQLite ignores them by default
+                connection.execute(text("SET session_replication_role = replica"))
             for statement in statements:
                 found = connection.execute(text(statement), values)
                 assert found.rowcount > 0 or statement.startswith("PRAGMA"), "it must hit something"

@@ -5,7 +5,7 @@ import pytest
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings, stream_files
 from tests.tasks.config.conftest import refused
-from tests.tasks.products import POPULATION, two_products
+from tests.tasks.two_regions import POPULATION, two_products
 
 
 @pytest.fixture

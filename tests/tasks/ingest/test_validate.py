@@ -14,8 +14,7 @@ from optstream.measurement.sums import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover
 from tasks.ingest.arrivals import EVERY
-from tests.tasks.monitor.conftest import WATCH, Watched
-from tests.tasks.two_regions import CONFIGURATION
+from tests.tasks.two_regions import CONFIGURATION, WATCH, Installation
 
 pytestmark = pytest.mark.slow
 
@@ -260,7 +259,7 @@ def add(folder, suites, what="values"):
 def watched(tmp_path):
     text = CONFIGURATION + WATCH + '[contracts]\nfolder = "contracts"\n'
     (tmp_path / "optstream.toml").write_text(text)
-    installation = Watched(tmp_path, datetime(2016, 6, 2, 12, tzinfo=UTC))
+    installation = Installation(tmp_path, datetime(2016, 6, 2, 12, tzinfo=UTC))
     installation.simulate(FIRST)
     return installation
 

@@ -19,7 +19,7 @@ from tasks.ledger.show import Book, read_book, refused_changes
 from tasks.release.mechanism import mechanism_for, plan_of, planner_for, recall
 from tasks.release.outcomes import budget_of
 from tasks.release.run import terms_of
-from tests.tasks.products import two_products
+from tests.tasks.two_regions import two_products
 
 PARIS = ZoneInfo("Europe/Paris")
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
