@@ -174,10 +174,8 @@ def odd(kind=MemoryStore, **ways):
     return type("Odd", (kind,), ways)
 
 
-IGNORED, OVERTAKEN = (
-    "does not refuse a put whose condition fails.*use a store",
-    "others replaced it every time",
-)
+IGNORED = "does not refuse a put whose condition fails.*use a store"
+OVERTAKEN = "others replaced it every time"
 REFUSED = {
     "it ignores all conditions": (odd(put_new=overwrite, put_instead=overwrite), IGNORED),
     "it ignores If-Match": (odd(put_instead=overwrite), IGNORED),
