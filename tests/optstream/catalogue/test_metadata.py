@@ -9,6 +9,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 from optstream.catalogue import check_files, metadata, publish, read_published, stage
@@ -208,7 +209,7 @@ def test_they_are_signed_where_the_catalogue_is(published):
 
 # The deployment card has the fields of the public registry, and never understates a loss.
 
-RECORD = json.loads((FORMATS / "registry_record.json").read_text())
+RECORD = yaml.safe_load((FORMATS / "registry_record.yaml").read_text())
 """Names, kinds and enumerations of schemas/deployments-schema.yaml in
 https://github.com/opendp/deployments-registry-data (commit 057e5d8), which is in no package."""
 DEPLOYMENT = metadata.Deployment(
