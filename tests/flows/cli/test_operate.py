@@ -1,18 +1,24 @@
-"""`doctor`, the check that a run begins with, and `publish`: remaining problems give exit code 1."""
+"""`doctor`, `ledger`, `purge` and `publish`: remaining problems give exit code 1."""
 
 import json
 import shutil
 from datetime import date
 
 import pytest
+from jsonschema import Draft202012Validator
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from typer.testing import CliRunner
 
 from flows.cli.main import app
 from flows.orchestration.release import release_days
 from optstream.catalogue import read_catalogue
-from optstream.errors import ConfigurationError, PublicationError
+from optstream.errors import ConfigurationError, LedgerError, PublicationError
+from optstream.ledger import Key
+from tasks.schemas import schema_of
 from tests.flows.command import invoke
+from tests.tasks.two_regions import RESERVED
+
+DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
 
 
 def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(here, monkeypatch):
@@ -48,7 +54,6 @@ def test_an_open_trusted_folder_stops_everything_before_it_starts(here, mode, st
     assert list((here / "trusted").iterdir()) == []
 
 
-DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
 SPAN = ("--from", "2016-06-01", "--to", "2016-06-03")
 
 
@@ -129,3 +134,49 @@ def test_a_withdrawn_day_is_refused_by_its_name_and_a_span_leaves_it_out(lost):
     assert "2016-06-02" not in span.output
     assert invoke("status").exit_code == invoke("ledger", "verify").exit_code == 0
     assert "1 Jun 2016 (missing)" not in (published / "index.html").read_text()
+
+
+@pytest.fixture
+def charged(installation):
+    """Two days that are reserved under their own plan, and one that is VOID."""
+    installation.simulate(*DAYS)
+    installation.release(*DAYS, steps=RESERVED)
+    installation.ledger.void(Key("two-regions", "2016-06-03"), "given up", installation.now)
+    return installation.folder
+
+
+def test_verify_is_0_for_a_whole_ledger_and_1_with_a_line_for_each_problem(charged):
+    result = invoke("ledger", "verify")
+    assert result.exit_code == 0
+    assert "no edit, gap, reordering or difference found: 3 releases, 0 days" in result.output
+    assert "note: " in result.output
+    (charged / "trusted/measurements/two-regions/2016-06-09-r0").mkdir(parents=True)
+    result = invoke("ledger", "verify")
+    assert result.exit_code == 1
+    assert sum(line.startswith("problem: ") for line in result.output.splitlines()) == 1
+    document = json.loads(invoke("ledger", "verify", "--json").output)
+    assert document["format"] == "optstream.ledger-verify/1"
+    assert (document["whole"], len(document["problems"])) == (False, 1)
+
+
+def test_no_command_makes_a_ledger_where_there_is_none(here):
+    result = invoke("ledger", "verify")
+    assert result.exit_code == 0
+    assert "there is no ledger yet" in result.output
+    for words in (["ledger", "show"], ["ledger", "export", "--into", "out"], ["purge"]):
+        with pytest.raises(LedgerError, match="there is no ledger"):
+            invoke(*words)
+    assert not (here / "trusted").exists()
+    assert not (here / "out").exists()
+
+
+def test_horizon_of_compromised_days_says_that_all_is_lost(charged):
+    assert "of one customer lose at most epsilon" in invoke("ledger", "horizon").output
+    invoke("ledger", "compromised", "--date", "2016-06-03", "--reason", "a stolen disk")
+    lost = "noise was compromised, so all is lost"
+    assert lost in invoke("ledger", "horizon").output
+    assert f"the 30 days to 2016-06-03: {lost}" in invoke("ledger", "show").output
+    document = json.loads(invoke("ledger", "horizon", "--json").output)
+    assert (document["plain_sum"], document["epsilon_float"]) == ("inf", None)
+    for one in (document, json.loads(invoke("ledger", "show", "--json").output)):
+        Draft202012Validator(schema_of(one["format"])).validate(one)
