@@ -46,13 +46,11 @@ TOGETHER = {
     "tests/optstream/catalogue/test_publish": "S3",
     "tests/optstream/catalogue/test_signing": "S3",
     "tests/optstream/storage/": "S3",
-    "tests/tasks/ingest/arrival/": "S3",
-    "tests/tasks/release/streams/test_in_store": "S3",
+    "tests/tasks/ingest/test_discover": "S3",
     "tests/optstream/ledger/test_database": "PostgreSQL",
     "tests/optstream/ledger/test_hash_chain": "PostgreSQL",
     "tests/optstream/ledger/test_lifecycle": "PostgreSQL",
     "tests/tasks/release/test_draw": "PostgreSQL",
-    "tests/tasks/release/streams/": "a day of hours",
 }
 """Folders and files that one process of several runs all, for they share slow fixtures."""
 

@@ -1,4 +1,4 @@
-"""What stands in the place of a function that fails, or at which the process dies."""
+"""What stands in the place of a function that fails, or at which the process dies; and noise that does."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+
+from optstream.noise import secure_noise
 
 Act = Callable[[str, str], None]
 
@@ -19,6 +21,29 @@ def raising(error):
         raise error
 
     return fails
+
+
+class NoiseMeanwhile:
+    """Secure noise that counts its samples; the first of each draw is thrown away."""
+
+    simulated = False
+
+    def __init__(self, happens=lambda: None, at=2):
+        self._happens, self._at, self.calls, self.came = happens, at, 0, None
+
+    def discrete_laplace(self, scale, size):
+        self.calls += 1
+        if self._at in (self.calls, "each"):
+            self.came = self._happens()
+        return secure_noise().discrete_laplace(scale, size)
+
+
+def failing_noise(error):
+    return NoiseMeanwhile(raising(error), at=3)
+
+
+def no_noise():
+    return NoiseMeanwhile(raising(AssertionError("nothing is drawn")), at="each")
 
 
 @contextmanager

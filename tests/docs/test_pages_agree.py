@@ -12,7 +12,7 @@ from docs.generate.papers_page import DOCS, papers
 from flows.web.poll import METRICS, metrics_text
 from studies.evaluation.findings import FINDINGS
 from tasks.pages.snapshot import RunStep, StreamRun
-from tests.tasks.pages.snapshots import AT, settings, snapshot
+from tests.tasks.pages.conftest import AT, settings, snapshot
 
 CHECKOUT = DOCS.parent
 PAPERS = {paper["key"]: paper for paper in papers()}

@@ -20,11 +20,24 @@ from optstream.noise import simulated_noise
 from optstream.noise.order import VARIANCES
 from optstream.privacy import GaussianSpend, OrderSpend, StepSpend
 from optstream.stream import AggregationTree, Calendar, Feature, Measured, PrivatePeriod
-from tests.optstream.mechanisms.silent_noise import SilentNoise
+from tests.optstream.mechanisms.silent_noise import SilentNoise, Undrawn
 
 TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR", "S1": "S", "S2": "S"})
 FEATURES = [Feature((range(0, 2), range(2, 6)), "parts"), Feature((range(0, 6),), "day")]
 POSITIONS = (1, 4)
+READINGS = st.lists(st.lists(st.integers(0, 50), min_size=6, max_size=6), min_size=3, max_size=3)
+"""Of three leaves and six steps."""
+PARTS = (range(0, 1), range(2, 4), range(4, 5), range(5, 8), range(8, 9))
+IN_BLOCKS = OrderSpend(0, "blocks", 10, 9, PARTS, Fraction(50), 1, 2, 3, 9, 5, 1, 10)
+STEPS = OrderSpend(
+    0, SAMPLES, 10, 9, tuple(range(step, step + 1) for step in range(9)), Fraction(50), 1, 2, 1, 9, 9, 1, 10
+)
+APART = (range(0, 1), range(2, 3), range(3, 4), *PARTS[2:])
+"""The same steps, one part of them as two."""
+GAUSSIAN = GaussianSpend(0, "blocks", 10, 9, PARTS, Fraction(1, 2), 1)
+STEP = StepSpend(0, "blocks", 10, query_weights(PARTS, 9), Fraction(1, 2), 1)
+NATION = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})
+DAY = Feature((range(0, 9),), "day")
 
 
 def spends(scale=8, levels=(0, 1, 2)):
@@ -49,10 +62,6 @@ def measure(units, noise, **changes):
         "noise": noise,
     }
     return measure_points_and_sums(period, TREE, **(arguments | changes))
-
-
-READINGS = st.lists(st.lists(st.integers(0, 50), min_size=6, max_size=6), min_size=3, max_size=3)
-"""Of three leaves and six steps."""
 
 
 def answers(measured):
@@ -117,17 +126,15 @@ def test_a_level_without_a_spend_keeps_its_values_to_itself():
 
 
 def test_a_spend_that_prices_another_query_draws_nothing():
-    noise = SilentNoise()
     units = np.zeros((3, 6), dtype=np.int64)
     cheaper = [
         replace(spend, weights=tuple(Fraction(weight, 2) for weight in spend.weights)) for spend in spends()
     ]
     for wrong in (cheaper, [replace(spend, first_step=6) for spend in spends()]):
         with pytest.raises(ParameterError, match="does not price the query"):
-            measure(units, noise, spends=wrong)
+            measure(units, Undrawn(), spends=wrong)
     with pytest.raises(ParameterError, match="3 leaves"):
-        measure(units[:2], noise)
-    assert noise.asked == []
+        measure(units[:2], Undrawn())
 
 
 def test_parts_that_overlap_have_no_price():
@@ -135,13 +142,6 @@ def test_parts_that_overlap_have_no_price():
         query_weights([range(0, 2), range(1, 3)], 4)
     with pytest.raises(ParameterError, match="inside the period"):
         query_weights([range(3, 5)], 4)
-
-
-PARTS = (range(0, 1), range(2, 4), range(4, 5), range(5, 8), range(8, 9))
-IN_BLOCKS = OrderSpend(0, "blocks", 10, 9, PARTS, Fraction(50), 1, 2, 3, 9, 5, 1, 10)
-STEPS = OrderSpend(
-    0, SAMPLES, 10, 9, tuple(range(step, step + 1) for step in range(9)), Fraction(50), 1, 2, 1, 9, 9, 1, 10
-)
 
 
 def period_of(units):
@@ -167,12 +167,6 @@ def test_each_sum_gets_its_own_noise_of_the_stream():
     assert again.spends == (IN_BLOCKS,)
 
 
-APART = (range(0, 1), range(2, 3), range(3, 4), *PARTS[2:])
-"""The same steps, one part of them as two."""
-GAUSSIAN = GaussianSpend(0, "blocks", 10, 9, PARTS, Fraction(1, 2), 1)
-STEP = StepSpend(0, "blocks", 10, query_weights(PARTS, 9), Fraction(1, 2), 1)
-
-
 @pytest.mark.parametrize(
     ("spend", "changes", "parts"),
     [
@@ -194,28 +188,17 @@ def test_a_spend_of_other_parts_and_noise_for_others_are_refused_before_the_draw
     match = "does not price"
     if changes.get("parts") == parts:
         match = "drawn before the measurement, for its parts"
-    noise = SilentNoise()
     with pytest.raises(ParameterError, match=match):
-        blocks_of(np.ones((2, 9), dtype=np.int64), noise, replace(spend, **changes), parts)
-    assert noise.asked == []
+        blocks_of(np.ones((2, 9), dtype=np.int64), Undrawn(), replace(spend, **changes), parts)
 
 
 def test_laplace_noise_of_a_scale_that_is_no_float_is_refused_before_the_draw():
     """A float below it would be drawn, and lose more than is charged."""
-    period, noise, spend = (
-        period_of(np.ones((2, 9), np.int64)),
-        SilentNoise(),
-        replace(STEP, weights=(1,) * 9),
-    )
+    period, spend = period_of(np.ones((2, 9), np.int64)), replace(STEP, weights=(1,) * 9)
     assert Fraction(float(Fraction(7, 10))) < Fraction(7, 10)
     with pytest.raises(ParameterError, match="does not price"):
-        measure_steps(period, range(9), replace(spend, scale=Fraction(7, 10)), noise)
-    assert noise.asked == []
-    measure_steps(period, range(9), spend, noise)
-
-
-NATION = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})
-DAY = Feature((range(0, 9),), "day")
+        measure_steps(period, range(9), replace(spend, scale=Fraction(7, 10)), Undrawn())
+    measure_steps(period, range(9), spend, SilentNoise())
 
 
 def of_tree(spends, noise):
@@ -231,7 +214,6 @@ def of_tree(spends, noise):
 
 
 def test_joint_points_of_a_root_and_laplace_points_of_its_leaves_and_sums():
-    """Each level has its own noise, and each column its variance."""
     weights = query_weights([range(step, step + 1) for step in (0, 3, 8)], 9)
     leaves = StepSpend(1, SAMPLES, 10, weights, Fraction(20), 1)
     sums = StepSpend(1, feature_stage(DAY), 10, (1,) * 9, Fraction(30), 1)
@@ -287,25 +269,14 @@ def test_no_window_holds_more_than_its_blocks_and_some_window_holds_all_of_them(
         assert fullest(counts, blocks.window_length) == most
 
 
-def spend_of(weights, scale=Fraction(2)):
-    return StepSpend(0, BLOCKS, 10, weights, scale, 1)
-
-
-def period_of_(values):
-    return PrivatePeriod.from_values(np.array(values, dtype=float), resolution=Fraction(1), first_step=10)
-
-
-def test_each_part_is_a_sum_with_noise_of_the_spends_scale():
-    noise, values = SilentNoise(5), np.arange(12.0).reshape(2, 6)
-    parts = (range(0, 1), range(2, 5))
-    measured = measure_blocks(period_of_(values), parts, spend_of((1, 0, 1, 1, 1, 0)), noise)
+def test_each_part_is_a_sum_with_noise_of_the_spends_scale_and_no_part_survives_its_bytes():
+    noise, period = SilentNoise(5), period_of(np.arange(12).reshape(2, 6))
+    spend = StepSpend(0, BLOCKS, 10, (1, 0, 1, 1, 1, 0), Fraction(2), 1)
+    measured = measure_blocks(period, (range(0, 1), range(2, 5)), spend, noise)
     assert measured.answers.values[0].tolist() == [[5, 14], [11, 32]]
     assert noise.asked == [(2.0, (2, 2))]
     assert np.all(measured.answers.variances[0] == 2 * 2.0**2)
-
-
-def test_no_part_measures_nothing_and_survives_its_bytes():
-    measured = measure_blocks(period_of_(np.ones((2, 6))), (), spend_of((0,) * 6), simulated_noise(1))
+    measured = measure_blocks(period, (), replace(spend, weights=(0,) * 6), simulated_noise(1))
     assert measured.answers.values[0].shape == (2, 0)
     again = Measured.from_bytes(measured.to_bytes())
     assert again.answers.values[0].shape == (2, 0)

@@ -21,9 +21,9 @@ from tasks.ingest.validate import validate
 from tasks.trusted.verdicts import RAW, result_files
 from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F401
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
-from tests.tasks.two_regions import DAYS, FEW_BLOCKS, Installation
+from tests.tasks.two_regions import DAYS, FEW_BLOCKS, WATCH, Installation
 
-DAY = date(2025, 1, 15)
+DAY, NEXT = date(2025, 1, 15), date(2025, 1, 16)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
 SMALL = {
     'name = "two-regions"\nstep = "30min"': 'name = "small"\nstep = "{step}"\nday = "{day}"',
@@ -96,6 +96,10 @@ class SmallStream:
     def metered(self, customer: str, values, day: date = DAY) -> pl.DataFrame:
         return self.rows(values, day, customer_id=pl.lit(customer))
 
+    def found(self, day: date = DAY):
+        """The dump of a day, or why there is none."""
+        return discover(self.settings, [day])[day]
+
     def ingest(self, *days: date):
         found = discover(self.settings, days or [DAY])
         for entry in found.values():
@@ -122,13 +126,17 @@ class SmallStream:
             for day, one in zip(ingested, found, strict=True)
         ]
 
+    def verdict(self, day: date = DAY) -> Verdict:
+        (judged,) = self.judge(day)
+        return judged
+
     def units(self, day: date = DAY) -> np.ndarray:
         (ingested,) = self.ingest(day)
         assert ingested.period is not None, ingested.metrics.to_dicts()
         return open_private_period(ingested.period)
 
 
-RELEASED = {"installation", "watched", "opened", "many_days"}
+RELEASED = {"installation", "watched", "opened", "many_days", "siblings", "informed_nights"}
 """Fixtures of days that are released: too slow for `make quick`."""
 
 
@@ -180,6 +188,13 @@ def installation(tmp_path):
 
 
 @pytest.fixture
+def watched(installation):
+    """At noon of 2016-06-03, two days of dumps, nothing released."""
+    installation.configure("[input]", f"{WATCH}[input]")
+    return installation.at("2016-06-03T12:00")
+
+
+@pytest.fixture
 def released(installation):
     installation.released(*DAYS[:2])
     return installation
@@ -194,6 +209,18 @@ def learning(installation):
     installation.configure("[published]\n", "[published]\nreplicates = 5\n")  # of 50: they take time
     installation.simulate(*DAYS)
     return installation
+
+
+@pytest.fixture
+def with_mechanism(installation):
+    """The small stream with dumps of all days, released by another mechanism: with_mechanism("Sample")."""
+
+    def make(name):
+        installation.change_mechanism(name)
+        installation.simulate(*DAYS)
+        return installation
+
+    return make
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])

@@ -11,8 +11,7 @@ from optstream.ledger import Key
 from studies.audit.run import keep_audit
 from tasks.monitor.view import status_document
 from tasks.schemas import DOCUMENTS, schema_of
-from tests.tasks.monitor.conftest import WATCH, Watched
-from tests.tasks.two_regions import CONFIGURATION, STEPS
+from tests.tasks.two_regions import CONFIGURATION, STEPS, WATCH, Installation
 
 FIRST = date(2016, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(8)]
@@ -31,7 +30,7 @@ def installation(tmp_path):
     text = text.replace('restatement_share = "0"', 'restatement_share = "1/10"')
     accepted = WATCH.replace("max_runtime", "accepted_gaps = [2016-06-06]\nmax_runtime")
     (folder / "optstream.toml").write_text(text + accepted)
-    installation = Watched(folder, datetime(2016, 6, 9, 12, tzinfo=UTC))
+    installation = Installation(folder, datetime(2016, 6, 9, 12, tzinfo=UTC))
     installation.simulate(*DAYS)
     installation.released(*DAYS[:3])
     installation.release(DAYS[1], restate=True)
@@ -46,15 +45,11 @@ def installation(tmp_path):
     return installation
 
 
-@pytest.mark.slow
 def test_real_documents_fit_their_schema(installation):
-    folder, status = (
-        installation.folder / "published",
-        status_document(installation.settings, installation.watch()),
-    )
+    folder, view = installation.folder / "published", installation.watch()
     manifests = [json.loads(path.read_text()) for path in sorted((folder / "manifests").iterdir())]
     documents = {
-        "optstream.status/3": [json.loads(json.dumps(status))],
+        "optstream.status/3": [json.loads(json.dumps(status_document(installation.settings, view)))],
         "optstream.manifest/1": manifests,
         "optstream.catalogue/1": [json.loads((folder / "catalogue.json").read_text())],
     }

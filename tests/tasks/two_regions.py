@@ -1,4 +1,4 @@
-"""A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
+"""Small streams of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
 
 import json
 import os
@@ -22,7 +22,9 @@ from optstream.mechanisms import mechanism_named
 from optstream.noise import secure_noise
 from optstream.stream import Measured
 from tasks.config import Settings, load_settings
+from tasks.ledger import find_ledger
 from tasks.ledger.verify import verify
+from tasks.monitor.view import watch
 from tasks.operate.declare import compromise
 from tasks.operate.simulate import simulate
 from tasks.operate.withdraw import withdraw
@@ -34,7 +36,7 @@ from tasks.release.revise import due
 from tasks.release.run import Requested, Run, Status, each, enrol
 from tasks.trusted.files import read_verified
 from tasks.trusted.verdicts import RAW, newest_results
-from tests.tasks.release.noises import no_noise
+from tests.failing import no_noise
 
 CONFIGURATION = """
 [stream]
@@ -70,6 +72,13 @@ value = "load_mw"
 folder = "trusted"
 [ledger]
 url = "sqlite:///trusted/ledger.sqlite"
+"""
+
+WATCH = """
+[watch]
+first_day = 2016-06-01
+late_after = "06:00"
+max_runtime = "1h"
 """
 
 FEW_BLOCKS = "scale = 100.0"
@@ -243,7 +252,9 @@ class Installation:
         path.write_text(text.replace(before, after))
 
     def change_mechanism(self, mechanism, keys=""):
-        """Go on with another mechanism than OptStream; see `released_by`."""
+        """Go on with this mechanism; see `released_by`."""
+        if mechanism == "OptStream":  # which every installation has at first
+            return
         path = self.folder / "optstream.toml"
         path.write_text(released_by(mechanism, path.read_text(), keys))
 
@@ -290,6 +301,33 @@ class Installation:
     def problems(self):
         """What `optstream ledger verify` finds: in the ledger, in published files, and of both."""
         return list(verify(self.settings, self.ledger).problems)
+
+    def watch(self, *, live=True):
+        """What the watch says at this time, the ledger closed again."""
+        ledger = find_ledger(self.settings)
+        try:
+            return watch(self.settings, ledger, self.now, live=live)
+        finally:
+            if ledger:
+                ledger.close()
+
+    def of_kind(self, kind):
+        return [alarm for alarm in self.watch(live=False).alarms if alarm.kind == kind]
+
+    def at(self, text):
+        self.now = datetime.fromisoformat(text).replace(tzinfo=UTC)
+        return self
+
+    def states(self):
+        return {day.day.day: day.state.value for day in self.watch().days}
+
+    def assert_shows(self, states, alarms):
+        """Of each day of the month its state, and what is alarmed."""
+        assert self.states() == states
+        assert self.alarms() == alarms
+
+    def alarms(self):
+        return [(alarm.kind.value, alarm.day and alarm.day.day, alarm.node) for alarm in self.watch().alarms]
 
     def files(self, *places):
         return {
@@ -340,3 +378,45 @@ def released_by(mechanism, text=CONFIGURATION, keys=""):
     kind = mechanism_named(mechanism)
     is_in_rho = kind is not None and kind.currency != "epsilon"
     return text.replace('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"') if is_in_rho else text
+
+
+# Electricity and gas of the same people: two streams whose files name the file of their population.
+
+POPULATION = """
+streams = ["electricity/optstream.toml", "gas/optstream.toml"]
+[privacy]
+population = "people"
+epsilon = "1"
+window = 48
+budget_alpha = "1"
+[stream]
+step = "30min"
+time_zone = "Europe/Paris"
+[ledger]
+url = "sqlite:///ledger/ledger.sqlite"
+"""
+SAID_THERE = (
+    'epsilon = "1"\nwindow = 48\npopulation = "people"\n',
+    'step = "30min"\ntime_zone = "Europe/Paris"\n',
+    '[ledger]\nurl = "sqlite:///trusted/ledger.sqlite"\n',
+)
+NAMED = '[privacy]\npopulation_file = "../population.toml"'
+
+
+def own_text(name: str, share: str = "1/2") -> str:
+    """The configuration of a stream, without what its population file says."""
+    text = CONFIGURATION.replace("two-regions", name)
+    for said in SAID_THERE:
+        assert said in text
+        text = text.replace(said, "")
+    text = text.replace("[privacy]", NAMED).replace("[budget]", f'[budget]\nstream_share = "{share}"')
+    return text.replace('alpha = "1"', 'alpha = "3"\nresolution = "1"') if name == "gas" else text
+
+
+def two_products(folder: Path, share: str = "1/2") -> dict[str, Installation]:
+    (folder / "ledger").mkdir(mode=0o700)
+    (folder / "population.toml").write_text(POPULATION)
+    for name in ("electricity", "gas"):
+        (folder / name).mkdir()
+        (folder / name / "optstream.toml").write_text(own_text(name, share))
+    return {name: Installation(folder / name) for name in ("electricity", "gas")}

@@ -30,7 +30,7 @@ from tasks.monitor.facts import last_ended
 from tasks.plan.backfill import UnreleasedError, looks_of
 from tests.faults.world import configure
 from tests.flows.served import CHECKOUT, optstream, stream_of_hours
-from tests.tasks.products import two_products
+from tests.tasks.two_regions import two_products
 
 
 def runs(**filters):

@@ -29,8 +29,7 @@ from tests.browser import BUT_CONTRAST, visit
 from tests.by_night import few
 from tests.failing import raising
 from tests.flows.web.test_app import SECRET, basic
-from tests.tasks.pages.conftest import N_DAYS, facts_of, many_days
-from tests.tasks.pages.snapshots import AT, FIRST, alarm, settings, snapshot
+from tests.tasks.pages.conftest import AT, FIRST, N_DAYS, alarm, facts_of, many_days, settings, snapshot
 from tests.tasks.two_regions import CONFIGURATION, Installation, in_another_unit
 
 __all__ = ["many_days", "settings", "snapshot"]

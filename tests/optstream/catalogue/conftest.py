@@ -8,11 +8,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from optstream.catalogue import NoiseScale, ReleaseStatement, StandardErrors, publish, stage
+from optstream.catalogue import NoiseScale, Publication, ReleaseStatement, StandardErrors, publish, stage
+from optstream.catalogue.publication import withdraw
+from optstream.catalogue.read import read_published
 from optstream.catalogue.rows import schema
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
-from tests.optstream.catalogue.folders import STREAM, Folder, make_folder
+from tests.optstream.catalogue.folders import DAY, STREAM, Folder, answer_head, make_folder
 
 N_STEPS = 4
 FILE_BY_NIGHT, S3_BY_NIGHT = (pytest.param(kind, marks=pytest.mark.nightly) for kind in ("file", "s3"))
@@ -20,7 +22,6 @@ NODES = {"FR": (None, 0), "84": ("FR", 1), "Île & ../x": ("FR", 1)}
 
 
 def nodes_of(tree: AggregationTree) -> dict[str, tuple[str | None, int]]:
-    """The nodes of a tree, each with its parent and level."""
     return {
         node: (parent, level)
         for (node, parent), level in zip(tree.parents_by_name(), tree.depths.tolist(), strict=True)
@@ -90,7 +91,6 @@ def put_days(
     signer: Any = None,
     **changes: Any,
 ) -> Any:
-    """Stage small days and publish them at once; returns the Publications."""
     stated = [make_statement(period, revision, vintage, **changes) for period in periods]
     staged = [stage(make_rows(one.period, revision, vintage, shift), one) for one in stated]
     head_after = head if callable(head) else lambda _: head
@@ -100,6 +100,14 @@ def put_days(
 def put(folder: Any, period: date, revision: int = 1, vintage: int = 1, **more: Any) -> Any:
     (publication,) = put_days(folder, period, revision=revision, vintage=vintage, **more)
     return publication
+
+
+def take_back(name: Any, day: date = DAY, head: str = "h2", **more: Any) -> Publication:
+    return withdraw(name, day, answer_head(head), stream=STREAM, value_column="load_mw", **more)
+
+
+def days_in(name: Any, **more: Any) -> list[date]:
+    return read_published(name, verify=True, **more)["date"].unique().sort().to_list()
 
 
 @pytest.fixture(params=["path", FILE_BY_NIGHT, "memory", S3_BY_NIGHT])

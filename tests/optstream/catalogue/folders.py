@@ -12,7 +12,7 @@ import fsspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from optstream.catalogue import Publication, digest_of, read_published, withdraw
+from optstream.catalogue import digest_of
 from optstream.catalogue.backends import PROBE
 from optstream.catalogue.metadata import MARKER
 from optstream.catalogue.signing import Signer, public_pem
@@ -95,18 +95,9 @@ def copied(folder: Folder, number: object) -> str | Path:
 
 
 def answer_head(head: str) -> Callable[..., str]:
-    """A ledger whose head is this, whatever it hears."""
     return lambda _entry, _known: head
-
-
-def take_back(name: Any, day: date = DAY, head: str = "h2", **more: Any) -> Publication:
-    return withdraw(name, day, answer_head(head), stream=STREAM, value_column="load_mw", **more)
 
 
 def make_page(_place: Any, catalogue: Any) -> bytes:
     days = " ".join(str(entry.period) for entry in catalogue.entries if not entry.withdrawn)
     return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">{days}'.encode()
-
-
-def days_in(name: Any, **more: Any) -> list[date]:
-    return read_published(name, verify=True, **more)["date"].unique().sort().to_list()

@@ -92,31 +92,24 @@ def rows_of(day):
     return frame.with_columns(**errors).cast(pl.Schema(schema("load_mw")))
 
 
-def test_rows_of_all_days_come_in_the_tree_of_one():
-    rows = pl.concat([rows_of(BEFORE), rows_of(SPLIT), rows_of(LAST)])
+def test_rows_of_all_days_come_in_the_tree_of_one_with_customers_and_estimates_where_a_day_has_them():
+    more = {"load_mw_estimate": pl.col("load_mw") + 1, "customers": pl.lit(3.0), "customers_se": pl.lit(1.0)}
+    days = [rows_of(BEFORE), rows_of(SPLIT).with_columns(**more), rows_of(LAST)]
+    rows = pl.concat(days, how="diagonal")
     found = rows_as_of(rows, HIERARCHY, BEFORE, "load_mw")
     assert found.columns == rows.columns
     assert found.schema == rows.schema
-    own = found.filter(date=BEFORE)
-    assert own.equals(rows.filter(date=BEFORE).sort("date", "step", "node"))
+    assert found.filter(date=BEFORE).equals(rows.filter(date=BEFORE).sort("date", "step", "node"))
     split = {row["node"]: row for row in found.filter(date=SPLIT, step=0).to_dicts()}
     parts = {row["node"]: row["load_mw"] for row in rows.filter(date=SPLIT, step=0).to_dicts()}
-    assert split["1"]["load_mw"] == parts["1a"] + parts["1b"]
-    assert (split["1"]["load_mw_se"], split["1"]["load_mw_noise_se"]) == (None, None)
-    assert (split["1"]["parent"], split["1"]["level"]) == ("N", 2)
-    assert (split["2"]["load_mw"], split["2"]["load_mw_se"]) == (parts["2x"], 2.0)
+    one, two = split["1"], split["2"]
+    assert one["load_mw"] == parts["1a"] + parts["1b"] == one["load_mw_estimate"] - 2
+    assert (one["load_mw_se"], one["load_mw_noise_se"]) == (None, None)
+    assert (one["parent"], one["level"]) == ("N", 2)
+    assert (one["customers"], one["customers_se"]) == (6.0, None)
+    assert (two["load_mw"], two["load_mw_se"]) == (parts["2x"], 2.0)
+    assert (two["customers"], two["customers_se"]) == (3.0, 1.0)
     assert split["FR"]["load_mw_se"] == 2.0
-
-
-def test_customers_and_estimates_are_added_up_where_a_day_has_them():
-    more = {"load_mw_estimate": pl.col("load_mw") + 1, "customers": pl.lit(3.0), "customers_se": pl.lit(1.0)}
-    rows = pl.concat([rows_of(BEFORE), rows_of(SPLIT).with_columns(**more)], how="diagonal")
-    found = rows_as_of(rows, HIERARCHY, BEFORE, "load_mw")
-    assert found.filter(date=BEFORE).select(more.keys()).null_count().row(0) == (14, 14, 14)
-    split = {row["node"]: row for row in found.filter(date=SPLIT, step=0).to_dicts()}
-    assert split["1"]["load_mw_estimate"] == split["1"]["load_mw"] + 2
-    assert (split["1"]["customers"], split["1"]["customers_se"]) == (6.0, None)
-    assert (split["2"]["customers"], split["2"]["customers_se"]) == (3.0, 1.0)
 
 
 def test_the_table_comes_back_with_the_same_trees(tmp_path):
@@ -128,16 +121,8 @@ def test_the_table_comes_back_with_the_same_trees(tmp_path):
         assert dict(found.tree_of(day).parents_by_name()) == dict(HIERARCHY.tree_of(day).parents_by_name())
         assert {one.node: one.sources for one in made_of(found, LAST, day)} == sources(LAST, day)
     rows = pl.read_parquet(tmp_path / "hierarchy.parquet")
-    assert rows.filter(node="1").to_dicts() == [
-        {
-            "node": "1",
-            "parent": "N",
-            "name": "One",
-            "valid_from": None,
-            "valid_until": BEFORE,
-            "became": "1a;1b",
-        }
-    ]
+    assert rows.columns == ["node", "parent", "name", "valid_from", "valid_until", "became"]
+    assert rows.filter(node="1").rows() == [("1", "N", "One", None, BEFORE, "1a;1b")]
 
 
 @pytest.mark.parametrize(
@@ -164,19 +149,17 @@ def test_a_table_that_is_none_is_refused_with_its_remedy(tmp_path, spoiled):
 def test_more_work_than_a_hierarchy_can_be_is_refused_before_it_is_done(tmp_path):
     """A few hundred kilobytes of rows would keep a reader busy for hours."""
     n, first = 3000, date(1990, 1, 1)
-    rows = [("FR", None, None, None, None, None)]
+    lines = [("FR", None, None, None, None, None)]
     for number in range(n):
         day = first + number * DAY
-        rows.append((f"a{number}", "FR", None, None, day - DAY, f"b{number}"))
-        rows.append((f"b{number}", "FR", None, day, None, None))
-    table = pl.DataFrame(rows, schema=hierarchy_rows(HIERARCHY, {}.get).schema, orient="row")
-    for few in (table, table.head(2 * 999)):
-        few.write_parquet(tmp_path / "hierarchy.parquet")
-        with patch.object(TreeChange, "applied", side_effect=AssertionError("a change was worked out")):
-            with pytest.raises((PublicationError, AssertionError)) as caught:
+        lines.append((f"a{number}", "FR", None, None, day - DAY, f"b{number}"))
+        lines.append((f"b{number}", "FR", None, day, None, None))
+    table = pl.DataFrame(lines, schema=hierarchy_rows(HIERARCHY, {}.get).schema, orient="row")
+    with patch.object(TreeChange, "applied", side_effect=AssertionError("a change was worked out")):
+        for rows, error in ((table, PublicationError), (table.head(2 * 999), AssertionError)):
+            rows.write_parquet(tmp_path / "hierarchy.parquet")
+            with pytest.raises(error):
                 find_hierarchy(open_storage(tmp_path))
-            refused = few is table
-            assert isinstance(caught.value, PublicationError) == refused
 
 
 def test_texts_of_the_table_are_bounded_as_those_of_every_file(tmp_path, monkeypatch):

@@ -14,8 +14,8 @@ from optstream.storage import folders as lock
 from optstream.storage.store import S3Store
 from tests.failing import Death, at_each, dying_at
 from tests.memory_store import MemoryStore
-from tests.optstream.catalogue.conftest import put, put_days
-from tests.optstream.catalogue.folders import DAY, NEXT, copied, make_folder, take_back
+from tests.optstream.catalogue.conftest import put, put_days, take_back
+from tests.optstream.catalogue.folders import DAY, NEXT, copied, make_folder
 
 ON_DISK = [(os, ("replace", "link", "fsync", "unlink", "mkdir", "rmdir"))]
 IN_STORE = [(kind, ("put_new", "put_instead", "delete")) for kind in (S3Store, MemoryStore)]

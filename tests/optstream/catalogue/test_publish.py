@@ -10,37 +10,18 @@ from functools import partial
 import pytest
 
 import optstream
-from optstream.catalogue import (
-    PAGE,
-    check_files,
-    find_catalogue,
-    publish,
-    read_catalogue,
-    read_published,
-    replace_page,
-    stage,
-    withdraw,
-)
+from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, stage
 from optstream.catalogue.about import About, put_about
 from optstream.catalogue.backends import ObjectTransaction
 from optstream.catalogue.index import catalogue_time
-from optstream.catalogue.layout import CATALOGUE, LARGEST, LOCK, signature_file
-from optstream.catalogue.metadata import BLANK
+from optstream.catalogue.layout import CATALOGUE, LARGEST, LOCK, PAGE, signature_file
+from optstream.catalogue.metadata import BLANK, replace_page
+from optstream.catalogue.publication import publish, withdraw
 from optstream.catalogue.rows import schema
 from optstream.catalogue.standard_errors import read_sum
 from optstream.errors import LedgerError, ParameterError, PublicationError
-from tests.optstream.catalogue.conftest import make_rows, make_statement, put, put_days
-from tests.optstream.catalogue.folders import (
-    DAY,
-    KINDS,
-    NEXT,
-    SIGNER,
-    STREAM,
-    answer_head,
-    days_in,
-    make_page,
-    take_back,
-)
+from tests.optstream.catalogue.conftest import days_in, make_rows, make_statement, put, put_days, take_back
+from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, SIGNER, STREAM, answer_head, make_page
 
 EVERYWHERE = pytest.mark.parametrize("published", KINDS, indirect=True)
 """By day too: what is put, replaced, moved and removed. The rest is of the catalogue, whatever its place."""
@@ -145,16 +126,12 @@ def test_what_is_refused_changes_nothing(published, work, rule):
 
 
 @EVERYWHERE
-def test_an_existing_name_is_never_overwritten(published):
+def test_an_existing_name_is_never_overwritten_and_a_lost_file_is_put_back(published):
     entry = put(published.name, DAY).entry
     published.write(entry.file, b"tampered")
     with pytest.raises(PublicationError, match="never overwritten"):
         put(published.name, DAY)
     assert published.read(entry.file) == b"tampered"
-
-
-def test_a_lost_file_is_put_back(published):
-    entry = put(published.name, DAY).entry
     published.remove(entry.file)
     with pytest.raises(PublicationError, match=f"{entry.file} is missing; .*`optstream publish {DAY}`"):
         read_published(published.name)
@@ -403,7 +380,6 @@ def times(folder):
 
 
 def of_a_run(folder):
-    """What has the time of this run."""
     return {name for name, time in times(folder).items() if time.year > DAY.year}
 
 

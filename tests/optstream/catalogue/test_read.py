@@ -17,8 +17,8 @@ from optstream.catalogue.read import catalogue_reader, rows_of, with_names
 from optstream.catalogue.rows import schema
 from optstream.errors import ParameterError, PublicationError
 from optstream.stream.period import Hour
-from tests.optstream.catalogue.conftest import make_rows, make_statement, put, put_days
-from tests.optstream.catalogue.folders import DAY, NEXT, take_back
+from tests.optstream.catalogue.conftest import make_rows, make_statement, put, put_days, take_back
+from tests.optstream.catalogue.folders import DAY, NEXT
 
 
 def expected(*days, **more):
@@ -201,14 +201,8 @@ def test_a_selection_is_the_published_rows_reads_no_other_day_and_says_what_is_n
         selected(three_days, first=DAYS[2])
 
 
-def test_names_stand_beside_their_nodes(three_days):
-    rows = selected(three_days, first=DAYS[2])
-    named = with_names(
-        rows, {"84": NodeFacts(name="Auvergne"), "FR": NodeFacts(latitude=46.0, longitude=2.0)}
-    )
-    assert named.columns[named.columns.index("node") + 1] == "name"
-    assert dict(named.select("node", "name").unique().iter_rows()) == {
-        node: "Auvergne" if node == "84" else None for node in rows["node"].unique()
-    }
+def test_no_column_of_names_is_added_where_no_node_has_one_or_rows_have_such_a_column(three_days):
+    rows = selected(three_days)
     assert with_names(rows, {"FR": NodeFacts(latitude=46.0, longitude=2.0)}).equals(rows)
-    assert with_names(named, {"84": NodeFacts(name="another")}).equals(named)
+    called = rows.rename({"load_mw": "name"})
+    assert with_names(called, {"84": NodeFacts(name="Auvergne")}).equals(called)

@@ -9,20 +9,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.catalogue.layout import signature_file
+from optstream.catalogue.publication import close_days
 from optstream.catalogue.signing import Signer, public_pem, read_public_keys
 from optstream.errors import ParameterError, PublicationError
-from tests.optstream.catalogue.conftest import put
-from tests.optstream.catalogue.folders import (
-    DAY,
-    KINDS,
-    NEXT,
-    PEM,
-    PRIVATE,
-    SIGNER,
-    Folder,
-    days_in,
-    take_back,
-)
+from tests.failing import raising
+from tests.optstream.catalogue.conftest import days_in, put, take_back
+from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, PEM, PRIVATE, SIGNER, Folder
 
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes([2]) * 32)
 OTHER, OTHER_PEM = Signer(OTHER_KEY, lambda _entries: None), public_pem(OTHER_KEY.public_key())
@@ -30,10 +22,6 @@ OTHER, OTHER_PEM = Signer(OTHER_KEY, lambda _entries: None), public_pem(OTHER_KE
 
 def sign(folder, period=DAY, by=SIGNER, **more):
     return put(folder.name, period, signer=by, **more)
-
-
-def taken_back(folder, by=SIGNER):
-    return take_back(folder.name, signer=by)
 
 
 def signed_days_in(folder, key=PEM):
@@ -102,10 +90,10 @@ def test_a_day_withdrawn_before_there_was_a_key_is_signed_when_it_is_withdrawn_a
     put(published.name, DAY)
     take_back(published.name)
     refused(published, "is not signed")
-    assert taken_back(published).changed
+    assert take_back(published.name, signer=SIGNER).changed
     assert signed_days_in(published) == []
     assert check_files(published.name, public_key=PEM) == []
-    assert not taken_back(published).changed
+    assert not take_back(published.name, signer=SIGNER).changed
 
 
 def test_a_folder_that_lost_a_file_is_signed_and_one_that_lists_other_rows_is_not(published):
@@ -138,19 +126,15 @@ def test_keys_are_changed_one_after_the_other(published, tmp_path):
     assert read_catalogue(published.name).sequence == 2
 
 
-def test_nothing_is_signed_that_the_ledger_does_not_know(published):
+def test_no_day_is_closed_in_a_catalogue_that_the_ledger_does_not_know(published):
     sign(published)
-    before, asked = published.files(), []
-
-    def refuse(entries):
-        asked.append([entry.period for entry in entries])
-        raise PublicationError("not in the ledger")
-
-    for work in (lambda by: sign(published, NEXT, by=by), lambda by: taken_back(published, by=by)):
-        with pytest.raises(PublicationError, match="not in the ledger"):
-            work(Signer(PRIVATE, refuse))
+    before, refuse = published.files(), raising(PublicationError("not in the ledger"))
+    with pytest.raises(PublicationError, match="not in the ledger"):
+        close_days(published.name, [DAY], Signer(PRIVATE, refuse))
     assert published.files() == before
-    assert asked == [[DAY], [DAY]]
+
+
+X25519 = X25519PrivateKey.generate().public_key()
 
 
 @pytest.mark.parametrize(
@@ -158,10 +142,7 @@ def test_nothing_is_signed_that_the_ledger_does_not_know(published):
     [
         "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",
         "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
-        X25519PrivateKey.generate()
-        .public_key()
-        .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        .decode(),
+        X25519.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode(),
         "no-such-file.pem",
         [],
     ],

@@ -11,19 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.catalogue import (
-    CountBands,
-    LongSpan,
-    ReleaseStatement,
-    band_columns,
-    publish,
-    read_published,
-    read_staged,
-    stage,
-)
+from optstream.catalogue import CountBands, band_columns, publish, read_published, read_staged, stage
 from optstream.catalogue.rows import hash_rows, holds_each_once, ordered_rows, schema
 from optstream.catalogue.standard_errors import read_sum
-from optstream.catalogue.statement import Consistency, Constraints, Footer, encode
+from optstream.catalogue.statement import Consistency, Constraints, Footer, LongSpan, ReleaseStatement, encode
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation.constraints import NO_ANSWER, Kept
 from optstream.estimation.estimate import Optimality

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from optstream.estimation.problem import LeastSquares
 from optstream.stream import AggregationTree, Feature, Lattice
 
+N_STEPS = 48
+TOLERANCES = (1e-12, 1e-10, 1e-8)
+"""Tight first; what is too tight for one case's numbers is relaxed, never the bound or the sums."""
+
 
 def product(n_regions: int, n_sectors: int, n_zones: int = 0) -> Lattice:
-    """Return regions times sectors, with or without zones above the regions."""
     parents: dict[str, str | None] = {"all": None}
     parents |= {f"zone {zone}": "all" for zone in range(n_zones)}
     parents |= {f"{one}": f"zone {one % n_zones}" if n_zones else "all" for one in range(n_regions)}
@@ -56,9 +59,6 @@ def random_program(seed: int, *, features: bool = False) -> tuple[LeastSquares, 
     return LeastSquares(rows, np.where(weights > 0, truth + noise, 0.0), weights), lattice
 
 
-N_STEPS = 48
-
-
 def random_case(seed: int) -> tuple[LeastSquares, AggregationTree, float]:
     """Return a program of any shape: trees, steps, features, levels, weights that separate or not."""
     rng = np.random.default_rng(seed)
@@ -92,7 +92,6 @@ def random_case(seed: int) -> tuple[LeastSquares, AggregationTree, float]:
 
 
 def random_tree(rng: np.random.Generator) -> AggregationTree:
-    """Return a tree of 1 to 14 nodes, ragged."""
     n_nodes = int(rng.choice([1, 2, 3, 5, 9, 14]))
     parents: dict[str, str | None] = {"0": None}
     for node in range(1, n_nodes):
@@ -126,10 +125,6 @@ def standard_errors(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.
 
 def objective(problem: LeastSquares, series: NDArray[np.float64]) -> float:
     return 0.5 * float((problem.weights * (series @ problem.rows.T - problem.targets) ** 2).sum())
-
-
-TOLERANCES = (1e-12, 1e-10, 1e-8)
-"""Tight first; what is too tight for one case's numbers is relaxed, never the bound or the sums."""
 
 
 def solve_program(problem: LeastSquares, tree: AggregationTree, lower_bound: float) -> NDArray[np.float64]:

@@ -32,6 +32,8 @@ RAGGED = AggregationTree.from_parents(
 )
 CHAIN = [Feature((range(0, 3), range(3, 8)), "parts"), Feature((range(0, 8),), "day")]
 CROSSED = [Feature((range(0, 3), range(3, 8)), "left"), Feature((range(0, 5), range(5, 8)), "right")]
+PLAIN = Measured.from_public(np.ones((6, 8)), [])
+HIDDEN = Measured.from_public(np.ones((6, 8)), [], [np.array([1, 1, 1, np.inf, 1, 1])])
 
 
 def noisy(tree, features, seed, level=50.0):
@@ -99,10 +101,6 @@ def test_a_batch_is_its_periods_one_by_one():
     for one, found in zip(single, together, strict=True):
         alone = Measured.from_public(one.interpolation, one.feature_sums, *same)
         assert np.allclose(found, make_consistent(alone, FRANCE, CHAIN, "variance"), atol=1e-6)
-
-
-PLAIN = Measured.from_public(np.ones((6, 8)), [])
-HIDDEN = Measured.from_public(np.ones((6, 8)), [], [np.array([1, 1, 1, np.inf, 1, 1])])
 
 
 @pytest.mark.parametrize(

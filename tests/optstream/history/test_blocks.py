@@ -18,6 +18,12 @@ from optstream.noise import simulated_noise
 from optstream.privacy import OrderSpend, StepSpend
 from optstream.stream import DatedHierarchy, PrivatePeriod, TreeChange
 
+OLDEST = (("FR", None), ("N", "FR"), ("S", "FR"), ("1", "N"), ("2", "N"), ("3", "S"), ("4", "S"))
+CHANGED = date(2016, 7, 1)
+STEPS, SINCE = 48, 480
+LEAVES = np.array([[10.0, 20.0], [100.0, 200.0], [1000.0, 2000.0], [10000.0, 20000.0]])
+"""Of the oldest leaves, over two blocks."""
+
 
 def history_of(n, n_series=2):
     sums = np.rint(np.random.default_rng(0).normal(600, 50, (n_series, n)))
@@ -101,13 +107,6 @@ def test_what_is_forgotten_is_no_part_of_any_window_of_the_last_days():
     assert missed
 
 
-OLDEST = (("FR", None), ("N", "FR"), ("S", "FR"), ("1", "N"), ("2", "N"), ("3", "S"), ("4", "S"))
-CHANGED = date(2016, 7, 1)
-STEPS, SINCE = 48, 480
-LEAVES = np.array([[10.0, 20.0], [100.0, 200.0], [1000.0, 2000.0], [10000.0, 20000.0]])
-"""Of the oldest leaves, over two blocks."""
-
-
 def mapped(**operations):
     """The map of one change, and the blocks of the days before it at the current nodes, by node."""
     hierarchy = DatedHierarchy(OLDEST, (TreeChange(CHANGED, **operations),))
@@ -128,6 +127,15 @@ def mapped(**operations):
         for level, nodes in enumerate(between.after.levels)
     }
     return between, histories
+
+
+def measured_since(between, histories, leaves, scale):
+    """The same histories with a block of the days since, of these leaves."""
+    sums, block = between.after.add_up(leaves[:, None]), (np.array([SINCE]), np.array([2]), np.array([scale]))
+    return {
+        level: history.joined(BlockHistory(*block, sums[list(between.after.levels[level])]))
+        for level, history in histories.items()
+    }
 
 
 def by_node(between, histories):
@@ -151,32 +159,18 @@ def test_a_new_unit_is_a_typical_neighbour_until_it_is_measured_and_then_as_it_i
     assert before["5"] == [5500, 11000]  # half of its sibling
     assert before["FR"] == [11110 + 5500, 22220 + 11000]
     # measured since: a tenth of its neighbours together
-    new = {level: _with_block(history, between, level) for level, history in histories.items()}
-    after = by_node(between, refined(guessed, new))
+    since = measured_since(between, histories, np.array([1000.0, 10_000, 100_000, 1_000_000, 110_000]), 1.0)
+    after = by_node(between, refined(guessed, since))
     assert after["5"][0] == pytest.approx(1100, rel=0.05)
     assert after["S"][0] == pytest.approx(11000 + after["5"][0])
-
-
-def _with_block(history, between, level):
-    """The same history with one large, precise block of the days since."""
-    leaves = np.array([[10.0], [100.0], [1000.0], [10000.0], [1100.0]]) * 100
-    nodes = between.after.levels[level]
-    sums = between.after.add_up(leaves)[nodes.start : nodes.stop]
-    return history.joined(BlockHistory(np.array([SINCE]), np.array([2]), np.array([1.0]), sums))
 
 
 def test_shares_of_parts_are_learned_and_add_up_to_the_whole():
     between, histories = mapped(split={"2": {"2a": Fraction(1), "2b": Fraction(1)}})
     guessed = guesses(between, SINCE)
     assert [one["share"] for one in guessed] == [0.5, 0.5]
-    sums = {0: [[11110.0]], 1: [[110.0], [11000.0]], 2: [[10.0], [80.0], [20.0], [1000.0], [10000.0]]}
-    new = {
-        level: history.joined(
-            BlockHistory(np.array([SINCE]), np.array([2]), np.array([0.1]), np.array(sums[level]))
-        )
-        for level, history in histories.items()
-    }
-    found = by_node(between, refined(guessed, new))
+    since = measured_since(between, histories, np.array([10.0, 80, 20, 1000, 10_000]), 0.1)
+    found = by_node(between, refined(guessed, since))
     assert found["2a"][0] == pytest.approx(80, rel=0.05)
     assert found["2a"][0] + found["2b"][0] == pytest.approx(100)
     assert found["N"][:2] == [110, 220]

@@ -23,6 +23,21 @@ from tests.optstream.history.test_tree_posterior import Dense
 SLOTS, N_DAYS = 12, 20
 TREE = AggregationTree.from_parents({"r": None, "a": "r", "b": "r", "c": "a", "d": "a", "e": "b"})
 PRIOR = TemporalPrior.broad(SLOTS)
+STAR = AggregationTree.from_parents({"r": None, "a": "r", "b": "r", "c": "r"})
+SIZES = np.array([1.0, 2.0, 4.0])
+VALUES = np.random.default_rng(0).normal(size=(4, N_DAYS)) + np.arange(N_DAYS) % 5
+STEPS = Blocks.at(np.arange(SLOTS * N_DAYS))
+KNOWN, ROUNDS = 40, 5
+PAIR = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
+DEGREES = 10 + np.random.default_rng(0).normal(size=(1, KNOWN)).cumsum(axis=1)
+WARMTH = Covariate("warmth", -20, DEGREES)
+# so little noise that a few nights tell of it
+PLAIN = HistoryInformed(PrivacyModel(8, SLOTS, 1), 6, 1, 100.0, PublicDays(SLOTS), relearn_days=0)
+WITH = replace(PLAIN, covariates=(WARMTH,))
+BOTH = {
+    "plain": lambda mechanism: mechanism,
+    "tree": lambda mechanism: HistoryInformedTree(mechanism, PAIR, ["1/3", "2/3"]),
+}
 
 
 def seen_of(generator, noise=0.05):
@@ -86,15 +101,8 @@ def test_a_covariate_without_information_changes_nothing():
         assert all(np.array_equal(one, other) for one, other in zip(found, plain, strict=True))
 
 
-SIX, TWELVE = 6, 12
-STAR = AggregationTree.from_parents({"r": None, "a": "r", "b": "r", "c": "r"})
-SIZES = np.array([1.0, 2.0, 4.0])
-VALUES = np.random.default_rng(0).normal(size=(4, TWELVE)) + np.arange(TWELVE) % 5
-STEPS = Blocks.at(np.arange(SIX * TWELVE))
-
-
 def columns(values, blocks=STEPS, level=None):
-    return columns_of((Covariate("one", 0, values, level=level),), STAR, SIZES, blocks, SIX)[0]
+    return columns_of((Covariate("one", 0, values, level=level),), STAR, SIZES, blocks, SLOTS)[0]
 
 
 def test_a_block_is_worth_times_the_sum_of_its_steps():
@@ -120,7 +128,7 @@ def test_missing_days_lie_between_their_neighbours_and_unknown_ones_move_nothing
     gaps[:, 4] = np.nan
     between[:, 4] = (VALUES[:, 3] + VALUES[:, 5]) / 2
     assert np.allclose(columns(gaps), columns(between))
-    outside = columns(VALUES, Blocks.at(np.array([-1, SIX * TWELVE])))
+    outside = columns(VALUES, Blocks.at(np.array([-1, SLOTS * N_DAYS])))
     assert not outside.any()
 
 
@@ -128,19 +136,6 @@ def test_a_wild_value_moves_no_more_than_a_bounded_amount():
     values = VALUES.copy()
     values[:, 5] = 1e15
     assert np.abs(columns(values)).max() < 4.0
-
-
-KNOWN, ROUNDS = 40, 5
-PAIR = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
-DEGREES = 10 + np.random.default_rng(0).normal(size=(1, KNOWN)).cumsum(axis=1)
-WARMTH = Covariate("warmth", -20, DEGREES)
-# so little noise that a few nights tell of it
-PLAIN = HistoryInformed(PrivacyModel(8, SLOTS, 1), 6, 1, 100.0, PublicDays(SLOTS), relearn_days=0)
-WITH = replace(PLAIN, covariates=(WARMTH,))
-BOTH = {
-    "plain": lambda mechanism: mechanism,
-    "tree": lambda mechanism: HistoryInformedTree(mechanism, PAIR, ["1/3", "2/3"]),
-}
 
 
 def load(day):
@@ -234,14 +229,11 @@ def test_a_day_has_a_value_where_each_row_that_ever_has_one_does():
     assert [day for day in range(5, 12) if Covariate("x", 7, rows).has_value_on(day)] == [7, 9]
 
 
-LEARNS = replace(WITH, relearn_days=28)
-
-
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
 def test_what_was_learned_hangs_on_what_was_public_the_day_before(make):
     """A day is judged, and habits are learned, by what its own night knew of it."""
-    last = nights(make, LEARNS, 7)[-1]
-    others = LEARNS, changed(6, LEARNS), changed(5, LEARNS)
+    learns = replace(WITH, relearn_days=28)
+    last = nights(make, learns, 7)[-1]
+    others = learns, changed(6, learns), changed(5, learns)
     known = [make(one).prepared(last.state, 7 * SLOTS) for one in others]
     learned = [{key: one[key] for key in ("prior", "learned", "events")} for one in known]
     assert learned[0]["learned"] == 7

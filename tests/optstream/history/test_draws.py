@@ -1,7 +1,6 @@
 """Errors that are drawn have the covariance of the dense joint Gaussian process, and their closed form."""
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -31,6 +30,19 @@ LEARNED = {
     "by hour": (1.0, 1.0),
 }
 """Factors of lengths, and of strengths of own parts."""
+FACTOR, N = 1.4, 1000
+TEMPERATURE = Covariate("temperature", 0, 10 + np.random.default_rng(1).normal(0, 15, (1, 40)))
+CASES = {
+    "a star": {"tree_name": "a star"},
+    "cells that do not exist": {"tree_name": "cells that do not exist"},
+    "a single value a day": {"is_day": False},
+    "a factor of 9": {"factor": 9.0, "nothing_in": (1,)},
+    "covariates": {"covariates": (TEMPERATURE,)},
+    "one leaf": {"tree_name": "one leaf"},
+    "two dimensions": {"tree_name": "two dimensions"},
+    "much noise": {"noise": 100.0},
+    "covariates, no day": {"covariates": (TEMPERATURE,), "is_day": False},
+}
 
 
 def prior_of(components, learned):
@@ -66,7 +78,6 @@ def test_draws_of_the_prior_have_its_covariances(components, learned):
 
 
 def test_a_draw_is_a_function_of_leaf_and_time_alone():
-    """Whatever other leaves and blocks are drawn with it."""
     prior, blocks = prior_of(EVERY, "medians"), some_blocks()
     own, more = prior_draws(prior, blocks, 8, (OWN, keys_of("ab")), (OWN, keys_of("cba")))
     np.testing.assert_allclose(more[:, [2, 1]], own, rtol=1e-12)
@@ -103,12 +114,10 @@ def test_an_event_keeps_its_draws_when_another_one_is_forgotten():
 
 
 def gain_of(dense, steps):
-    """What the posterior mean takes of each measured value."""
     return np.linalg.solve(dense.measured, dense.across(steps, None).T).T
 
 
 def of_leaves(seen, n):
-    """The rows of leaves among nodes times n steps."""
     return np.arange(len(seen.tree.nodes) * n).reshape(-1, n)[seen.tree.leaf_indices].ravel()
 
 
@@ -156,20 +165,12 @@ def drawn_day(number):
     return sum(ErrorDraws(TreePosterior(prior, seen[number]), N_DRAWS).at(steps[number]))
 
 
-@cache
-def first_day():
-    return drawn_day(0)
-
-
 @pytest.mark.slow
 def test_errors_of_two_days_hang_together_as_in_the_dense_process():
     """Of different blocks and noise. False alarm below 1e-6."""
     expected = across_days(*two_days())
     assert np.abs(expected[:18, 18:]).max() > 0.2 * expected.diagonal().min()
-    assert agree(np.concatenate([first_day(), drawn_day(1)], axis=1), expected)
-
-
-FACTOR, N = 1.4, 1000
+    assert agree(np.concatenate([drawn_day(0), drawn_day(1)], axis=1), expected)
 
 
 def errors_of(tree_name="ragged", *, factor=FACTOR, is_day=True, noise=1.0, nothing_in=(), covariates=()):
@@ -199,20 +200,6 @@ def off(drawn, variances):
     return np.abs(squares.mean(axis=0) - variances) / errors
 
 
-TEMPERATURE = Covariate("temperature", 0, 10 + np.random.default_rng(1).normal(0, 15, (1, 40)))
-CASES = {
-    "a star": {"tree_name": "a star"},
-    "cells that do not exist": {"tree_name": "cells that do not exist"},
-    "a single value a day": {"is_day": False},
-    "a factor of 9": {"factor": 9.0, "nothing_in": (1,)},
-    "covariates": {"covariates": (TEMPERATURE,)},
-    "one leaf": {"tree_name": "one leaf"},
-    "two dimensions": {"tree_name": "two dimensions"},
-    "much noise": {"noise": 100.0},
-    "covariates, no day": {"covariates": (TEMPERATURE,), "is_day": False},
-}
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("name", few(CASES, 5))
@@ -239,7 +226,7 @@ def test_more_is_of_what_the_prior_leaves_open_of_the_day(noise):
     errors = errors_of(noise=noise)
     posterior, steps = errors.fitted.posterior, errors.steps
     dense, seen = Dense(posterior.prior, posterior.seen), posterior.seen
-    gain = np.linalg.solve(dense.measured, dense.across(steps, None).T).T
+    gain = gain_of(dense, steps)
     of_noise = (gain * np.repeat(seen.noise, seen.blocks.clock.size)[dense.rows]) @ gain.T
     n, nodes = steps.clock.size, len(seen.tree.nodes)
     left = (dense.spread(steps) - of_noise).reshape(nodes, n, nodes, n).mean(axis=(1, 3))

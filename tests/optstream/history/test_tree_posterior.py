@@ -13,6 +13,21 @@ from optstream.history.self_check import day_surprises
 from optstream.stream import AggregationTree, Lattice
 from tests.optstream.estimation.programs import incomplete, product
 
+SLOTS = 12
+TREES = {
+    "one leaf": {"r": None},
+    "a star": {"r": None, "a": "r", "b": "r", "c": "r"},
+    "ragged": {"r": None, "a": "r", "b": "r", "c": "a", "d": "a", "e": "b", "f": "r"},
+    "two dimensions": product(2, 2),
+    "cells that do not exist": incomplete(3),
+}
+NOISES = {
+    "all measured": lambda n: np.linspace(0.2, 1.0, n),
+    "leaves only": lambda n: np.where(np.arange(n) < n // 2 - 1, np.inf, 0.3),
+    "hardly any noise": lambda n: np.full(n, 1e-4),
+    "much noise": lambda n: np.full(n, 1e6),
+}
+
 
 def by_hand(prior, rows, columns, which):
     """The covariance of two sets of blocks: that of every two steps, added up."""
@@ -44,11 +59,9 @@ def _steps_of(blocks):
 
 def _common(columns, others):
     """What coefficients of variance 1 of these columns give two sets of rows in common."""
-    return 0.0 if columns is None else _rows(columns) @ _rows(others).T
-
-
-def _rows(columns):
-    return columns.reshape(len(columns), -1).T
+    if columns is None:
+        return 0.0
+    return columns.reshape(len(columns), -1).T @ others.reshape(len(others), -1)
 
 
 class Dense:
@@ -92,22 +105,6 @@ class Dense:
     def log_likelihood(self):
         quadratic = self.values @ np.linalg.solve(self.measured, self.values)
         return -0.5 * (quadratic + np.linalg.slogdet(self.measured)[1])
-
-
-SLOTS = 12
-TREES = {
-    "one leaf": {"r": None},
-    "a star": {"r": None, "a": "r", "b": "r", "c": "r"},
-    "ragged": {"r": None, "a": "r", "b": "r", "c": "a", "d": "a", "e": "b", "f": "r"},
-    "two dimensions": product(2, 2),
-    "cells that do not exist": incomplete(3),
-}
-NOISES = {
-    "all measured": lambda n: np.linspace(0.2, 1.0, n),
-    "leaves only": lambda n: np.where(np.arange(n) < n // 2 - 1, np.inf, 0.3),
-    "hardly any noise": lambda n: np.full(n, 1e-4),
-    "much noise": lambda n: np.full(n, 1e6),
-}
 
 
 def blocks_of(generator, n, kinds=3):

@@ -1,27 +1,34 @@
-"""Days in a row: their measurements, spends and releases."""
+"""Periods in a row: their measurements, spends and releases."""
+
+import numpy as np
 
 from optstream.noise import simulated_noise
 
 
-def drawn(mechanism, values, lengths, state=None, first_step=0):
-    """The measurements of periods of these lengths in a row, each given the state before it."""
-    found, at = [], 0
-    for length in lengths:
-        noise, own = simulated_noise([1, first_step + at]), values[:, at : at + length]
-        found.append(mechanism.measure(own, noise=noise, first_step=first_step + at, state=state))
-        state, at = found[-1].state, at + length
+def in_turn(act, periods, noise, first_step=0, state=None, keep=lambda state: state):
+    """Give periods to a mechanism's method, each with its own noise and what is kept of the state before."""
+    found = []
+    for values in periods:
+        found.append(act(values, noise=noise(first_step), first_step=first_step, state=state))
+        state, first_step = keep(found[-1].state), first_step + values.shape[-1]
     return found
+
+
+def daily_noise(seed, n_steps):
+    """Simulated noise for each day of so many steps."""
+    return lambda step: simulated_noise([seed, step // n_steps])
+
+
+def drawn(mechanism, values, lengths, state=None, first_step=0):
+    periods = np.split(values, np.cumsum(lengths), axis=1)[: len(lengths)]
+    return in_turn(mechanism.measure, periods, lambda step: simulated_noise([1, step]), first_step, state)
 
 
 def spends_of(measured):
     return [spend for one in measured for spend in one.spends]
 
 
-def released(mechanism, values, cuts, keep=lambda state: state, noise=None, first_step=0):
-    """The periods between these cuts in a row, each given what is kept of the state before it."""
-    noise, state, parts = noise or simulated_noise(1), None, []
-    for first, end in zip([0, *cuts], [*cuts, values.shape[1]], strict=True):
-        own, at = values[:, first:end], first_step + first
-        parts.append(mechanism.release(own, noise=noise, first_step=at, state=state))
-        state = keep(parts[-1].state)
-    return parts
+def released(mechanism, values, cuts, noise=None, **more):
+    """The releases of the periods between these cuts, of noise that goes on from one to the next."""
+    noise = noise or simulated_noise(1)
+    return in_turn(mechanism.release, np.split(values, cuts, axis=1), lambda step: noise, **more)

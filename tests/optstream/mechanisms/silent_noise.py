@@ -23,6 +23,15 @@ class SilentNoise:
         return sorted({scale for scale, _ in self.asked})
 
 
+class Undrawn:
+    """Noise that nothing may be drawn of: a refusal comes first."""
+
+    simulated = True
+
+    def discrete_laplace(self, scale, size):
+        raise AssertionError("noise was drawn before the refusal")
+
+
 class ListedNoise:
     """Noise that is written down: for each of these scales the draws in their order; none at others."""
 

@@ -10,6 +10,7 @@ from optstream import Feature, PrivacyModel, simulated_noise
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, OptStream
 from optstream.stream import AggregationTree, PublicDays
+from tests.optstream.mechanisms.planned_days import in_turn
 
 FIRST, LAST, LEAD_DAYS = date(2016, 2, 1), date(2016, 3, 13), 28
 """The last 14 of the 42 days are judged."""
@@ -46,12 +47,8 @@ def make(name, tree):
 @pytest.mark.parametrize("name", ERRORS)
 def test_the_error_on_real_load_is_what_it_was(load, name):
     tree, values = load
-    mechanism, noise, state, found = make(name, tree), simulated_noise(2016), None, []
-    for number, day in enumerate(values):
-        measured = mechanism.measure(day, noise=noise, first_step=number * 48, state=state)
-        state = measured.state
-        if number >= LEAD_DAYS:
-            found.append(mechanism.estimate(measured).values)
-    missed = np.abs(np.array(found) - tree.add_up(values)[LEAD_DAYS:])
+    mechanism, noise = make(name, tree), simulated_noise(2016)
+    judged = in_turn(mechanism.measure, values, lambda step: noise)[LEAD_DAYS:]
+    missed = np.abs([mechanism.estimate(one).values for one in judged] - tree.add_up(values)[LEAD_DAYS:])
     print(f"{name}: nation {missed[:, 0].mean():.3f} MW, region {missed[:, 1:].mean():.3f} MW")
     assert (missed[:, 0].mean(), missed[:, 1:].mean()) == pytest.approx(ERRORS[name], rel=1e-7)

@@ -14,11 +14,13 @@ from optstream.mechanisms.fast import ConstantState, Fast, SamplingController, S
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, PrivacyModel, StepSpend, charged_to_windows
 from optstream.stream import PrivatePeriod
-from tests.optstream.mechanisms.planned_days import released
-from tests.optstream.mechanisms.silent_noise import ListedNoise, SilentNoise
+from tests.optstream.mechanisms.planned_days import in_turn, released
+from tests.optstream.mechanisms.silent_noise import ListedNoise, Undrawn
 
 MODEL = PrivacyModel("1", 48, 2, "0.5")
 WALK = np.round(500 + np.cumsum(np.random.default_rng(5).normal(0, 20, (2, 96)), axis=1))
+LONG = PrivacyModel("1", 100, "2", resolution=1)
+ADAPTIVE = Fast(LONG, proportional=0.7, integral=0.2, derivative=0.1, integration_time=2)
 
 
 def build(model=MODEL, **changes):
@@ -66,22 +68,15 @@ def test_a_step_that_was_measured_twice_counts_twice():
     for spends, first in (([once], 0), ([once, once], 40)):
         state = mechanism.recall(spends)
         for lengths in ([60], [8, 52]):
-            at, measured = 48, []
-            for length in lengths:
-                release = mechanism.release(
-                    np.ones((1, length)), noise=simulated_noise(1), first_step=at, state=state
-                )
-                measured += [at + position for position in release.measured.positions]
-                state, at = release.state, at + length
-            assert measured[0] == 48 + first
-            state = mechanism.recall(spends)
+            periods = [np.ones((1, length)) for length in lengths]
+            measured = in_turn(mechanism.measure, periods, lambda step: simulated_noise(1), 48, state)
+            assert next(one.first_step + at for one in measured for at in one.positions) == 48 + first
 
 
 def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
-    (first,), noise = released(build(), WALK[:, :48], []), SilentNoise()
+    (first,) = released(build(), WALK[:, :48], [])
     with pytest.raises(ParameterError, match="state of Fast is of 2 series; the period has 3"):
-        build().measure(np.ones((3, 4)), noise=noise, first_step=48, state=first.state)
-    assert noise.asked == []
+        build().measure(np.ones((3, 4)), noise=Undrawn(), first_step=48, state=first.state)
 
 
 def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
@@ -98,9 +93,6 @@ def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
 
 
 # Its filter and its controller.
-
-LONG = PrivacyModel("1", 100, "2", resolution=1)
-ADAPTIVE = Fast(LONG, proportional=0.7, integral=0.2, derivative=0.1, integration_time=2)
 
 
 def test_a_line_through_the_last_two_and_its_noise():
@@ -149,14 +141,9 @@ def test_the_error_is_the_mean_over_series_of_the_relative_correction():
 
 @pytest.mark.parametrize("known", [{"interval": "x"}, {"errors": [["q", 1]]}])
 def test_a_state_that_cannot_be_read_is_refused_before_a_draw(known):
-    mechanism, noise = build(), simulated_noise(0)
     state = {"mechanism": "Fast", "points": [], "n_series": None, **known}
-    before = noise.discrete_laplace
-    drawn = []
-    noise.discrete_laplace = lambda *given: drawn.append(given) or before(*given)
     with pytest.raises(ValueError, match=r"could not convert|invalid literal"):
-        mechanism.measure(WALK[:, :48], noise=noise, first_step=48, state=state)
-    assert not drawn
+        build().measure(WALK[:, :48], noise=Undrawn(), first_step=48, state=state)
 
 
 def period_of(values, first_step=0):

@@ -22,6 +22,7 @@ from optstream.stream.private_period import LARGEST_UNITS, LONGEST_IN_INT64
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 LENGTHS = [1, 2, 3, 4, 5, 8, 46, 47, 48, 50, 337]
+ONE_DEVICE = PrivacyModel("1", 48, 1, unit="roaming")
 
 
 def from_numpy(series):
@@ -56,7 +57,6 @@ def change_of(n_coordinates, alpha=1, per_step=1, per_period=1, window=48, short
 
 
 def moved(one, other, n_coordinates):
-    """L1 over all coordinates of all series."""
     gap = exact_coordinates(other, n_coordinates) - exact_coordinates(one, n_coordinates)
     return int(np.abs(gap).sum())
 
@@ -141,11 +141,6 @@ def test_the_spend_charges_what_n_steps_move_over_the_scale_of_the_noise_on_ever
     assert np.all(measured.answers.variances[0] == 2 * 25.0**2)
 
 
-# What a window pays for coordinates at worst: against the accountant over every row of periods.
-
-ONE = Fraction(1)
-
-
 def tilings(n_steps, shortest):
     """Every sequence of whole periods with at most this many steps in all."""
     yield ()
@@ -157,7 +152,7 @@ def tilings(n_steps, shortest):
 def cost_of(change, lengths):
     spends, at = [], 0
     for length in lengths:
-        spends.append(change.spend("coordinates", length, at, ONE))
+        spends.append(change.spend("coordinates", length, at, Fraction(1)))
         at += length
     return worst_window(spends, change.window_length).epsilon
 
@@ -209,18 +204,13 @@ def test_integers_beyond_64_bits_are_still_exact():
 def test_a_whole_period_that_is_longer_than_a_window_is_charged_for_all_of_its_steps():
     """Temporal leakage by periods reads what all steps cost; the accountant never looks beyond a window."""
     change = CoordinatesChange(3, 1000, 1, 1, 4, 4)
-    spend = change.spend("coordinates", 9, 0, ONE)
+    spend = change.spend("coordinates", 9, 0, Fraction(1))
     assert spend.charges == tuple(change.within(9, n) for n in range(10))
     assert spend.charges[9] > spend.charges[4]
     assert worst_window([spend], 4).epsilon == spend.charges[4]
 
 
-DAY = PrivacyModel("1", 48, 10)
-ONE_DEVICE = PrivacyModel("1", 48, 1, unit="roaming")
-
-
 def days(n_series, n_steps, seed=0):
-    """Smooth days with some noise of their own."""
     generator, hours = np.random.default_rng(seed), np.linspace(0, 2 * np.pi, n_steps, endpoint=False)
     return 500 + 300 * np.sin(hours + generator.random((n_series, 1))) + generator.random((n_series, n_steps))
 
@@ -247,7 +237,7 @@ def test_a_device_in_another_leaf_at_each_step_loses_no_more_than_epsilon(n_coef
 @pytest.mark.parametrize("n_coefficients", [1, 3, 24, 25, 60])
 def test_without_noise_it_publishes_the_low_frequencies_of_numpys_transform(n_steps, n_coefficients):
     values = days(3, n_steps) - 400
-    mechanism = Fourier(DAY, n_coefficients, shortest_period=1)
+    mechanism = Fourier(PrivacyModel("1", 48, 10), n_coefficients, shortest_period=1)
     released = mechanism.release(values, noise=SilentNoise()).values
     transform = np.fft.rfft(values)
     if 2 * n_coefficients - 1 < n_steps:

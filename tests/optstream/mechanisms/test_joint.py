@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import count
+from itertools import count, product
 from operator import itemgetter
 from random import Random
 
@@ -32,13 +32,10 @@ from optstream.stream.public_days import PublicDays
 from tests.optstream.mechanisms.planned_days import spends_of
 
 MODEL, HALF_HOURS = PrivacyModel("1", 48, 1), (46, 48, 50)
-
-
-def joint(model=MODEL, lengths=HALF_HOURS, n_nodes=1, **more):
-    return Laplace(model, "joint", lengths, n_nodes, **more)
-
-
-# what is drawn
+TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
+HALVES = ["1/2", "1/2"]
+PLACE = 10**6
+"""Numbers of an order: its name times this, and the place of a block in it."""
 
 
 def test_independent_noise_is_drawn_as_before_joint_noise_came():
@@ -55,7 +52,7 @@ def test_independent_noise_is_drawn_as_before_joint_noise_came():
     ):
         again = mechanism.measure(values, noise=simulated_noise(3), first_step=48)
         assert again.to_bytes() == plain.to_bytes()
-    shared = joint(n_nodes=2, declared_leaves=1).measure(values, noise=simulated_noise(3), first_step=48)
+    shared = laplace(n_nodes=2, declared_leaves=1).measure(values, noise=simulated_noise(3), first_step=48)
     assert shared.spends != plain.spends
 
 
@@ -69,15 +66,10 @@ def test_a_tree_that_may_have_no_joint_noise_draws_the_bytes_that_the_code_befor
         release = mechanism.release(values, noise=simulated_noise(11), first_step=48)
         assert not mechanism.adaptive
         digests.append(hashlib.sha256(release.measured.to_bytes()).hexdigest())
-    assert digests == [BEFORE_CUSTOMER, BEFORE_ROAMING]
-
-
-BEFORE_CUSTOMER = "b13eca3482183705f85b56dfff6b710bb4409abde0bf23592495b93bf303e75c"
-BEFORE_ROAMING = "10fd387bf125884bb5045570561b7e74f43bf0f05389b62392593174faa3ec38"
-
-
-TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
-HALVES = ["1/2", "1/2"]
+    assert digests == [
+        "b13eca3482183705f85b56dfff6b710bb4409abde0bf23592495b93bf303e75c",
+        "10fd387bf125884bb5045570561b7e74f43bf0f05389b62392593174faa3ec38",
+    ]
 
 
 def laplace(model=MODEL, noise="joint", **given):
@@ -106,11 +98,9 @@ def points_tree(noise="joint", declared_leaves=1, shares=HALVES, features=()):
 
 
 sums_tree = partial(points_tree, features=[Feature((range(14), range(14, 48)), "parts")])
-SERIES = pytest.mark.parametrize("make", [laplace, informed])
-ON_TREE = pytest.mark.parametrize("make", [laplace_tree, points_tree, informed_tree])
 
 
-@SERIES
+@pytest.mark.parametrize("make", [laplace, informed])
 @pytest.mark.parametrize(
     ("unit", "n_nodes", "declared", "has_it"),
     [
@@ -134,7 +124,7 @@ def test_noise_is_joint_only_where_a_lemma_allows_it(make, unit, n_nodes, declar
         assert spend.scale == 1000 * sum(spend.weights)
 
 
-@ON_TREE
+@pytest.mark.parametrize("make", [laplace_tree, points_tree, informed_tree])
 def test_a_tree_has_it_at_the_root_and_where_the_operator_says_that_customers_stay(make):
     joint = {
         (declared, spend.level)
@@ -147,7 +137,6 @@ def test_a_tree_has_it_at_the_root_and_where_the_operator_says_that_customers_st
 
 
 def days_after(spends, mechanism, n_days, first_step=0):
-    """Days in a row, each knowing all spends before it."""
     found, state = [], None
     for at in range(first_step, first_step + 48 * n_days, 48):
         state = mechanism.recall([*spends, *spends_of(found)], state)
@@ -168,20 +157,15 @@ BEFORE = {
 }
 
 
-PAIRS = [
-    *(
-        (informed_tree, before, declared)
-        for before in BEFORE
-        for declared in (1, None)
-        if "points" not in before
-    ),
-    (laplace_tree, "Laplace", 1),
-    (points_tree, "points", 1),
-    (sums_tree, "points and sums", 1),
-]
-
-
-@pytest.mark.parametrize(("make", "before", "declared"), PAIRS)
+@pytest.mark.parametrize(
+    ("make", "before", "declared"),
+    [
+        *product([informed_tree], [one for one in BEFORE if "points" not in one], [1, None]),
+        (laplace_tree, "Laplace", 1),
+        (points_tree, "points", 1),
+        (sums_tree, "points and sums", 1),
+    ],
+)
 def test_after_another_plan_no_window_loses_more(make, before, declared):
     """Blocks are left out, and the days go on: within three all that is planned is measured again."""
     mechanism = make(None, declared)
@@ -194,17 +178,12 @@ def test_after_another_plan_no_window_loses_more(make, before, declared):
         assert np.isfinite(mechanism.estimate(second[0]).values).all()
 
 
-WEEK = PrivacyModel("1", 7 * 24, 1)
-PLACE = 10**6
-"""Numbers of an order: its name times this, and the place of a block in it."""
-
-
 MAKES = {
     "blocks at the root": partial(informed_tree, None, None, blocks=(8, 1)),
     "blocks at both levels": partial(informed_tree, None, 1, blocks=(8, 1)),
     "long blocks": partial(informed_tree, None, 1, blocks=(5, 4)),
     "two orders": partial(informed_tree, None, None, blocks=(24, 2)),
-    "a week": partial(informed_tree, None, None, blocks=(12, 2), model=WEEK),
+    "a week": partial(informed_tree, None, None, blocks=(12, 2), model=PrivacyModel("1", 7 * 24, 1)),
     "every step": partial(laplace_tree, None, None),
     "points": points_tree,
 }
@@ -212,7 +191,6 @@ MAKES = {
 
 @pytest.fixture
 def named_noise(monkeypatch):
-    """Orders whose numbers name them."""
     names, used = count(1), set()
 
     def order_noise(source, n_blocks, orders):
@@ -444,16 +422,11 @@ def test_broken_twins_are_caught(twin, history, dies, named_noise, monkeypatch):
         assert world.worst <= 1
 
 
-# the real noise
-
-
 def test_a_raw_state_is_padded_and_says_nothing_of_the_noise():
     """Its length is the same whatever was drawn: how many blocks are placed ahead tells of sizes."""
     lengths = set()
     for seed in range(20):
-        release = Laplace(MODEL, "joint", HALF_HOURS, 1).release(
-            np.zeros((1, 48)), noise=simulated_noise(seed)
-        )
+        release = laplace(n_nodes=1).release(np.zeros((1, 48)), noise=simulated_noise(seed))
         lengths.add(len(raw_bytes(release.state)))
     assert max(lengths) - min(lengths) <= 16, lengths
 

@@ -30,6 +30,20 @@ from tests.optstream.mechanisms.test_standard_errors import one_by_one, unbounde
 LATTICE = cells_of(2, 3)
 SHARES = ["1/8", "1/8", "1/4", "1/2"]
 PAIR, SIX = PrivacyModel("1", 2, 1, resolution=1), PrivacyModel("1", 6, 1)
+NESTED = [Feature((range(0, 3), range(3, 6)), "halves"), Feature((range(6),), "day")]
+PLANS = {
+    "points": {"sampling": EquallySpaced(3), "features": []},
+    "features": {"sampling": EquallySpaced(3), "features": NESTED},
+    "points by level": {"sampling": L1Sampling(3, "1"), "features": NESTED},
+    "a derived margin": {
+        "sampling": EquallySpaced(3), "features": NESTED, "level_shares": ["1/8", "1/8", "3/4", "0"]
+    },
+    "the paper's weights": {"sampling": EquallySpaced(3), "features": NESTED, "weights": "paper"},
+    "joint noise": {
+        "sampling": EquallySpaced(6), "features": NESTED, "noise": "joint", "period_lengths": (6,),
+        "declared_leaves": 1,
+    },
+}  # fmt: skip
 
 
 def exact_loss(mechanism, moved, plan=None):
@@ -44,14 +58,9 @@ def exact_loss(mechanism, moved, plan=None):
     return lost
 
 
-DAY = Feature((range(2),), "day")
-STEPS = Feature((range(1), range(1, 2)), "steps")
-
-
-def with_features(lattice, **keys):
-    return OptStream(
-        PAIR, lattice, sampling=EquallySpaced(2), features=[DAY, STEPS], level_shares=SHARES, **keys
-    )
+def with_features(lattice):
+    features = [Feature((range(2),), "day"), Feature((range(1), range(1, 2)), "steps")]
+    return OptStream(PAIR, lattice, sampling=EquallySpaced(2), features=features, level_shares=SHARES)
 
 
 def with_blocks(lattice):
@@ -97,22 +106,6 @@ def test_any_pattern_adds_up_both_ways_above_its_bound_and_again_from_its_bytes(
     adds_up_above_its_bound(on_tree(PLAIN[pattern](SIX, 6), LATTICE, SHARES))
 
 
-NESTED = [Feature((range(0, 3), range(3, 6)), "halves"), Feature((range(6),), "day")]
-PLANS = {
-    "points": {"sampling": EquallySpaced(3), "features": []},
-    "features": {"sampling": EquallySpaced(3), "features": NESTED},
-    "points by level": {"sampling": L1Sampling(3, "1"), "features": NESTED},
-    "a derived margin": {
-        "sampling": EquallySpaced(3), "features": NESTED, "level_shares": ["1/8", "1/8", "3/4", "0"]
-    },
-    "the paper's weights": {"sampling": EquallySpaced(3), "features": NESTED, "weights": "paper"},
-    "joint noise": {
-        "sampling": EquallySpaced(6), "features": NESTED, "noise": "joint", "period_lengths": (6,),
-        "declared_leaves": 1,
-    },
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("plan", "lattice"),
     [*((plan, incomplete(1)) for plan in PLANS), ("features", LATTICE)],
@@ -139,18 +132,9 @@ def test_two_roaming_leaves_lose_at_most_what_two_are_charged():
     assert worst == worst_window(mechanism.plan(1, 0), 1).epsilon == mechanism.epsilon <= 1
 
 
-def cells_load(lattice, n_days, seed=0):
-    """Cells that are parts of three series, each with a little of its own."""
-    rng = np.random.default_rng(seed)
-    stream = load(n_days, seed)
-    of_cells = stream[np.arange(len(lattice.leaves)) % 3]
-    own = 1 + np.cumsum(rng.normal(0, 0.003, of_cells.shape), axis=1)
-    return of_cells * own * rng.uniform(0.6, 1.4, (len(of_cells), 1))
-
-
 def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
     lattice = cells_of(3, 2)
-    release = run(HistoryInformedTree(informed(), lattice, ["1/4"] * 4), cells_load(lattice, 3))[-1]
+    release = run(HistoryInformedTree(informed(), lattice, ["1/4"] * 4), load(3)[np.arange(6) % 3])[-1]
     node, cells = "s1", [f"{region}-s1" for region in range(3)]
     day = 2 * SLOTS
     for first in (day, day + 7):

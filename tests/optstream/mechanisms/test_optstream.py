@@ -26,7 +26,17 @@ from optstream.privacy.accountant import repriced
 from optstream.privacy.rules import WindowBudget
 from optstream.stream import AggregationTree, Feature
 from optstream.stream.private_period import LARGEST_UNITS, LONGEST_IN_INT64
+from tests.optstream.mechanisms.planned_days import daily_noise, in_turn
 from tests.optstream.mechanisms.silent_noise import SilentNoise
+
+SCALES = sparse_vector_scales(10, 4, Fraction(1))
+MODEL = PrivacyModel("1", 48, 1)
+TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+ALMOST = 1 - Fraction(1, 2**40)
+W = 48
+DEEP = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "a": "A", "b": "A", "c": "B"})
+PARTS = Feature((range(0, 14), range(14, 24), range(24, 36), range(36, 48)), "parts")
+SIZES = np.array([4000.0, 1500.0, 600.0])
 
 
 @pytest.mark.parametrize(("window", "count"), [(48, 10), (48, 2), (48, 48), (7, 3), (2, 2), (336, 20)])
@@ -37,13 +47,7 @@ def test_every_window_holds_exactly_k_points_over_days_of_46_48_and_50_steps(win
         at += length
     for start in range(at - window + 1):
         assert len(sampled & set(range(start, start + window))) == count
-
-
-def test_a_whole_window_has_points_at_both_ends():
     assert EquallySpaced(10).positions(48, 0, 48) == (0, 5, 10, 16, 21, 26, 31, 37, 42, 47)
-
-
-SCALES = sparse_vector_scales(10, 4, Fraction(1))
 
 
 def score(series, start, end):
@@ -161,13 +165,6 @@ def test_the_sparse_vector_costs_at_most_its_epsilon_and_no_less_than_rounding(a
         assert float(scales.query) == pytest.approx(4 * n_positive * 740_000 * 6)
 
 
-MODEL = PrivacyModel("1", 48, 1)
-TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
-
-
-ALMOST = 1 - Fraction(1, 2**40)
-
-
 def build_l1(n_steps=48, shortest=None, model=None, **changes):
     arguments = {
         "sampling": L1Sampling(10, "50"),
@@ -199,10 +196,10 @@ def test_without_post_processing_a_level_without_a_share_has_no_values_and_no_er
     assert (release.noise_standard_errors[1:] > 0).all()
 
 
-LENGTHS = [(4, 2, 4), (5, 4, 5), (48, 24, 4), (48, 46, 48), (48, 10, 1), (48, 10, 2), (48, 48, 48)]
-
-
-@pytest.mark.parametrize(("window", "samples", "length"), LENGTHS)
+@pytest.mark.parametrize(
+    ("window", "samples", "length"),
+    [(4, 2, 4), (5, 4, 5), (48, 24, 4), (48, 46, 48), (48, 10, 1), (48, 10, 2), (48, 48, 48)],
+)
 def test_data_decide_nothing_that_was_not_charged(window, samples, length):
     """Segments of one and two steps: the sampler is charged, or all data give the same points."""
     model, sampling = PrivacyModel("1", window, 1, "1"), L1Sampling(samples, "1")
@@ -246,13 +243,10 @@ def test_a_longer_period_whose_noise_outgrows_the_integers_is_refused_before_it_
         build_l1(50, 46, model, **changes).plan(50)
 
 
-HALF_HOURS = (46, 48, 50)
-
-
 def joint(model=MODEL):
     return OptStream(
         model, TREE, sampling=EquallySpaced(10), features=[Feature((range(14), range(14, 48)), "parts")],
-        level_shares=["1/2", "1/2"], period_lengths=HALF_HOURS, noise="joint", declared_leaves=1,
+        level_shares=["1/2", "1/2"], period_lengths=(46, 48, 50), noise="joint", declared_leaves=1,
     )  # fmt: skip
 
 
@@ -291,17 +285,6 @@ def test_without_the_window_rule_a_straddling_window_costs_1_63():
     assert float(worst_window(spends, 48).epsilon) == pytest.approx(1.6333, abs=1e-4)
 
 
-W = 48
-DEEP = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "a": "A", "b": "A", "c": "B"})
-PARTS = Feature((range(0, 14), range(14, 24), range(24, 36), range(36, 48)), "parts")
-SIZES = np.array([4000.0, 1500.0, 600.0])
-
-
-def mechanism(epsilon="1", n_samples=10, features=(PARTS,), shares=("1/3", "1/3", "1/3"), **more):
-    given = {"sampling": EquallySpaced(n_samples), "features": features, "level_shares": shares} | more
-    return OptStream(PrivacyModel(epsilon, W, 1, "0.001"), DEEP, lower_bound=None, **given)
-
-
 def simulated_days(n_days, seed):
     """Days of the prior, at three fifths of its variances, with what the leaves share and their own."""
     draw, at = np.random.default_rng(seed), Blocks.at(np.arange(W))
@@ -314,24 +297,21 @@ def simulated_days(n_days, seed):
         yield SIZES[:, None] * (1.0 + together + apart)
 
 
-def seen_of(one, days, seed=0):
+def seen_of(one, days):
     """Squared errors, their expected values and those of the noise alone, (n_days, n_nodes, n_steps)."""
-    found, state = [], None
-    for number, day in enumerate(days):
-        noise = simulated_noise([seed, number])
-        release = one.release(day, noise=noise, first_step=number * W, state=state)
-        state = release.state
-        missed = release.values - DEEP.add_up(day)
-        found.append((missed**2, release.standard_errors**2, release.noise_standard_errors**2))
-    return map(np.array, zip(*found, strict=True))
+    releases = in_turn(one.release, days, daily_noise(0, W))
+    missed = np.array([release.values for release in releases]) - DEEP.add_up(np.array(days))
+    expected = np.array([release.standard_errors for release in releases])
+    return missed**2, expected**2, np.array([release.noise_standard_errors for release in releases]) ** 2
 
 
 @pytest.mark.parametrize("features", [(), (PARTS,)], ids=["points", "points and sums"])
 @pytest.mark.parametrize("epsilon", ["0.3", "1000"])
 def test_errors_are_as_large_as_is_said(features, epsilon):
     """Over 60 days, at each level; a ratio below 0.6 or above 1.6 is 7 deviations of its logarithm off."""
-    one = mechanism(epsilon, features=features)
-    missed, expected, noise = seen_of(one, simulated_days(60, 1))
+    plan = {"sampling": EquallySpaced(10), "features": features, "level_shares": ["1/3"] * 3}
+    one = OptStream(PrivacyModel(epsilon, W, 1), DEEP, lower_bound=None, **plan)
+    missed, expected, noise = seen_of(one, list(simulated_days(60, 1)))
     for level in DEEP.levels:
         own = slice(level.start, level.stop)
         assert 0.6 < missed[:, own].mean() / expected[:, own].mean() < 1.6

@@ -16,10 +16,28 @@ from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Measured, PrivatePeriod
 from optstream.stream.private_period import public_part, raw_bytes, with_raw
 from tests.optstream.mechanisms.planned_days import released
-from tests.optstream.mechanisms.silent_noise import ListedNoise, SilentNoise
+from tests.optstream.mechanisms.silent_noise import ListedNoise, SilentNoise, Undrawn
 
 TERMS = GroupingTerms(Fraction(1), Fraction(10), 6)
 """Noise of scale 1 on values, 40 on thresholds, 80 on comparisons; groups may deviate by 6 units."""
+ALPHA, EPSILON = 2, 1.0
+SCALES = 4 * ALPHA / EPSILON, 8 * ALPHA / EPSILON
+THRESHOLD = 5
+REACH = 40
+"""Noise beyond so many scales is left out: e^-40, far below any probability compared here."""
+LONG, CHANGED = [0] * 40, [ALPHA] + [0] * 39
+MODEL = PrivacyModel("1", 4, 1, "1")
+TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+CHAIN = AggregationTree.from_parents({"all": None, "A": "all", "a": "A", "b": "A"})
+NOISY = np.random.default_rng(2).integers(-100, 100, (2, 12))
+GROUPS = [[0, 0, 0, 0, 4, 5, 5, 5, 5, 9, 9, 9], [0] * 12]
+DIRECT = {
+    "average": lambda groups: groups.mean(axis=-1),
+    "median": lambda groups: np.median(groups, axis=-1),
+    "james_stein": lambda groups: (
+        groups.mean(axis=-1) + (groups[..., -1] - groups.mean(axis=-1)) / groups.shape[-1]
+    ),
+}
 
 
 def grouped(values, thresholds, deviations, first_step=0, groups=None):
@@ -88,13 +106,6 @@ def test_a_changed_value_moves_the_deviation_by_at_most_twice_its_change_and_nea
         assert largest == 2 * (1 - Fraction(1, size)) < 2
     many = [0] * 999
     assert dev([*many, 1]) - dev([*many, 0]) == 2 * (1 - Fraction(1, 1000))
-
-
-ALPHA, EPSILON = 2, 1.0
-SCALES = 4 * ALPHA / EPSILON, 8 * ALPHA / EPSILON
-THRESHOLD = 5
-REACH = 40
-"""Noise beyond so many scales is left out: e^-40, far below any probability compared here."""
 
 
 def laplace(scale):
@@ -198,9 +209,6 @@ def test_a_change_loses_at_most_epsilon_for_each_step_in_any_groups():
     assert loss(chances((0, 4, 0, 4)), chances((1, 4, 0, 4))) <= EPSILON / 2
 
 
-LONG, CHANGED = [0] * 40, [ALPHA] + [0] * 39
-
-
 def stays(values, **how):
     return np.log(group(values, False, **how))
 
@@ -258,11 +266,9 @@ def test_a_known_threshold_gives_away_the_steps_that_it_is_compared_with_later()
     assert abs(stays(LONG) - stays(CHANGED)) <= EPSILON
 
 
-MODEL = PrivacyModel("1", 4, 1, "1")
-
-
-def groups_of(parts):
-    return np.concatenate([part.measured.choices["groups"] for part in parts], axis=1)
+def groups_of(parts, level=None):
+    measured = [part.measured if level is None else part.measured.parts[level] for part in parts]
+    return np.concatenate([one.choices["groups"] for one in measured], axis=1)
 
 
 def closed_at(mechanism, values, cut, keep):
@@ -305,13 +311,12 @@ def test_raw_state_that_has_served_does_not_serve_again():
 
 
 def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
-    mechanism, noise = PeGaSus(MODEL), SilentNoise()
+    mechanism = PeGaSus(MODEL)
     period = PrivatePeriod.from_values([[1, 2, 3]], resolution=MODEL.resolution, first_step=4)
     right, shorter, earlier = (mechanism.plan(*steps) for steps in ((3, 4), (2, 4), (3, 0)))
     for spends in (shorter, earlier, (right[0], shorter[1]), (earlier[0], right[1])):
         with pytest.raises(ParameterError, match="does not price the steps it is for"):
-            measure_groups(period, spends, 5, None, noise)
-    assert noise.asked == []
+            measure_groups(period, spends, 5, None, Undrawn())
 
 
 def exact_loss(scales, moved, n_states):
@@ -343,10 +348,6 @@ def test_m_times_the_noise_covers_a_user_in_m_states(n_states):
     assert exact_loss(scales_for(1), 1, n_states) > 0.8 * n_states
 
 
-TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
-CHAIN = AggregationTree.from_parents({"all": None, "A": "all", "a": "A", "b": "A"})
-
-
 def on_tree(tree=TREE, shares=("1/2", "1/2"), model=MODEL, **parameters):
     return Hierarchical(PeGaSus(model, **parameters), tree, list(shares))
 
@@ -373,10 +374,6 @@ class ByScale:
         ).reshape(size)
 
 
-def tree_groups(parts, level):
-    return np.concatenate([part.measured.parts[level].choices["groups"] for part in parts], axis=1)
-
-
 def test_noise_is_drawn_at_the_scales_that_were_priced_and_spent_as_planned():
     roaming = PrivacyModel("1/2", 4, 3, "1", unit="roaming", leaves_per_step=2)
     for model, alpha in ((MODEL, 1), (roaming, 6)):
@@ -396,13 +393,13 @@ def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother, tre
     values = 20 * blocks(40, len(tree.leaves))
     mechanism = on_tree(tree, shares, threshold=2000, smoother=smoother)
     (whole,) = released(mechanism, values, [], noise=ByScale(1))
-    groups = tree_groups([whole], 0)[0]
+    groups = groups_of([whole], 0)[0]
     assert any(groups[cut - 1] == groups[cut] < cut for cut in (2, 17, 30))  # a group crosses a cut
     assert 2 < len(np.unique(groups)) < 20
     for cuts in ([17], [1, 2, 30]):
         parts = released(mechanism, values, cuts, noise=ByScale(1))
         for level in range(tree.n_levels):
-            assert np.array_equal(tree_groups(parts, level), tree_groups([whole], level))
+            assert np.array_equal(groups_of(parts, level), groups_of([whole], level))
         assert np.allclose(np.concatenate([p.values for p in parts], axis=1), whole.values)
     online = released(mechanism, values, range(1, values.shape[1]), noise=ByScale(1))
     assert np.allclose(np.concatenate([part.values for part in online], axis=1), whole.values)
@@ -417,17 +414,6 @@ def test_smoothing_pays_where_nothing_changes():
             mechanism = PeGaSus(MODEL, threshold=threshold, smoother=smoother)
             release = mechanism.release(values, noise=simulated_noise(5))
             assert np.mean((release.values - values) ** 2) < least * noise_alone
-
-
-NOISY = np.random.default_rng(2).integers(-100, 100, (2, 12))
-GROUPS = [[0, 0, 0, 0, 4, 5, 5, 5, 5, 9, 9, 9], [0] * 12]
-DIRECT = {
-    "average": lambda groups: groups.mean(axis=-1),
-    "median": lambda groups: np.median(groups, axis=-1),
-    "james_stein": lambda groups: (
-        groups.mean(axis=-1) + (groups[..., -1] - groups.mean(axis=-1)) / groups.shape[-1]
-    ),
-}
 
 
 @pytest.mark.parametrize("smoother", list(SMOOTHERS))

@@ -6,14 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from optstream import simulated_noise
 from optstream.history.prior import COUNT_COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 from tests.by_night import few
-from tests.optstream.mechanisms.planned_days import drawn, spends_of
+from tests.optstream.mechanisms.planned_days import daily_noise, drawn, in_turn, spends_of
 from tests.optstream.mechanisms.silent_noise import Hiding
 
 SLOTS = 24
@@ -161,15 +160,10 @@ def test_sums_over_weeks_are_unbiased_for_nodes_of_every_size(n_seeds, n_days):
     """Values are never negative and err less; their sums are biased, those of estimates are not."""
     stream, missed, said = trips(n_days, weekend=1.0), [], []
     truth = TREE.add_up(stream)[:, n_days // 2 * SLOTS :].sum(axis=1)
+    days = np.split(stream, n_days, axis=1)
     for seed in range(n_seeds):
-        state, found = None, []
-        for day in range(n_days):
-            at = day * SLOTS
-            noise = simulated_noise([seed, day])
-            one = MECHANISM.measure(stream[:, at : at + SLOTS], noise=noise, first_step=at, state=state)
-            state = one.state
-            if day >= n_days // 2:
-                found.append(MECHANISM.estimate(one))
+        measured = in_turn(MECHANISM.measure, days, daily_noise(seed, SLOTS))
+        found = [MECHANISM.estimate(one) for one in measured[n_days // 2 :]]
         for release in found:
             assert release.values.min() >= 0
             assert np.allclose(TREE.add_up(release.estimate[TREE.leaf_indices]), release.estimate)

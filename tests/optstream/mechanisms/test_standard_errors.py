@@ -25,9 +25,34 @@ from optstream.noise import simulated_noise
 from optstream.privacy import OrderSpend, PrivacyModel
 from optstream.stream import AggregationTree, Feature
 from optstream.stream.public_days import PublicDays
+from tests.optstream.mechanisms.planned_days import in_turn
 
 MODEL = PrivacyModel("1", 6, 1)
 PUSH = 1e6
+DEEP = AggregationTree.from_parents(
+    {"all": None, "A": "all", "B": "all", "a": "A", "b": "A", "c": "B", "d": "B"}
+)
+DEEP_SHARES = ["1/4", "1/4", "1/2"]
+READINGS = 50.0 + np.arange(24.0).reshape(4, 6)
+QUESTIONS = [(["all"], range(6)), (["A", "c"], range(1, 5)), (["b"], [3]), (["b", "d"], [0, 5])]
+FALSE_ALARM = 1e-6
+"""Of a test: quantiles of chi-squared, exact for variances of linear functions of normal numbers."""
+N = 500
+WIDE = AggregationTree.from_parents({"all": None} | {f"leaf {number}": "all" for number in range(12)})
+HOURLY = PrivacyModel("1", 24, 1, resolution=1)
+HALVES = ["1/2", "1/2"]
+FEATURES = [Feature((range(24),), "day")]
+N_NUMBERS = 20_000
+Z = 6.5
+"""Standard errors: a chance below 1e-10 for each of a few hundred means."""
+COLUMNS = {
+    "the last key": (3, np.arange(N_NUMBERS)[:, None], np.arange(6)),
+    "the first key": (np.arange(6), np.arange(N_NUMBERS)[:, None], 3),
+    "both exchanged": (np.arange(6), np.arange(N_NUMBERS)[:, None]),
+    "names": (np.arange(N_NUMBERS)[:, None], keys_of(["a", "b", "ab", "ba", "", "a "])),
+    "days": (np.arange(N_NUMBERS)[:, None], 24 * np.arange(-3, 3)),
+    "large": (np.arange(N_NUMBERS)[:, None], 2**62 + 2 ** np.arange(6)),
+}
 
 
 def unbounded(mechanism):
@@ -79,16 +104,6 @@ def test_it_is_the_sum_over_all_that_was_measured(make, wavy):
         assert np.allclose(expected[~known], 0)
 
 
-DEEP = AggregationTree.from_parents(
-    {"all": None, "A": "all", "B": "all", "a": "A", "b": "A", "c": "B", "d": "B"}
-)
-DEEP_SHARES = ["1/4", "1/4", "1/2"]
-READINGS = 50.0 + np.arange(24.0).reshape(4, 6)
-QUESTIONS = [(["all"], range(6)), (["A", "c"], range(1, 5)), (["b"], [3]), (["b", "d"], [0, 5])]
-FALSE_ALARM = 1e-6
-"""Of a test: quantiles of chi-squared, exact for variances of linear functions of normal numbers."""
-
-
 def points_and_sums(**more):
     halves = [Feature((range(0, 3), range(3, 6)), "halves")]
     return OptStream(
@@ -130,16 +145,8 @@ def test_a_sums_error_is_what_each_number_does_to_it(name):
         assert found.standard_error == whole
 
 
-N = 500
-
-
-def periods(mechanism, values, noises, n_steps=6):
-    found, state = [], None
-    for number, noise in enumerate(noises):
-        first = n_steps * number
-        found.append(mechanism.release(values, noise=simulated_noise(noise), first_step=first, state=state))
-        state = found[-1].state
-    return found
+def periods(mechanism, values, noises):
+    return in_turn(mechanism.release, [values] * len(noises), lambda step: simulated_noise(noises[step // 6]))
 
 
 def test_replicates_of_the_noise_vary_as_its_standard_errors_say(make, wavy):
@@ -239,12 +246,6 @@ def test_a_sum_of_nothing_or_of_what_is_not_there_is_refused(nodes, steps, words
         release.sum(nodes, steps)
 
 
-WIDE = AggregationTree.from_parents({"all": None} | {f"leaf {number}": "all" for number in range(12)})
-HOURLY = PrivacyModel("1", 24, 1, resolution=1)
-HALVES = ["1/2", "1/2"]
-FEATURES = [Feature((range(24),), "day")]
-
-
 def of_counts(mechanism, mean):
     counts = np.random.default_rng(1).poisson(mean, (12, 24)).astype(float)
     return mechanism.release(counts, noise=simulated_noise(1))
@@ -284,19 +285,6 @@ def test_a_posterior_holds_parents_too_and_errs_less_by_it():
 @pytest.mark.parametrize("mechanism", [optstream(), Hierarchical(Laplace(HOURLY), WIDE, HALVES)])
 def test_where_no_leaf_lies_below_the_bound_nothing_is_solved(mechanism):
     assert of_counts(mechanism, 5000.0).optimality is None
-
-
-N_NUMBERS = 20_000
-Z = 6.5
-"""Standard errors: a chance below 1e-10 for each of a few hundred means."""
-COLUMNS = {
-    "the last key": (3, np.arange(N_NUMBERS)[:, None], np.arange(6)),
-    "the first key": (np.arange(6), np.arange(N_NUMBERS)[:, None], 3),
-    "both exchanged": (np.arange(6), np.arange(N_NUMBERS)[:, None]),
-    "names": (np.arange(N_NUMBERS)[:, None], keys_of(["a", "b", "ab", "ba", "", "a "])),
-    "days": (np.arange(N_NUMBERS)[:, None], 24 * np.arange(-3, 3)),
-    "large": (np.arange(N_NUMBERS)[:, None], 2**62 + 2 ** np.arange(6)),
-}
 
 
 def off(numbers):

@@ -9,20 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optstream import PrivacyModel
 from optstream.errors import ParameterError
-from optstream.privacy import (
-    CappedSpend,
-    GaussianSpend,
-    JointSpend,
-    OrderSpend,
-    PeriodSpend,
-    PrivacyModel,
-    StepSpend,
-    charged_to_windows,
-    worst_of_repeated,
-    worst_window,
-)
-from optstream.privacy.accountant import repriced
+from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, OrderSpend, PeriodSpend, StepSpend
+from optstream.privacy.accountant import charged_to_windows, repriced, worst_of_repeated, worst_window
 from optstream.privacy.horizon import loss_over, losses_of_days
 from optstream.privacy.spends import check_currency, spend_from_document, spend_to_document
 from optstream.stream import AggregationTree
@@ -239,7 +229,6 @@ guarantees = st.builds(
 @settings(max_examples=100, deadline=None)
 @given(HISTORIES, guarantees, guarantees)
 def test_a_spend_costs_under_another_guarantee_what_lemma_12_says(spends, planned, other):
-    """Of every kind, window by window, by brute force."""
     for spend in spends:
         windows = range(spend.first_step - 8, spend.first_step + spend.n_steps + 1)
         found = charged_to_windows([repriced(spend, planned, other)], other.window_length, windows)

@@ -40,6 +40,12 @@ def exact_delta(losses, level, q):
     return sum(p * (1 - q ** (n - level)) for n, p in losses.items() if n > level)
 
 
+def randomised_response(epsilon):
+    """P(loss = n * epsilon): no mechanism of this epsilon loses more."""
+    truth = exp(epsilon) / (1 + exp(epsilon))
+    return {1: truth, -1: 1 - truth}
+
+
 def lost_over(spends, delta=DELTA, adaptive=False, window=None):
     return loss_over(spends, delta, adaptive=adaptive, window=window)
 
@@ -96,7 +102,7 @@ def test_a_month_and_a_year_lose_what_was_measured_beforehand(epsilon, blocks, d
     assert found.epsilon == pytest.approx(lost, rel=0.02)
 
 
-def test_steps_that_share_a_draw_are_one_change_of_it():
+def test_steps_and_parts_that_share_a_draw_are_one_change_of_it():
     """Control: as draws of their own they would seem to lose half, and the sum of a block is one draw."""
     scale = Fraction(160)
     block = [step("blocks", (1,) * 8, scale, 10, 8 * n) for n in range(20)]
@@ -105,6 +111,12 @@ def test_steps_that_share_a_draw_are_one_change_of_it():
     shared, naive, once = (lost_over(some).epsilon for some in (block, apart, whole))
     assert shared == once
     assert naive < 0.6 * shared
+    # and a group is one draw of its largest part
+    parts = ((range(0, 2), range(2, 5)), (range(5, 6),))
+    groups = [JointSpend(0, "blocks", 6 * day, 6, parts, Fraction(40), 2, 1, 3) for day in range(30)]
+    draws = [step(SAMPLES, (3, 1), Fraction(40), 6, 2 * day) for day in range(30)]
+    found, wanted = (lost_over(some) for some in (groups, draws))
+    assert (found.epsilon, found.plain) == (wanted.epsilon, wanted.plain)
 
 
 def of_group(moved, q, most):
@@ -133,14 +145,6 @@ def test_a_group_moved_inside_its_cube_loses_no_more_than_one_draw():
     assert any(
         exact_delta(corner, level, q) > exact_delta(less, level, q) for level in range(-shift - 1, shift + 1)
     )
-
-
-def test_a_group_is_one_draw_of_its_largest_part():
-    parts = ((range(0, 2), range(2, 5)), (range(5, 6),))
-    groups = [JointSpend(0, "blocks", 6 * day, 6, parts, Fraction(40), 2, 1, 3) for day in range(30)]
-    draws = [step(SAMPLES, (3, 1), Fraction(40), 6, 2 * day) for day in range(30)]
-    found, wanted = (lost_over(some) for some in (groups, draws))
-    assert (found.epsilon, found.plain) == (wanted.epsilon, wanted.plain)
 
 
 def test_a_choice_by_what_was_released_leaves_whole_windows_only():
@@ -173,8 +177,7 @@ def test_a_sum_that_windows_share_loses_more_than_their_composition(n_windows, a
     found = lost_over(days, Fraction(1, 1000), adaptive=adaptive, window=window).epsilon
     losses = reduce(together, [one_draw(12, Fraction(exp(-1 / scale)))] * n_days)
     assert _delta_at(losses, found, scale) <= Fraction(1, 1000)
-    responses = [{1: _of_pure(0.25), -1: 1 - _of_pure(0.25)}] * (n_days * n_windows)
-    losses_of_windows = reduce(together, responses)
+    losses_of_windows = reduce(together, [randomised_response(0.25)] * (n_days * n_windows))
     assert _delta_at(losses_of_windows, found * 0.9, 4) < Fraction(1, 1000)  # control
 
 
@@ -211,14 +214,8 @@ def test_noise_that_serves_several_steps_is_added_up_and_a_joint_measurement_is_
     pure = lost_over(joint)
     fresh = lost_over([step(SAMPLES, (1,), Fraction(100), 10, n) for n in range(100)])
     assert fresh.epsilon < pure.epsilon < float(pure.plain) == 10
-    # randomised response: every mechanism of this epsilon loses no more
-    losses = reduce(together, [{1: _of_pure(0.1), -1: 1 - _of_pure(0.1)}] * 100)
-    exact = sum(p * (1 - exp(pure.epsilon - n / 10)) for n, p in losses.items() if n > pure.epsilon * 10)
-    assert exact <= DELTA
-
-
-def _of_pure(epsilon):
-    return exp(epsilon) / (1 + exp(epsilon))
+    losses = reduce(together, [randomised_response(0.1)] * 100)
+    assert _delta_at(losses, pure.epsilon, 10) <= DELTA
 
 
 def test_a_change_of_many_units_is_covered_by_continuous_noise():

@@ -9,20 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream import (
-    AggregationTree,
-    EquallySpaced,
-    Fast,
-    Fourier,
-    HistoryInformed,
-    L1Sampling,
-    Laplace,
-    OptStream,
-    ParameterError,
-    PrivacyModel,
-    PrivatePeriod,
-    PublicDays,
-)
+from optstream import AggregationTree, EquallySpaced, L1Sampling, PrivacyModel, PrivatePeriod, PublicDays
+from optstream.errors import ParameterError
+from optstream.mechanisms import Fast, Fourier, HistoryInformed, Laplace, OptStream
 from optstream.privacy import zero_concentrated
 from optstream.privacy.exact import Bounds, exact, exact_from_text, root_above, round_up_to_float
 from optstream.privacy.zero_concentrated import epsilon_of, largest_rho
@@ -65,15 +54,11 @@ def test_what_is_no_exact_text_is_refused_in_one_way(text):
         exact_from_text(text)
 
 
-def test_epsilon_is_kept_exact():
+def test_epsilon_is_kept_exact_and_alpha_in_units_is_rounded_up():
     assert PrivacyModel(epsilon="0.1", window_length=48, alpha=Decimal("2.5")).epsilon == Fraction(1, 10)
-
-
-@pytest.mark.parametrize(
-    ("alpha", "resolution", "units"), [("1", "0.001", 1000), ("1", "0.3", 4), ("0.1", "1", 1)]
-)
-def test_alpha_in_units_is_rounded_up(alpha, resolution, units):
-    assert PrivacyModel(epsilon=1, window_length=2, alpha=alpha, resolution=resolution).alpha_units == units
+    for alpha, resolution, units in (("1", "0.001", 1000), ("1", "0.3", 4), ("0.1", "1", 1)):
+        model = PrivacyModel(epsilon=1, window_length=2, alpha=alpha, resolution=resolution)
+        assert model.alpha_units == units, resolution
 
 
 def test_what_is_within_the_budget_is_stated_as_no_more_than_its_epsilon():
@@ -100,11 +85,13 @@ FOUR, HALF = np.int64(4), np.float32(0.5)
 TREE = AggregationTree.from_parents({"all": None, "A": "all"})
 
 
-def test_an_exact_number_of_numpys_does_not_overflow():
+def test_numpys_integers_become_those_of_python():
     """A Fraction of a numpy integer would keep it: 2^70 times it is an error, and less may be wrong."""
     number = exact(np.int64(3), "three")
     assert {type(number.numerator), type(number.denominator)} == {int}
     assert number * 2**70 == Fraction(3 * 2**70)
+    period = PrivatePeriod.from_values(np.ones((1, 4)), resolution=MODEL.resolution, first_step=np.int64(96))
+    assert json.dumps(period.first_step) == "96"
 
 
 @pytest.mark.parametrize(
@@ -131,11 +118,6 @@ def test_numpys_numbers_are_parameters(made):
             assert not isinstance(one, np.generic), field.name
             if isinstance(one, Fraction):
                 assert type(one.numerator) is int
-
-
-def test_a_period_knows_its_first_step_as_an_integer():
-    period = PrivatePeriod.from_values(np.ones((1, 4)), resolution=MODEL.resolution, first_step=np.int64(96))
-    assert json.dumps(period.first_step) == "96"
 
 
 @pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(2), Fraction(5), Fraction(7)])

@@ -19,6 +19,15 @@ from optstream.stream.calendar import FOLLOWS_A_MACHINE, ORIGIN
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY, PublicDays
 from tests.by_night import few
 
+SKIPPED_A_DAY = ("Kwajalein", "Pacific/Apia", "Pacific/Fakaofo", "Pacific/Kiritimati")
+FIRST, LAST = date(1986, 1, 1), date(2031, 12, 31)
+ONE = timedelta(days=1)
+N_PARTS = 32
+ZONES = ("Europe/Paris", "America/St_Johns", "Australia/Adelaide", "America/Sao_Paulo", "Asia/Kolkata", "UTC")
+"""Half-hour offsets among them, and one whose clock changed at midnight."""
+# until 2011 the clock of St John's was moved at one minute past midnight, within an hour
+DAYS = st.dates(date(2012, 1, 1), date(2035, 12, 31))
+
 
 def test_fixed_slots_mark_what_does_not_exist():
     calendar = Calendar(30, "Europe/Paris", "fixed")
@@ -29,21 +38,20 @@ def test_fixed_slots_mark_what_does_not_exist():
     assert calendar.utc_times(date(2016, 10, 30))[4] == datetime(2016, 10, 30, 0, tzinfo=UTC)
 
 
-def test_a_step_that_a_day_does_not_hold_is_refused():
-    with pytest.raises(ParameterError, match="2016-03-27 in Europe/Paris is not a whole number of steps"):
-        Calendar(120, "Europe/Paris").n_steps(date(2016, 3, 27))
-    with pytest.raises(ParameterError, match="2024-04-07 in Australia/Lord_Howe is not a whole number"):
-        Calendar(60, "Australia/Lord_Howe").n_steps(date(2024, 4, 7))
-    with pytest.raises(ParameterError, match="1972-01-07 in Africa/Monrovia is not a whole number"):
-        Calendar(30, "Africa/Monrovia").first_step(date(1970, 1, 1))
-    # by half an hour, and for years: days since are whole, and begin within a step
-    refused = "2015-08-14 in Asia/Pyongyang is not a whole number of steps .* 2016-06-01 begins within a step"
-    with pytest.raises(ParameterError, match=refused):
-        Calendar(60, "Asia/Pyongyang").first_step(date(2016, 6, 1))
-    with pytest.raises(ParameterError, match="divide a day"):
-        Calendar(7 * 11, "UTC")
-    with pytest.raises(ParameterError, match="IANA"):
-        Calendar(30, "Mars/Olympus")
+@pytest.mark.parametrize(
+    ("zone", "minutes", "method", "day", "message"),
+    [
+        ("Europe/Paris", 120, "n_steps", date(2016, 3, 27), "2016-03-27 in Europe/Paris is not a whole"),
+        ("Australia/Lord_Howe", 60, "n_steps", date(2024, 4, 7), "2024-04-07 in Australia/Lord_Howe is not"),
+        ("Africa/Monrovia", 30, "first_step", date(1970, 1, 1), "1972-01-07 in Africa/Monrovia is not a"),
+        # by half an hour, and for years: days since are whole, and begin within a step
+        ("Asia/Pyongyang", 60, "first_step", date(2016, 6, 1), "2015-08-14 .* 2016-06-01 begins within"),
+        ("UTC", 7 * 11, "n_steps", date(2016, 6, 1), "divide a day"),
+    ],
+)
+def test_a_step_that_a_day_does_not_hold_is_refused(zone, minutes, method, day, message):
+    with pytest.raises(ParameterError, match=message):
+        getattr(Calendar(minutes, zone), method)(day)
 
 
 @pytest.mark.parametrize("kind", ["elapsed", "fixed"])
@@ -54,14 +62,6 @@ def test_the_local_time_of_a_step_is_the_one_that_its_day_gives_it(kind, day):
     times = [calendar.local_time(first + number) for number in range(calendar.n_steps(day))]
     assert tuple(time.replace(tzinfo=None, fold=0) for time in times) == calendar.local_times(day)
     assert [time.tzinfo is None for time in times] == [kind == "fixed"] * len(times)
-
-
-SKIPPED_A_DAY = ("Kwajalein", "Pacific/Apia", "Pacific/Fakaofo", "Pacific/Kiritimati")
-FIRST, LAST = date(1986, 1, 1), date(2031, 12, 31)
-ONE = timedelta(days=1)
-
-
-N_PARTS = 32
 
 
 def changes_of(part):
@@ -115,7 +115,7 @@ def test_around_every_change_of_every_zone_a_day_is_whole_or_refused(part):
 @pytest.mark.parametrize(
     "name",
     [
-        *("localtime", "posixrules", "Factory", "posix/Europe/Paris", "right/Europe/Paris"),
+        *("Mars/Olympus", "localtime", "posixrules", "Factory", "posix/Europe/Paris", "right/Europe/Paris"),
         *("/etc/localtime", "../Paris", "", "europe/paris/", 1, None),
     ],
 )
@@ -164,15 +164,8 @@ def test_what_does_not_fit_is_refused(given, message):
         PublicDays.from_date("2024-03-01", steps_per_day=24)
 
 
-ZONES = ("Europe/Paris", "America/St_Johns", "Australia/Adelaide", "America/Sao_Paulo", "Asia/Kolkata", "UTC")
-"""Half-hour offsets among them, and one whose clock changed at midnight."""
-# until 2011 the clock of St John's was moved at one minute past midnight, within an hour
-DAYS = st.dates(date(2012, 1, 1), date(2035, 12, 31))
-
-
 @cache
 def changed_days(zone: str) -> list[date]:
-    """The days of six years on which the clock moved."""
     calendar = Calendar(30, zone)
     every = (date(2012, 1, 1) + timedelta(days=number) for number in range(2200))
     return [day for day in every if calendar.n_steps(day) != 48]

@@ -12,6 +12,16 @@ from optstream.stream import AggregationTree, DatedHierarchy, Lattice, TreeChang
 from optstream.stream.lattice import Margin
 
 RAGGED = {"b1": "b", "world": None, "a": "world", "b": "world", "b2": "b"}
+TREE = AggregationTree.from_parents(
+    {"all": None, "A": "all", "B": "all", "A-x": "A", "A-y": "A", "B-x": "B", "B-y": "B"}
+)
+CELLS = {"x": ["A-x", "B-x"], "y": ["A-y", "B-y"]}
+LATTICE = Lattice.of_tree(TREE, "sector", CELLS)
+LEAVES = (("21", "EAST"), ("42", "EAST"), ("53", "WEST"), ("84", "WEST"))
+FR = (("FR", None), ("EAST", "FR"), ("WEST", "FR"), *LEAVES)
+HALVES = {"a": Fraction(1), "b": Fraction(1)}
+FIRST, SECOND = date(2016, 7, 1), date(2017, 1, 1)
+DAY = timedelta(days=1)
 
 
 def test_nodes_stand_root_first_and_in_input_order_within_a_level():
@@ -61,13 +71,6 @@ def test_equal_trees_are_one_key_in_every_process_and_others_are_not():
     assert hash(renamed) == hash(tree), "of one shape: distinguished by their names"
 
 
-TREE = AggregationTree.from_parents(
-    {"all": None, "A": "all", "B": "all", "A-x": "A", "A-y": "A", "B-x": "B", "B-y": "B"}
-)
-CELLS = {"x": ["A-x", "B-x"], "y": ["A-y", "B-y"]}
-LATTICE = Lattice.of_tree(TREE, "sector", CELLS)
-
-
 def test_leaves_add_up_both_ways():
     cells = np.array([[1, 10], [2, 20], [3, 30], [4, 40]])
     found = LATTICE.add_up(cells)
@@ -114,13 +117,6 @@ def test_codes_of_cells_that_are_not_there_must_stand_for_one_node_too():
     cells = (("a", ("c", "x")), ("a-b", ("c", "b-c")))
     with pytest.raises(ParameterError, match="'a-b-c' would be used twice"):
         Margin("sector", ("c", "b-c", "x"), cells).on(tree)
-
-
-LEAVES = (("21", "EAST"), ("42", "EAST"), ("53", "WEST"), ("84", "WEST"))
-FR = (("FR", None), ("EAST", "FR"), ("WEST", "FR"), *LEAVES)
-HALVES = {"a": Fraction(1), "b": Fraction(1)}
-FIRST, SECOND = date(2016, 7, 1), date(2017, 1, 1)
-DAY = timedelta(days=1)
 
 
 def after(**operations):

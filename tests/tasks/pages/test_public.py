@@ -22,15 +22,13 @@ from tasks.pages.public import public_page, write_public_page
 from tasks.pages.published import NO_SUMMARIES, Node, public_facts, read_summaries
 from tasks.pages.render import day_in_words, seconds
 from tests.tasks.pages.conftest import (
-    FIRST,
     GONE,
-    LEAVES,
     N_DAYS,
-    NOISE_MW,
+    OLDEST,
     facts_of,
     lay_out_published,
     statement_of,
-)  # fmt: skip
+)
 
 
 def rows_of(folder):
@@ -48,7 +46,7 @@ def test_daily_figures_are_those_of_the_files(many_days):
     for day, node, mean, error in means.iter_rows():
         assert drawn.pop((node, seconds(day))) == (pytest.approx(mean, rel=1e-12), error)
     assert drawn == {(node.name, seconds(GONE)): (None, None) for node in facts.nodes}
-    noise = NOISE_MW * len(LEAVES) ** 0.5
+    noise = 300 * 3**0.5  # of three leaves
     assert kept.filter(pl.col("node") == "FR")["noise"][0] == pytest.approx(noise)
 
 
@@ -64,14 +62,12 @@ def test_what_is_kept_spares_reading_and_changes_no_byte(many_days, tmp_path, mo
     again, same = public_facts(place, catalogue, read_summaries(kept))
     assert public_page(again) == public_page(facts)
     assert same.equals(summaries)
-    assert {name for name in read if name.startswith("data/")} == {
-        entry.file for entry in catalogue.entries[-28:] if not entry.withdrawn
-    }
+    shown = {entry.file for entry in catalogue.entries[-28:] if not entry.withdrawn}
+    assert {name for name in read if name.startswith("data/")} == shown
 
 
 @pytest.mark.parametrize("number", [3, -1])
 def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(many_days, tmp_path, number):
-    """One of the first days, and the newest: the other days are shown as before."""
     copy = tmp_path / "published"
     shutil.copytree(many_days, copy)
     before, entry = facts_of(copy), read_catalogue(copy).entries[number]
@@ -93,8 +89,8 @@ def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(many_days, tmp_
 
 def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path):
     """A plan that leaves a tenth to restatements, and an older guarantee that gave more."""
-    days, plan = [FIRST, FIRST + timedelta(days=1)], Fraction(9, 10)
-    lay_out_published(tmp_path / "one", [statement_of(FIRST, epsilon_plan=plan)])
+    days, plan = [OLDEST, OLDEST + timedelta(days=1)], Fraction(9, 10)
+    lay_out_published(tmp_path / "one", [statement_of(OLDEST, epsilon_plan=plan)])
     facts = facts_of(tmp_path / "one")
     assert (facts.statement.epsilon_plan, facts.epsilon) == (plan, 1)
     assert b"factor e<sup>1</sup>" in public_page(facts)
@@ -127,21 +123,14 @@ DAY = date(2015, 12, 30)
 def test_readers_know_published_withdrawn_and_absent_and_no_day_that_the_zone_skipped(many_days):
     facts = facts_of(many_days)
     marks = {mark.day: mark.state.value for mark in marks_of_facts(facts)}
-    assert marks == dict.fromkeys(days_from(FIRST, FIRST + timedelta(days=N_DAYS - 1)), "published") | {
-        GONE: "withdrawn"
-    }
+    days = days_from(OLDEST, OLDEST + timedelta(days=N_DAYS - 1))
+    assert marks == dict.fromkeys(days, "published") | {GONE: "withdrawn"}
     ends = zip(facts.catalogue.entries, (date(2011, 12, 29), date(2012, 1, 1)), strict=False)
     entries = tuple(entry.changed(period=day) for entry, day in ends)
-    apia = replace(
-        facts,
-        catalogue=facts.catalogue.changed(periods=entries),
-        statement=facts.statement.changed(time_zone="Pacific/Apia"),
-    )
-    assert {mark.day.day: mark.state.value for mark in marks_of_facts(apia)} == {
-        29: "published",
-        31: "absent",
-        1: "published",
-    }
+    statement = facts.statement.changed(time_zone="Pacific/Apia")
+    apia = replace(facts, catalogue=facts.catalogue.changed(periods=entries), statement=statement)
+    marks = {mark.day.day: mark.state.value for mark in marks_of_facts(apia)}
+    assert marks == {29: "published", 31: "absent", 1: "published"}
 
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
@@ -162,9 +151,7 @@ def written(installation):
     return installation
 
 
-@pytest.mark.slow
 def test_the_public_page_is_a_function_of_the_published_folder_alone(written, tmp_path_factory):
-    """Rebuilt from a copy of that folder, without ledger, configuration or what was kept: the same bytes."""
     copy = tmp_path_factory.mktemp("a reader's") / "copy"
     shutil.copytree(written.folder / "published", copy)
     (copy / "index.html").unlink()
@@ -175,7 +162,6 @@ def test_the_public_page_is_a_function_of_the_published_folder_alone(written, tm
     assert f"{datetime.now(UTC):%Y-%m-%d}" not in page_of(written).decode()
 
 
-@pytest.mark.slow
 def test_what_only_operators_know_is_on_their_page_alone_and_readings_on_none(written):
     written.configure("[trusted]", "[watch]\nfirst_day = 2016-05-31\n[trusted]")
     written.write_pages()
@@ -199,7 +185,6 @@ def test_what_only_operators_know_is_on_their_page_alone_and_readings_on_none(wr
     assert not (figures(dumps) - published) & found
 
 
-@pytest.mark.slow
 def test_a_withdrawn_day_leaves_both_pages(written):
     assert b"1 Jun 2016 to 2 Jun 2016" in page_of(written)
     written.withdraw(TWO)
@@ -216,7 +201,6 @@ def test_a_withdrawn_day_leaves_both_pages(written):
 FORGED = "2199-12-31"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "problem", "alarm"),
     [
@@ -225,9 +209,7 @@ FORGED = "2199-12-31"
         (str(ONE), FORGED, f"catalogue.json lists {FORGED}, which is still to come", ""),
     ],
 )
-def test_a_catalogue_that_is_wrong_stops_the_public_page_and_not_the_operators(
-    written, old, new, problem, alarm
-):
+def test_a_wrong_catalogue_stops_the_public_page_and_not_the_operators(written, old, new, problem, alarm):
     file, before = written.folder / "published/catalogue.json", page_of(written)
     file.write_text("{" if old is None else file.read_text().replace(old, new))
     assert re.search(problem, written.write_pages())
@@ -252,11 +234,8 @@ def test_hostile_names_are_text(many_days):
     """Codes, too, which stand in the code of readers."""
     facts = facts_of(many_days)
     nodes = tuple(Node(HOSTILE + node.name, node.parent and HOSTILE, node.level) for node in facts.nodes)
-    about = About(
-        publisher=HOSTILE,
-        licence=HOSTILE,
-        nodes={node.name: NodeFacts(name="curves/" + "0" * 64 + ".bin") for node in nodes},
-    )
+    named = {node.name: NodeFacts(name="curves/" + "0" * 64 + ".bin") for node in nodes}
+    about = About(publisher=HOSTILE, licence=HOSTILE, nodes=named)
     hostile = replace(facts, nodes=nodes, about=about, catalogue=facts.catalogue.changed(stream=HOSTILE))
     page, plain = public_page(hostile).decode(), public_page(facts).decode()
     assert HOSTILE in unescape(page)

@@ -1,6 +1,7 @@
 """A span: what it lacks and costs, what a stopped run leaves, when a night looks, and what it calls left."""
 
 import threading
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
@@ -8,11 +9,10 @@ import pytest
 
 from optstream.catalogue.backends import LocalTransaction
 from optstream.ledger import Key, open_ledger
+from tasks.plan import backfill
 from tasks.plan.backfill import (
     cost_of,
     days_of_night,
-    looks_of,
-    night_of,
     over_already,
     plan_backfill,
     words_of_left,
@@ -31,22 +31,18 @@ def there(installation):
     return installation
 
 
-def plan(installation, days=DAYS):
-    return plan_backfill(installation.settings, installation.ledger, days)
-
-
 def test_every_day_of_the_span_is_distinguished_and_what_was_given_up_or_taken_back_not_run_again(there):
     there.released(DAY)
     there.release(NEXT, steps=DRAWN)
     before = DAY - timedelta(days=1)
-    found = plan(there, [before, *DAYS])
+    found = plan_backfill(there.settings, there.ledger, [before, *DAYS])
     assert (found.over, found.begun, found.missing) == ({"published": 1}, (NEXT,), (THIRD,))
     assert (found.absent, found.to_run) == ((before,), (NEXT, THIRD))
     assert not list((there.folder / "published").glob("data/*/*"))[1:]
     there.ledger.void(Key("two-regions", str(NEXT)), "a person said so", there.now)
     there.ledger.withdraw(Key("two-regions", str(DAY)), "a wrong meter", there.now)
-    assert plan(there).over == {"void": 1, "withdrawn": 1}
-    assert plan(there).to_run == (THIRD,)
+    found = plan_backfill(there.settings, there.ledger, DAYS)
+    assert (found.over, found.to_run) == ({"void": 1, "withdrawn": 1}, (THIRD,))
 
 
 def test_the_price_is_what_the_ledger_then_charges(there):
@@ -177,29 +173,22 @@ def times(crons):
 
 
 def test_a_night_looks_until_its_day_is_late(load):
-    crons = looks_of(load())
+    crons = backfill.looks_of(load())
     assert crons == ("0 3,4,5,6,7,8,9,10,11,12 * * *", "30 3,4,5,6,7,8,9,10,11 * * *")
 
 
 @pytest.mark.parametrize(("begins", "until"), [(150, 395), (0, 1439), (59, 60)])
 def test_every_look_and_a_last_one_at_the_hour(load, begins, until):
-    crons = looks_of(
-        load(
-            f'[schedule]\ncron = "{begins % 60} {begins // 60} * * 1-5"\n'
-            f'[watch]\nlate_after = "{until // 60:02d}:{until % 60:02d}"'
-        )
-    )
+    watch = f'[watch]\nlate_after = "{until // 60:02d}:{until % 60:02d}"'
+    crons = backfill.looks_of(load(f'[schedule]\ncron = "{begins % 60} {begins // 60} * * 1-5"\n{watch}'))
     expected = sorted({*range(begins, until, 30), until})
     assert times(crons) == [(minute // 60, minute % 60) for minute in expected]
     assert all(cron.endswith(" * * 1-5") for cron in crons)
 
 
 def days(settings, now=EARLY):
-    ledger = open_ledger(settings.ledger_url)
-    try:
+    with closing(open_ledger(settings.ledger_url)) as ledger:
         return days_of_night(settings, ledger, now)
-    finally:
-        ledger.close()
 
 
 def test_a_night_takes_up_the_days_before_but_none_before_the_first_and_none_given_up(load):
@@ -222,6 +211,6 @@ MAY_END_WELL |= dict.fromkeys((Status.REFUSED, Status.VOID, Status.FAILED), Fals
 def test_only_a_day_that_may_end_well_has_time_until_it_is_late(load, status, may_end_well):
     words = f"{DAY} waiting: no dump" if status is None else f"{DAY} {status}: why"
     look = ([], [DAY]) if status is None else ([Requested(DAY).ended(status, "why")], [])
-    early, late = (night_of(load(), *look, now) for now in (EARLY, LATE))
+    early, late = (backfill.night_of(load(), *look, now) for now in (EARLY, LATE))
     assert early == (([words], []) if may_end_well else (["nothing to do"], [words]))
     assert late[1] == [words]

@@ -1,7 +1,6 @@
 """Days that keep public facts: of each step, of changes, of the day; and what clashes is not drawn."""
 
 import gzip
-from datetime import date
 from hashlib import sha256
 
 import numpy as np
@@ -15,10 +14,9 @@ from tasks.operate.doctor import examine
 from tasks.plan.dry_run import dry_run
 from tasks.release.mechanism import estimate_of
 from tasks.release.run import Status
-from tests.tasks.two_regions import DAYS as VINTAGES
-from tests.tasks.two_regions import listed, night
+from tests.tasks.two_regions import DAYS, listed, night
 
-DAYS = DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+BOTH = DAY, NEXT = DAYS[:2]
 FACTS = """[[constraints]]
 nodes = ["84"]
 at_most = "300.00055"
@@ -54,20 +52,16 @@ def stated(installation, day):
 
 @pytest.mark.parametrize("mechanism", ["OptStream", "Laplace", "HistoryInformed"])
 def test_published_values_keep_the_facts_and_say_so(facts, mechanism):
-    if mechanism != "OptStream":
-        facts.change_mechanism(mechanism, "scale = 100.0" if mechanism == "HistoryInformed" else "")
-    assert facts.statuses(*DAYS) == {Status.PUBLISHED}
+    facts.change_mechanism(mechanism, "scale = 100.0" if mechanism == "HistoryInformed" else "")
+    assert facts.statuses(*BOTH) == {Status.PUBLISHED}
     for day, totals in ((DAY, {"FR": 24000}), (NEXT, {"FR": 26000, "11": 14000})):
         values, said = rows_of(facts, day), stated(facts, day).constraints
         assert np.allclose(values["FR"], values["84"] + values["11"], atol=1e-9)
         assert min(values["84"].min(), values["11"].min()) >= 0
         assert values["84"].max() <= 300.0  # the bound itself is no multiple of 1/1000
-        missed = max(
-            np.abs(np.diff(values["FR"])).max() - 150,
-            (values["84"] - values["11"]).max() - 50,
-            *(abs(values[node].sum() - total) for node, total in totals.items()),
-        )
-        assert missed <= said.residual + 1e-6 < 0.05
+        gaps = [abs(values[node].sum() - total) for node, total in totals.items()]
+        gaps += [np.abs(np.diff(values["FR"])).max() - 150, (values["84"] - values["11"]).max() - 50]
+        assert max(gaps) <= said.residual + 1e-6 < 0.05
         assert said.converged
         assert 0 < said.gap < 1e-3
         digest = sha256(TOTALS.encode()).hexdigest()
@@ -141,13 +135,12 @@ def test_a_file_of_totals_that_is_none_draws_nothing_and_is_not_shown(facts):
 
 
 def test_new_estimates_keep_the_facts_too(learning):
-    """And a cumulated series, of a level."""
     fact = '[[constraints]]\nnodes = 1\nmost_change = "up"\n[published]\n'
     learning.configure("[published]\n", fact)
-    for day in VINTAGES[:3]:
+    for day in DAYS[:3]:
         night(learning, day)
-    assert listed(learning) == {VINTAGES[0]: 2, VINTAGES[1]: 1, VINTAGES[2]: 0}
-    for day in VINTAGES[:3]:
+    assert listed(learning) == {DAYS[0]: 2, DAYS[1]: 1, DAYS[2]: 0}
+    for day in DAYS[:3]:
         said = stated(learning, day).constraints
         assert said.residual <= 0.001 + 1e-9  # rounding up and down, one unit of the resolution
         assert min(np.diff(rows_of(learning, day)[node]).min() for node in ("84", "11")) >= -0.001 - 1e-9

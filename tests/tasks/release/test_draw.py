@@ -30,8 +30,7 @@ from tasks.release.run import Status, let_go, release_lease
 from tasks.trusted import files as private_files
 from tasks.trusted.files import NAMED, DrawingFile
 from tests.by_night import few
-from tests.failing import Death, death_at, raising
-from tests.tasks.release.noises import NoiseMeanwhile, failing_noise, no_noise
+from tests.failing import Death, NoiseMeanwhile, death_at, failing_noise, no_noise, raising
 from tests.tasks.two_regions import RESERVED, STEPS, assert_ended
 
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
@@ -50,7 +49,6 @@ def measurements(installation):
 
 @pytest.mark.parametrize("error", [MemoryError("71234"), ValueError("71234"), None], ids=str)
 def test_an_exception_after_the_first_sample_voids_and_stays_charged(installation, monkeypatch, error):
-    """In the draw, or where it cannot be recorded: what was drawn is destroyed."""
     with monkeypatch.context() as patch:
         if error is None:
             patch.setattr(type(installation.ledger), "record_drawn", failing)
@@ -100,9 +98,7 @@ def test_a_dead_draw_is_drawn_afresh_and_its_orphan_bytes_are_destroyed(installa
 
 
 @pytest.mark.parametrize("disk_is_full", [False, True])
-def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(
-    installation, monkeypatch, disk_is_full
-):
+def test_an_owner_that_raised_and_could_not_say_so_is_not_dead(installation, monkeypatch, disk_is_full):
     """The ledger is away, and the trusted folder may be full: a rename still leaves the word."""
     write = private_files._write
 
@@ -124,18 +120,16 @@ def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(
     assert not (installation.folder / "published").exists()
 
 
-@pytest.mark.parametrize(("raw_state_stays", "ledger_answers"), [(True, True), (False, False), (True, False)])
-def test_where_no_rename_keeps_the_word_the_ledger_does_or_a_person_is_reported(
-    installation, monkeypatch, raw_state_stays, ledger_answers
-):
+@pytest.mark.parametrize(("raw_stays", "answers"), [(True, True), (False, False), (True, False)])
+def test_without_renames_the_ledger_or_a_person_keeps_the_word(installation, monkeypatch, raw_stays, answers):
     monkeypatch.setattr(DrawingFile, "mark_raised", read_only)
-    if raw_state_stays:
+    if raw_stays:
         monkeypatch.setattr(release, "destroy_raw", read_only)
-    if not ledger_answers:
+    if not answers:
         monkeypatch.setattr(type(installation.ledger), "void", failing)
     outcome = installation.outcome(DAY, noise=failing_noise(MemoryError()))
     assert not outcome.status.is_good
-    if ledger_answers:
+    if answers:
         assert installation.record(DAY).state is ReleaseState.VOID
     else:
         assert "do not run it again before a person has made it VOID" in outcome.message
@@ -148,9 +142,7 @@ def test_a_day_that_is_drawn_is_not_given_up_for_a_mark_that_cannot_be_removed(i
 
 @pytest.mark.parametrize("mechanism", few(["BudgetAbsorption", "BudgetDistribution", "Fast"], 1))
 @pytest.mark.parametrize("deaths", few([1, 2], 1))
-def test_the_plan_that_was_charged_is_drawn_though_later_days_were_released_meanwhile(
-    installation, mechanism, deaths
-):
+def test_the_charged_plan_is_drawn_though_later_days_were_released(installation, mechanism, deaths):
     """Their plans look at what was spent around: what came after the death was judged with the plan in it."""
     installation.change_mechanism(mechanism)
     installation.simulate(DAY, NEXT, THIRD)
@@ -184,7 +176,6 @@ def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
 
 
 def away(ledger, monkeypatch, times):
-    """The database does not answer the first so many times that a draw is to be recorded."""
     genuine, calls = type(ledger).record_drawn, []
 
     def record_drawn(*arguments):
@@ -243,9 +234,7 @@ def test_measurements_that_are_not_whole_are_drawn_afresh(either, monkeypatch):
 
 
 @pytest.mark.parametrize("ledger_answers", [True, False])
-def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
-    either, monkeypatch, ledger_answers
-):
+def test_the_word_of_an_owner_that_was_fenced_off_voids_nothing(either, monkeypatch, ledger_answers):
     """It raises when another run has taken the day over and not drawn yet."""
     taken = {}
 
@@ -292,7 +281,6 @@ def test_what_was_whole_when_a_person_ended_the_lease_is_the_release(either, mon
 
 
 def test_who_is_fenced_off_before_the_draw_leaves_nothing_that_looks_like_one(either, monkeypatch):
-    """It slept before it held disk space; another run drew and published meanwhile."""
     genuine = DrawingFile.preallocate
 
     def preallocate(*arguments):
@@ -308,9 +296,7 @@ def test_who_is_fenced_off_before_the_draw_leaves_nothing_that_looks_like_one(ei
 
 
 @pytest.mark.parametrize("behind", [timedelta(hours=1), timedelta(0)], ids=["behind", "right"])
-def test_a_machine_whose_clock_is_behind_the_server_s_takes_a_whole_draw_up(
-    installation, postgresql_url, monkeypatch, behind
-):
+def test_a_machine_whose_clock_is_behind_takes_a_draw_up(installation, postgresql_url, monkeypatch, behind):
     """By the server the lease is over; by the machine's clock the owner would still be alive."""
     installation.configure("sqlite:///trusted/ledger.sqlite", postgresql_url)
     installation.now = datetime.now(UTC)

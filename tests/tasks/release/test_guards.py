@@ -2,6 +2,8 @@
 
 import fcntl
 import shutil
+import struct
+import zoneinfo
 from contextlib import contextmanager
 from datetime import date, timedelta
 from itertools import combinations, count
@@ -16,14 +18,14 @@ from optstream.ledger import Key
 from optstream.ledger.schema import metadata
 from optstream.storage import folders as lock
 from optstream.storage.store import KINDS
+from optstream.stream import calendar
 from tasks.ledger.verify import verify
 from tasks.operate.declare import declare
 from tasks.operate.doctor import examine
 from tasks.release.run import Status
 from tests.by_night import few
+from tests.failing import NoiseMeanwhile
 from tests.memory_store import Literal
-from tests.tasks.release.conftest import NONE, SUMMER_TIME
-from tests.tasks.release.noises import NoiseMeanwhile
 from tests.tasks.two_regions import STEPS, Installation, assert_ended
 
 FIRST, SECOND, THIRD, FOURTH = (date(2016, 6, day) for day in (1, 2, 3, 4))
@@ -63,10 +65,8 @@ def back_up_ledger(installation):
         return lambda: installation.bring_back(Path(shutil.copy(copy, copy.with_suffix(".again"))))
     installation.run().ledger.close()
     with connected(url) as connection:
-        rows = {
-            table: [dict(row) for row in connection.execute(table.select()).mappings()]
-            for table in metadata.sorted_tables
-        }
+        tables = metadata.sorted_tables
+        rows = {one: [dict(row) for row in connection.execute(one.select()).mappings()] for one in tables}
 
     def restore():
         with connected(url) as connection:
@@ -135,7 +135,6 @@ def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_rese
 
 
 def test_a_ledger_restored_while_a_run_draws(either):
-    """The run destroys its draw, and nothing is drawn before the newest ledger is back."""
     either.released(FIRST)
     bring_older = back_up_ledger(either)
 
@@ -187,7 +186,6 @@ def test_what_a_person_declared_is_not_forgotten(either, declared):
 
 
 STORES = ("trusted", "ledger", "published")  # the ledger is in the trusted folder
-IN_A_DRAW = 2
 
 
 class Moments:
@@ -268,7 +266,7 @@ def test_no_restored_part_of_any_earlier_moment_has_a_day_that_readers_saw_drawn
     for stores in PARTS:
         moments.judge(stores, range(moments.last))
     # control: of a copy of all parts in the middle of a draw nothing is left that could tell
-    moments.lay(STORES, IN_A_DRAW)
+    moments.lay(STORES, 2)
     assert moments.run()[0]
     either.configure('folder = "published"\n', 'folder = "elsewhere"\n')
     for stores in TWO:  # which leave less that tells than one of them
@@ -340,8 +338,33 @@ def test_two_populations_with_a_ledger_each_share_a_trusted_folder(installation,
 
 # Days that have other steps by the present time zone data.
 
+SUMMER_TIME, NONE = "CET-1CEST,M3.5.0,M10.5.0/3", "CET-1"
 CHANGED = date(2016, 3, 28)  # the day after the clock changes by the older data; by the newer it does not
 BEFORE, AFTER, LATER = (CHANGED + timedelta(days=number) for number in (-2, 1, 5))
+
+
+@pytest.fixture
+def zone(tmp_path_factory, installation):
+    """Put the stream into a new zone, and replace that zone's rule: zone(rule)."""
+    folder = tmp_path_factory.mktemp("zones")
+    name = f"Test/{folder.name}"
+    (folder / "Test").mkdir()
+    installation.configure("Europe/Paris", name)
+
+    def forget():
+        zoneinfo.ZoneInfo.clear_cache()
+        calendar._midnight.cache_clear()
+        calendar._hours.cache_clear()
+
+    def change(rule):
+        one = struct.pack(">4sc15x6l", b"TZif", b"2", 0, 0, 0, 0, 1, 4) + struct.pack(">lbb", 3600, 0, 0)
+        (folder / name).write_bytes(2 * (one + b"CET\0") + f"\n{rule}\n".encode())
+        zoneinfo.reset_tzpath([str(folder)])
+        forget()
+
+    yield change
+    zoneinfo.reset_tzpath()
+    forget()
 
 
 def all_published(installation, *days):
@@ -349,9 +372,7 @@ def all_published(installation, *days):
     return installation.statuses(*days) == {Status.PUBLISHED}
 
 
-def test_a_day_whose_neighbour_has_other_steps_now_is_refused_and_one_that_shares_no_window_released(
-    installation, zone
-):
+def test_a_day_is_refused_if_its_neighbour_has_other_steps_now(installation, zone):
     zone(SUMMER_TIME)
     assert all_published(installation, CHANGED)
     zone(NONE)
@@ -366,9 +387,17 @@ def test_a_day_whose_neighbour_has_other_steps_now_is_refused_and_one_that_share
     assert installation.problems() == []
 
 
-def test_verify_names_days_of_two_streams_that_share_a_window_of_one_budget(
-    installation, zone, tmp_path_factory
-):
+def test_values_are_not_moved_to_other_times_by_newer_time_zone_data(installation, zone):
+    zone(SUMMER_TIME)
+    installation.cut_short(FIRST)
+    zone(NONE)
+    words = '["2016-05-31 22:00:00+00:00", "2016-06-01 21:30:00+00:00"], which'
+    assert words in installation.outcome(FIRST).message
+    zone(SUMMER_TIME)
+    assert installation.status(FIRST) is Status.PUBLISHED
+
+
+def test_verify_names_days_of_two_streams_that_share_a_window(installation, zone, tmp_path_factory):
     zone(SUMMER_TIME)
     ledger = {"sqlite:///trusted/ledger.sqlite": str(installation.settings.ledger_url)}
     other = other_stream(installation, tmp_path_factory.mktemp("other"), **ledger)
@@ -401,7 +430,6 @@ def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_p
 
 
 def test_a_lock_that_another_holds_is_waited_for_and_named(installation, monkeypatch):
-    """A run that was stopped while it wrote the witness."""
     assert installation.status(FIRST) is Status.PUBLISHED
     monkeypatch.setattr(lock, "LONGEST_WAIT", 0.2)
     file = installation.folder / "trusted/witness/.lock"

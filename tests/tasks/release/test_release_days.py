@@ -1,28 +1,35 @@
-"""From dumps to published rows, without an orchestrator: the protocol of DESIGN's section 6."""
+"""From dumps to published rows, without an orchestrator, in folders and in an object store."""
 
+import json
 import shutil
 import stat
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
+import fsspec
 import polars as pl
 import pytest
 
-from optstream.catalogue import read_catalogue
+from optstream.catalogue import find_catalogue, read_catalogue
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import Ledger, ReleaseState
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, StepSpend, worst_window
+from tasks.ledger.export import export
+from tasks.monitor.view import status_document
+from tasks.operate.doctor import examine
+from tasks.operate.simulate import simulate
 from tasks.release import pipeline as chunk
 from tasks.release import statement
 from tasks.release.mechanism import mechanism_for
+from tasks.release.outcomes import RunDocument, budget_of
 from tasks.release.run import Ended, Requested, Status, let_go
 from tests.by_night import few
 from tests.failing import raising
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, RESERVED, STAGED, STEPS, released_by
 
-FIRST, SECOND, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
+FIRST, SECOND, THIRD = (date(2016, 6, day) for day in (1, 2, 3))
 
 
 def test_a_day_is_published_for_every_node_consistent_and_charged(installation):
@@ -55,9 +62,8 @@ def test_a_day_to_come_is_refused_though_its_dump_lies_there(installation):
     installation.simulate(tomorrow)
     outcome = installation.outcome(tomorrow)
     assert (outcome.status, installation.record(tomorrow)) == (Status.REFUSED, None)
-    assert outcome.message.startswith(
-        "it is a day to come, for in Europe/Paris it is 2016-07-01: nothing was read or spent"
-    )
+    said = "it is a day to come, for in Europe/Paris it is 2016-07-01: nothing was read or spent"
+    assert outcome.message.startswith(said)
     installation.later(hours=22)  # midnight in Paris
     assert installation.status(tomorrow) is Status.PUBLISHED
 
@@ -75,7 +81,6 @@ DAMAGE = {"delete": None, "alter": lambda data: data.replace(b'"simulated":false
 
 @pytest.mark.parametrize("damage", [lambda data: data, *DAMAGE.values()], ids=["whole", *DAMAGE])
 def test_a_run_that_dies_after_staging_publishes_the_same_bytes(installation, monkeypatch, damage):
-    """Spoilt ones are made again from the measurements."""
     installation.cut_short(FIRST, steps=STAGED)
     place = installation.settings.staging_of(FIRST, 0) / installation.record(FIRST).staged_hash[:32]
     staged = place.read_bytes()
@@ -110,9 +115,7 @@ def test_simulated_noise_is_never_published(installation):
     assert not (installation.folder / "published/data").exists()
 
 
-def test_one_day_that_cannot_be_published_keeps_no_other_back_and_a_chunk_is_published_again(
-    installation, monkeypatch
-):
+def test_a_day_that_cannot_be_published_keeps_no_other_back(installation, monkeypatch):
     """The orchestrator repeats a step for all of its days when it failed for one of them."""
     run, works = installation.through(STEPS[:-1], FIRST, SECOND)
     genuine = run.ledger.record_published
@@ -139,9 +142,7 @@ def test_one_day_that_cannot_be_published_keeps_no_other_back_and_a_chunk_is_pub
         (True, Status.WITHDRAWN, "a restatement may take its place"),
     ],
 )
-def test_a_day_that_another_run_published_since_it_was_looked_up_is_over(
-    installation, is_withdrawn, status, words
-):
+def test_a_day_that_another_run_published_meanwhile_is_over(installation, is_withdrawn, status, words):
     run, works = installation.through(STEPS[:4], FIRST)
     installation.released(FIRST)
     if is_withdrawn:
@@ -228,7 +229,6 @@ def test_a_day_that_readers_have_is_not_void_though_its_trusted_files_are_lost(i
 
 # Days that wait for their hour; nothing that readers see shows a moment of a run.
 
-DAY = date(2016, 6, 1)
 HOUR = datetime(2016, 6, 2, 4, tzinfo=UTC)  # 06:00 in Paris
 
 
@@ -247,19 +247,19 @@ def run(installation, *days, **changes):
 
 
 def test_a_run_before_the_hour_draws_and_holds_and_the_next_one_publishes_those_bytes(held):
-    outcome = run(held, DAY)[DAY]
+    outcome = run(held, FIRST)[FIRST]
     assert (outcome.status, outcome.status.is_good) == (Status.HELD, True)
     assert "held until 2016-06-02 06:00 (Europe/Paris)" in outcome.message
     assert not (held.folder / "published").exists()
-    assert held.record(DAY).state is ReleaseState.DRAWN
-    staged = (held.settings.staging_of(DAY, 0) / held.record(DAY).staged_hash[:32]).read_bytes()
+    assert held.record(FIRST).state is ReleaseState.DRAWN
+    staged = (held.settings.staging_of(FIRST, 0) / held.record(FIRST).staged_hash[:32]).read_bytes()
     held.now = HOUR - timedelta(microseconds=1)
-    assert run(held, DAY)[DAY].status is Status.HELD
+    assert run(held, FIRST)[FIRST].status is Status.HELD
     # the lease of a held day is over: the run at the hour need not wait for it
     held.now = HOUR
-    works = run(held, DAY, noise=None)
-    assert works[DAY].status is Status.PUBLISHED
-    assert (held.folder / "published" / works[DAY].file).read_bytes() == staged
+    works = run(held, FIRST, noise=None)
+    assert works[FIRST].status is Status.PUBLISHED
+    assert (held.folder / "published" / works[FIRST].file).read_bytes() == staged
 
 
 def test_a_run_that_holds_its_day_changes_no_inode_that_readers_see(held):
@@ -269,16 +269,14 @@ def test_a_run_that_holds_its_day_changes_no_inode_that_readers_see(held):
     def night(day):
         run(held, day)
         assert held.write_pages() == ()
-        return {
-            path.relative_to(published): (path.stat().st_ino, path.stat().st_ctime_ns)
-            for path in [published, *published.rglob("*")]
-        }
+        paths = [published, *published.rglob("*")]
+        return {path: (path.stat().st_ino, path.stat().st_ctime_ns) for path in paths}
 
-    held.simulate(DAY - timedelta(days=1))
-    before = night(DAY - timedelta(days=1))
-    assert night(DAY) == before
+    held.simulate(FIRST - timedelta(days=1))
+    before = night(FIRST - timedelta(days=1))
+    assert night(FIRST) == before
     held.now = HOUR
-    assert night(DAY).keys() > before.keys()
+    assert night(FIRST).keys() > before.keys()
 
 
 def test_raw_values_stay_out_of_every_value_that_a_step_returns(installation):
@@ -289,3 +287,77 @@ def test_raw_values_stay_out_of_every_value_that_a_step_returns(installation):
         assert "load_mw" not in repr(works)
         assert "shape:" not in repr(works)
     assert isinstance(works[0], Ended)
+
+
+# Dumps and published folder in an object store.
+
+
+@pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.nightly)])
+def moved(installation, request):
+    """The small installation with its dumps in a store, and its published folder there as well."""
+    is_memory = request.param == "memory"
+    root = f"/{installation.folder.name}" if is_memory else request.getfixturevalue("s3_bucket")
+    filesystem = fsspec.filesystem(request.param, use_listings_cache=False)
+    for path in sorted((installation.folder / "dumps").rglob("*")):
+        if path.is_file():
+            filesystem.pipe_file(f"{root}/{path.relative_to(installation.folder)}", path.read_bytes())
+    url = f"{request.param}://{root.lstrip('/')}"
+    installation.configure('folder = "dumps"', f'folder = "{url}/dumps"')
+    installation.configure('folder = "published"', f'folder = "{url}/public"')
+    installation.filesystem, installation.root = filesystem, root
+    return installation
+
+
+@pytest.mark.parametrize("moved", ["memory", "s3"], indirect=True)
+def test_days_are_released_published_and_read(moved):
+    done = moved.release(FIRST, SECOND)
+    assert {work.status for work in done.values()} == {Status.PUBLISHED}
+    url, rows = str(moved.settings.published_folder), moved.rows()
+    assert rows["date"].unique().sort().to_list() == [FIRST, SECOND]
+    assert not (moved.folder / "published").exists()
+    assert moved.problems() == []
+    settings, budget = moved.settings, budget_of(moved.settings, moved.ledger)
+    for document in (
+        RunDocument.of(list(done.values()), settings, budget).to_json(),
+        status_document(settings, moved.watch(live=False)),
+    ):
+        assert document["published"] == url
+        assert all(day["file"].startswith("data/date=") for day in document["days"])
+    # the lineage names objects and keyed hashes alone
+    event, protocol = moved.lineage()[0], settings.input_folder.protocol
+    (source, _) = event["inputs"]
+    assert source["namespace"] == f"{protocol}://{moved.root.lstrip('/')}"
+    assert source["name"] == f"dumps/region=84/date={FIRST}"
+    (tag,) = source["facets"]["optstream_inputs"]["hmac_sha256"].values()
+    assert len(tag) == 64
+    assert event["outputs"][0]["name"].startswith(f"public/data/date={FIRST}/release-")
+    said = json.dumps(moved.lineage())
+    for path in moved.filesystem.find(f"{moved.root}/dumps"):
+        tag = moved.filesystem.info(path).get("ETag", "no tag here").strip('"')
+        assert tag not in said
+
+
+def test_the_doctor_looks_at_stores(moved):
+    moved.release(FIRST)
+    now = datetime(2016, 7, 1, 12, tzinfo=UTC)
+    found = examine(moved.settings, {}, now)
+    (times,) = [one for one in found if "an object store shows when" in one.rule]
+    assert times.severity == "note"
+    assert "published.not_before" in times.remedy
+    assert [one.place for one in found if one.severity != "note" and "://" in one.place] == []
+    moved.configure('value = "load_mw"\n[trusted]', 'value = "load_mw"\nnot_before = "06:00"\n[trusted]')
+    assert not [one for one in examine(moved.settings, {}, now) if "an object store shows" in one.rule]
+    for path in moved.filesystem.find(f"{moved.root}/dumps"):
+        if path.endswith("_SUCCESS"):
+            moved.filesystem.rm_file(path)
+    (waits,) = [one for one in examine(moved.settings, {}, now) if "none has" in one.rule]
+    assert waits.place == str(moved.settings.input_folder)
+    assert waits.remedy.endswith("or correct input.marker")
+
+
+def test_what_stays_local(moved):
+    settings = moved.settings
+    with pytest.raises(ParameterError, match=r"made up in a folder of this machine, not in .*://"):
+        simulate(settings, [FIRST], seed=1)
+    export(settings, moved.run().ledger, moved.folder / "export")
+    assert find_catalogue(settings.published_folder) is None

@@ -220,7 +220,7 @@ def test_an_owner_that_was_thought_dead_shows_nothing(learning):
     assert learning.problems() == []
 
 
-def test_what_was_listed_is_recorded_and_what_it_replaced_leaves_data_though_its_day_is_never_due_again(
+def test_what_was_listed_is_recorded_and_what_it_replaced_leaves_data(
     learning,
 ):
     """Else a reader of data/ without the catalogue finds the day twice."""

@@ -54,9 +54,8 @@ def ended(processes):
 
 
 def started(text, *words, **more):
-    return subprocess.Popen(
-        [sys.executable, "-c", text, *words], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, **more
-    )
+    command, pipe = [sys.executable, "-c", text, *words], subprocess.PIPE
+    return subprocess.Popen(command, cwd=REPOSITORY, stdout=pipe, text=True, **more)
 
 
 @pytest.mark.slow
@@ -173,21 +172,15 @@ def test_rows_are_spilled_by_polars_and_not_by_us(small, tmp_path):
     """Who repeats a row is read again by name, with all of the customer's rows."""
     stream = small(schema="metered")
     rows = stream.metered("84", 1.0)
-    crowd = pl.concat(
-        rows.with_columns(pl.lit(f"c{number}").alias("customer_id")) for number in range(CUSTOMERS)
-    )
+    crowd = pl.concat(rows.with_columns(customer_id=pl.lit(f"c{number}")) for number in range(CUSTOMERS))
     stream.write("84", pl.concat([crowd, crowd]))
     stream.write("11", stream.metered("11", 1.0))
     spilled = {}
     for how in ("spill", ""):
         place = tmp_path / f"place {how}"
-        said = subprocess.run(
-            [sys.executable, "-c", READ, str(stream.settings.file), str(DAY), how],
-            env=os.environ | SHORT | {"POLARS_OOC_SPILL_DIR": str(place)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        command = [sys.executable, "-c", READ, str(stream.settings.file), str(DAY), how]
+        env = os.environ | SHORT | {"POLARS_OOC_SPILL_DIR": str(place)}
+        said = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
         assert int(said) > len(crowd)
         spilled[how] = place.exists()
     assert spilled == {"spill": True, "": False}
@@ -222,7 +215,6 @@ def run_until(folder, end):
     installation.release(RELEASED, noise=Aborting())
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(
     resource.getrlimit(resource.RLIMIT_CORE)[1] == 0
     or Path("/proc/sys/kernel/core_pattern").read_text().startswith("|"),
@@ -234,9 +226,8 @@ def run_until(folder, end):
 )
 def test_a_process_that_draws_leaves_no_core_dump(installation, end, dumped):
     """Control: the same process before it has read a dump leaves one."""
-    ended = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(installation.folder), end], stderr=subprocess.DEVNULL
-    )
+    command = [sys.executable, "-c", PROGRAM, str(installation.folder), end]
+    ended = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     _, status = os.waitpid(ended.pid, 0)
     ended.returncode = os.waitstatus_to_exitcode(status)
     for core in installation.folder.glob("core*"):

@@ -6,8 +6,8 @@ import pytest
 
 from optstream.catalogue import check_files, read_published
 from optstream.errors import PublicationError
-from tests.optstream.catalogue.conftest import put
-from tests.optstream.catalogue.folders import DAY, NEXT, days_in, s3_folder, take_back
+from tests.optstream.catalogue.conftest import days_in, put, take_back
+from tests.optstream.catalogue.folders import DAY, NEXT, s3_folder
 
 pytest.importorskip("s3fs")
 

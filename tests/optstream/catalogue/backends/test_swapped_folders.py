@@ -9,8 +9,8 @@ import pytest
 from optstream.catalogue import check_files, replace_page
 from optstream.errors import PublicationError
 from tests.failing import at_each
-from tests.optstream.catalogue.conftest import put
-from tests.optstream.catalogue.folders import DAY, NEXT, make_page, take_back
+from tests.optstream.catalogue.conftest import put, take_back
+from tests.optstream.catalogue.folders import DAY, NEXT, make_page
 
 CALLS = ("open", "stat", "lstat", "listdir", "scandir", "link", "replace", "rename", "unlink", "remove")
 CALLS += ("mkdir", "rmdir", "utime", "chmod", "fchmod")

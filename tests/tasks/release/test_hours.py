@@ -1,10 +1,14 @@
-"""Streams by the hour: released, summed, shown, and on days of uneven length."""
+"""Streams by the hour: released, summed, shown, on days of uneven length, and closed into one file a day."""
 
 import json
 import re
+import shutil
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
+from functools import partial
+from hashlib import sha256
 
 import numpy as np
 import polars as pl
@@ -14,30 +18,64 @@ from starlette.testclient import TestClient
 from flows.web.app import application
 from flows.web.poll import Looks
 from optstream import read_published, read_sum
-from optstream.catalogue import read_catalogue
-from optstream.catalogue.backends import open_storage
+from optstream.catalogue import check_files, find_catalogue, publication, read_catalogue
+from optstream.catalogue.backends import LocalTransaction, open_storage
+from optstream.catalogue.read import read_release
 from optstream.catalogue.standard_errors import daily_replicates, period_sums
-from optstream.errors import DumpError, ParameterError
+from optstream.catalogue.statement import decode, encode
+from optstream.errors import DumpError, ParameterError, PublicationError
 from optstream.privacy import GaussianSpend
 from optstream.privacy.spends import OrderSpend
 from optstream.stream import Hour, partition_of
 from tasks.config.schema import MECHANISMS
 from tasks.ingest import LateDumpError, days_with_dumps, discover
 from tasks.monitor.days import State
-from tasks.monitor.view import watch
+from tasks.operate.keys import new_key
 from tasks.pages.snapshot import take_snapshot
 from tasks.plan.backfill import days_of_night
 from tasks.release import pipeline as chunk
 from tasks.release.publish import close_over
 from tasks.release.run import Status
 from tests.by_night import few
+from tests.failing import death_at
 from tests.flows.web.test_app import SECRET, basic
 from tests.optstream.ledger.brute_force import order_cost
-from tests.tasks.release.streams.conftest import hours
-from tests.tasks.release.streams.test_release_mechanisms import OTHERS
-from tests.tasks.two_regions import STEPS
+from tests.tasks.operate.test_sign import sign_with
+from tests.tasks.release.test_release_mechanisms import OTHERS
+from tests.tasks.two_regions import DAYS, STEPS
 
-DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+DAY, NEXT = DAYS[:2]
+HOUR = Hour(DAY, 5)
+
+
+def hours(*days):
+    return [Hour(day, hour) for day in days for hour in range(24)]
+
+
+@pytest.fixture
+def by_the_hour(with_mechanism):
+    """The small stream by the hour: by_the_hour("PeGaSus")."""
+
+    def make(name, *days):
+        installation = with_mechanism(name)
+        shutil.rmtree(installation.settings.input_folder)  # dumps of days
+        installation.configure('step = "30min"', 'step = "30min"\nperiod = "hour"')
+        installation.simulate(*(days or (DAY, NEXT)))
+        return installation
+
+    return make
+
+
+@pytest.fixture
+def day_of_hours(by_the_hour):
+    """A whole day and an hour of the next, released by the hour."""
+    installation = by_the_hour("Laplace")
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/4"')
+    installation.now = datetime(2016, 6, 2, 8, tzinfo=UTC)
+    installation.released(*hours(DAY), Hour(NEXT, 0))
+    return installation
+
+
 SERVING = [name for name in OTHERS if name not in ("Fourier", "Uniform")]
 
 
@@ -90,8 +128,6 @@ def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(by_the_hour
         assert worst == ledger.window_spent("people", range(first, first + 1)).epsilon
     rows = installation.rows()
     assert rows.height == rows.select("date", "step", "node").n_unique() == 8 * 2 * 3
-    wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
-    assert (wide["FR"] - wide["84"] - wide["11"]).abs().max() < 1e-9
 
 
 def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
@@ -142,22 +178,18 @@ def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_i
     installation.release(*asked[:2])
     dump = installation.settings.input_folder / "region=84" / partition_of(asked[4]) / "_SUCCESS"
     dump.unlink()
-    view = watch(installation.settings, installation.ledger, installation.now, live=True)
+    view = installation.watch()
     expected = [State.PUBLISHED] * 2 + [State.MISSING] * 2 + [State.WAITING]
     assert [one.state for one in view.days] == expected
     installation.later(minutes=15)
-    view = watch(installation.settings, installation.ledger, installation.now, live=True)
+    view = installation.watch()
     assert view.days[-1].state is State.LATE
     assert {str(alarm.day) for alarm in view.alarms if alarm.day} >= {str(asked[4])}
     installation.write_pages()
     assert str(asked[4]) in installation.settings.report_file.read_text()
 
 
-LATE_HOURS = "4 hours, 2016-06-02T01 to 2016-06-02T04"
-
-
 def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(day_of_hours):
-    """Of a closed day, one hour of the next, and four that are late."""
     file = day_of_hours.folder / "optstream.toml"
     file.write_text(file.read_text() + '[watch]\nlate_after = "00:30"\n')
     now = datetime(2016, 6, 2, 4, tzinfo=UTC)  # 06:00 in Paris
@@ -173,7 +205,7 @@ def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(day_o
         return found.status_code, found.text
 
     status, text = page(home)
-    assert (status, text.count(LATE_HOURS)) == (200, 1)
+    assert (status, text.count("4 hours, 2016-06-02T01 to 2016-06-02T04")) == (200, 1)
     assert re.search(rf'id="d-{NEXT}"[^>]* tabindex="0"', text)
     assert "Next run" in page("/")[1]
     status, text = page(f"{home}/days/2016-06-01T05")
@@ -228,8 +260,7 @@ OF_EACH = [(name, *change) for name in MECHANISMS for change in CHANGES]
 @pytest.mark.parametrize("case", few(dict.fromkeys([*BY_DAY, *OF_EACH]), len(BY_DAY)))
 def test_a_day_is_released_or_nothing_of_it_is_charged(installation, case):
     name, zone, step, day = case
-    if name != "OptStream":  # which it has
-        installation.change_mechanism(name)
+    installation.change_mechanism(name)
     installation.configure("Europe/Paris", zone)
     installation.configure('"30min"', f'"{step}"')
     installation.now = datetime(2026, 7, 1, tzinfo=UTC)
@@ -245,3 +276,169 @@ def test_a_day_is_released_or_nothing_of_it_is_charged(installation, case):
     # Fourier plans a day of 23 hours by itself: the ledger has the next one wait for a window with headroom
     assert failed == ([day + ONE] if (name, zone) == ("Fourier", "Europe/Moscow") else [])
     assert [one for one in failed if installation.ledger.latest("two-regions", str(one))] == []
+
+
+# Days of hours that are over lie in one file; what changes one of their hours opens the day again.
+
+
+def data_files(installation):
+    return sorted(str(path) for path in installation.files("published/data"))
+
+
+def is_whole(installation):
+    assert installation.problems() == []
+    hive = pl.read_parquet(installation.folder / "published" / "data/**/*.parquet", hive_partitioning=True)
+    rows = installation.rows()
+    assert hive.select(rows.columns).sort("date", "step", "node").equals(rows)
+    return True
+
+
+def test_a_day_that_is_over_lies_in_one_file_with_its_hours_hashes(day_of_hours):
+    before, old = day_of_hours.rows(), find_catalogue(day_of_hours.settings.published_folder)
+    assert len(data_files(day_of_hours)) == 25
+    assert close_over(day_of_hours.run()) == (DAY,)
+    files = data_files(day_of_hours)
+    assert len(files) == 2
+    assert "date=2016-06-01/hour=all/day-" in files[0]
+    assert day_of_hours.rows().equals(before)
+    assert is_whole(day_of_hours)
+    now = find_catalogue(day_of_hours.settings.published_folder)
+    hashes = [[(one.period, one.file_hash, one.rows_hash) for one in each.entries] for each in (old, now)]
+    assert hashes[0] == hashes[1]
+    # who has read the older catalogue reads on
+    place = open_storage(day_of_hours.settings.published_folder)
+    assert pl.concat(read_release(place, old, entry, True)[0] for entry in old.entries).equals(before)
+    assert close_over(day_of_hours.run()) == ()
+    days = day_of_hours.watch(live=False).days
+    assert {one.state.value for one in days if one.day < Hour(NEXT, 1)} == {"published"}
+
+
+def test_a_day_with_an_hour_that_may_still_come_stays_open(day_of_hours):
+    path = day_of_hours.folder / "published/catalogue.json"
+    document = json.loads(path.read_text())
+    del document["periods"]["2016-06-01T23"]
+    path.write_text(json.dumps(document))
+    assert close_over(day_of_hours.run()) == ()
+    day_of_hours.later(days=8)  # catch_up_days
+    assert close_over(day_of_hours.run()) == (DAY, NEXT)
+
+
+def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_hours):
+    assert close_over(day_of_hours.run()) == (DAY,)
+    values = day_of_hours.rows().filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
+    assert day_of_hours.withdraw(HOUR).status is Status.WITHDRAWN
+    assert is_whole(day_of_hours)
+    left = day_of_hours.rows()
+    assert left.height == 24 * 2 * 3
+    assert close_over(day_of_hours.run()) == (DAY,)
+    assert day_of_hours.rows().equals(left)
+    assert is_whole(day_of_hours)
+    files = [path for path in day_of_hours.files("published") if path.suffix == ".parquet"]
+    data = [day_of_hours.folder / path for path in files if "errors" not in str(path)]
+    found = pl.concat(pl.read_parquet(path, hive_partitioning=False)["load_mw"] for path in data)
+    assert not set(values) & set(found)
+
+
+@pytest.mark.parametrize("at", few(["put_catalogue", "clear_superseded"], 1))
+def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_completes_it(day_of_hours, at):
+    before = day_of_hours.rows()
+    with death_at(publication, at):
+        close_over(day_of_hours.run())
+    (day_of_hours.settings.published_folder / ".incoming/catalogue.json").write_bytes(b"half of it")
+    assert day_of_hours.rows().equals(before)
+    assert close_over(day_of_hours.run()) == ((DAY,) if at == "put_catalogue" else ())
+    assert day_of_hours.rows().equals(before)
+    assert is_whole(day_of_hours)
+    assert close_over(day_of_hours.run()) == ()
+
+
+CUTS = [("put_catalogue", "withdraw"), ("clear_superseded", "withdraw"), ("clear_superseded", "restate")]
+
+
+def changed(installation, change):
+    if change == "withdraw":
+        assert installation.withdraw(HOUR).status is Status.WITHDRAWN
+    else:
+        assert installation.status(HOUR, restate=True) is Status.PUBLISHED
+    assert is_whole(installation)
+
+
+@pytest.mark.parametrize("case", few(CUTS, 1))
+def test_an_hour_changes_though_the_close_before_was_cut_short(day_of_hours, case):
+    """Its own file lies where it was when the day was open, and the day's file is there."""
+    (at, change), before = case, day_of_hours.rows()
+    with death_at(publication, at):
+        close_over(day_of_hours.run())
+    changed(day_of_hours, change)
+    of_others, after = (pl.col("date") != DAY) | ~pl.col("step").is_in([10, 11]), day_of_hours.rows()
+    assert after.filter(of_others).equals(before.filter(of_others))
+    assert after.height == (before if change == "restate" else before.filter(of_others)).height
+
+
+@pytest.mark.parametrize("change", few(["withdraw", "restate"], 1))
+def test_a_day_that_was_opened_leaves_no_file_where_its_opener_died(day_of_hours, change):
+    """Its file shows what was withdrawn, or restated, to a reader of data/ without the catalogue."""
+    assert close_over(day_of_hours.run()) == (DAY,)
+    values = day_of_hours.rows().filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
+    act = day_of_hours.withdraw if change == "withdraw" else partial(day_of_hours.release, restate=True)
+    with death_at(LocalTransaction, "remove"):
+        act(HOUR)
+    day_of_hours.later(hours=1)
+    changed(day_of_hours, change)
+    shown = pl.read_parquet(day_of_hours.settings.published_folder / "data/**/*.parquet")["load_mw"]
+    assert not set(values) & set(shown)
+    assert close_over(day_of_hours.run()) == (DAY,)
+    assert is_whole(day_of_hours)
+
+
+def test_a_file_of_a_day_whose_footer_tells_other_hours_is_reported_and_not_read(day_of_hours):
+    assert close_over(day_of_hours.run()) == (DAY,)
+    before, folder = day_of_hours.rows(), day_of_hours.settings.published_folder
+    (name, _) = data_files(day_of_hours)
+    inner, footer = decode((day_of_hours.folder / name).read_bytes())
+    catalogue, path = find_catalogue(folder), day_of_hours.folder / "published/catalogue.json"
+    for stated_hours in (None, [["x"]], [[1, 2, 3, "4"]], [["2016-06-01T00", "a", "b", 6]]):
+        edited = replace(footer, statement={"format": "optstream.day/1", "hours": stated_hours})
+        data = encode(inner.with_columns(date=pl.lit(DAY)), edited)
+        digest = sha256(data).hexdigest()
+        entries = tuple(one.changed(closed_in=one.closed_in and digest) for one in catalogue.entries)
+        (day_of_hours.folder / name).unlink()
+        name = f"published/{entries[0].shown_in}"
+        (day_of_hours.folder / name).write_bytes(data)
+        path.write_bytes(catalogue.changed(periods=entries).to_bytes())
+        problems = check_files(folder)
+        assert any("has other hours than the catalogue names" in line for line in problems), hours
+        assert day_of_hours.rows().equals(before)
+
+
+@pytest.mark.parametrize("place", ["store", "signed"])
+def test_days_are_closed_and_opened_in_a_store_and_under_a_signature(by_the_hour, place):
+    installation, key = by_the_hour("Laplace", DAY), None
+    if place == "store":
+        installation.configure('"published"', f'"memory://{installation.folder.name}/public"')
+    else:
+        sign_with(installation, "one.pem")
+        key = new_key(installation.settings.signing_key_file)
+    # three hours of a day are closed, one is restated and one withdrawn, and what is left closed again
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/4"')
+    asked, folder = hours(DAY)[:3], installation.settings.published_folder
+    installation.release(*asked)
+    before = read_published(folder, verify=True)
+    assert close_over(installation.run()) == (DAY,)
+    assert read_published(folder, verify=True).equals(before)
+    assert check_files(folder) == []
+    installation.release(asked[0], restate=True)
+    installation.withdraw(asked[2])
+    assert check_files(folder) == []
+    rows = read_published(folder, verify=True)
+    assert rows.select("step", "revision").unique().sort("step").rows() == [(0, 1), (1, 1), (2, 0), (3, 0)]
+    assert close_over(installation.run()) == (DAY,)
+    assert read_published(folder, verify=True).equals(rows)
+    assert check_files(folder) == []
+    assert check_files(folder, key) == []
+    if key is not None:
+        read_published(folder, public_key=key)
+        path = folder / "catalogue.json"
+        path.write_bytes(path.read_bytes().replace(b'"closed_in": "', b'"closed_in": "0')[:-1])
+        with pytest.raises(PublicationError):
+            read_published(folder, public_key=key)

@@ -3,7 +3,6 @@
 import json
 import shutil
 from dataclasses import replace
-from datetime import date
 from fractions import Fraction
 
 import polars as pl
@@ -19,16 +18,14 @@ from optstream.ledger import Key
 from optstream.privacy import OrderSpend, StepSpend, worst_window
 from tasks.ledger.export import export
 from tasks.monitor.alarms import Kind
-from tasks.monitor.view import watch
 from tasks.pages.public import deployment_of, write_pages, write_public_page
 from tasks.release.run import Status, terms_of
 from tests.optstream.ledger.brute_force import Charged, above, broken
-from tests.tasks.products import two_products
-from tests.tasks.two_regions import DAYS, FEW_BLOCKS, STEPS, Installation, night
+from tests.tasks.two_regions import DAYS, FEW_BLOCKS, STEPS, Installation, night, two_products
 
 pytestmark = pytest.mark.slow
 
-DAY, NEXT, THIRD = (date(2016, 6, day) for day in (1, 2, 3))
+DAY, NEXT, THIRD = DAYS[:3]
 
 
 @pytest.fixture
@@ -55,7 +52,7 @@ def test_noise_of_one_that_became_known_is_said_by_all(products):
     assert gas.ledger.known_noise("nobody") == ()
     for one in (electricity, gas):
         for streams in (["electricity"], []):  # until readers know
-            alarms = watch(one.settings, one.ledger, one.now, live=False).alarms
+            alarms = one.watch(live=False).alarms
             said = [alarm.node for alarm in alarms if alarm.kind is Kind.COMPROMISED and alarm.day is None]
             assert said == streams
             write_pages(one.settings, one.ledger, one.now)
@@ -82,6 +79,11 @@ def test_noise_of_one_that_became_known_is_said_by_all(products):
     (published / "about.json").write_text(json.dumps(document))
     assert read_about(open_storage(published)).known_noise == (("electricity", "2016-06-02"),)
     assert gas.problems() == []
+
+
+def charges_of(records):
+    """Each release under its own guarantee."""
+    return [Charged(one.spends, one.amendment) for one in records if one]
 
 
 def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(products, tmp_path):
@@ -116,12 +118,8 @@ def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(prod
     for one, alpha in ((electricity, 2), (gas, 6), (heat, Fraction(1, 2))):
         assert deployment_of(one.settings, ledger, ()).model.alpha == alpha
     guarantees = [replace(one.settings.model, alpha=Fraction(alpha)) for one, alpha in ((gas, 1), (gas, 2))]
-    charged = [
-        Charged(record.spends, record.amendment)
-        for name in ("electricity", "gas", "heat")
-        for day in (DAY, THIRD)
-        if (record := ledger.find(Key(name, day.isoformat())))
-    ]
+    names = ("electricity", "gas", "heat")
+    charged = charges_of(ledger.find(Key(name, str(day))) for name in names for day in (DAY, THIRD))
     assert len(charged) == 5
     assert not above(guarantees, charged)
     assert worst_window([spend for one in charged[1:] for spend in one.spends], 48).epsilon > Fraction(1, 2)
@@ -130,23 +128,12 @@ def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(prod
 FIRST, SECOND, VOID, FOURTH, FIFTH, SIXTH = DAYS
 
 
-def key_of(day, revision):
-    return Key("two-regions", day.isoformat(), revision)
-
-
 def charged(installation):
-    """All that the ledger has, each release under its own guarantee."""
-    ledger = installation.ledger
-    return [
-        Charged(record.spends, record.amendment)
-        for day in DAYS
-        for revision in (0, 1)
-        if (record := ledger.find(key_of(day, revision)))
-    ]
+    return charges_of(installation.record(day, revision) for day in DAYS for revision in (0, 1))
 
 
 def blocks(installation, day, revision=0):
-    record = installation.ledger.find(key_of(day, revision))
+    record = installation.record(day, revision)
     if not revision:
         assert [(type(spend), spend.n_nodes) for spend in record.spends] == [(OrderSpend, 1), (OrderSpend, 2)]
     return [sum(map(bool, spend.weights)) for spend in record.spends]
@@ -164,10 +151,10 @@ def test_restated_void_and_amended_nights_keep_every_guarantee(learning):
     # a restatement has its own part of epsilon, fewer blocks, and Laplace noise
     assert learning.status(FIRST, restate=True) is Status.PUBLISHED
     assert [0, 0] < blocks(learning, FIRST, 1) < full
-    assert {type(spend) for spend in learning.ledger.find(key_of(FIRST, 1)).spends} == {StepSpend}
+    assert {type(spend) for spend in learning.record(FIRST, 1).spends} == {StepSpend}
     # a day that was reserved and given up stays charged for its plan
     learning.release(VOID, steps=STEPS[:5])
-    learning.ledger.void(key_of(VOID, 0), "given up", learning.now)
+    learning.ledger.void(Key("two-regions", str(VOID)), "given up", learning.now)
     night(learning, FOURTH)
     assert [0, 0] < blocks(learning, FOURTH) < full, "no window holds a block of it and one of the void day"
     assert learning.problems() == []
