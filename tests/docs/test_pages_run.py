@@ -47,19 +47,14 @@ CHECKER = doctest.OutputChecker()
 LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-class Directive:
-    """Parses `<!-- name: value -->` and keeps the value under that name for the blocks that follow."""
+def exits(document: Document) -> Iterator[Region]:
+    """Parse `<!-- exits: 1 -->` and keep the code for the block that follows."""
+    for region in DirectiveInHTMLCommentLexer("exits")(document):
+        yield Region(region.start, region.end, str(region.lexemes["arguments"]).strip(), keep_code)
 
-    def __init__(self, name: str) -> None:
-        self.name, self._lexer = name, DirectiveInHTMLCommentLexer(name)
 
-    def __call__(self, document: Document) -> Iterator[Region]:
-        for region in self._lexer(document):
-            said = str(region.lexemes["arguments"]).strip()
-            yield Region(region.start, region.end, said, lambda example: self._keep(example))
-
-    def _keep(self, example: Example) -> None:
-        example.namespace[f"{self.name}:"] = example.parsed
+def keep_code(example: Example) -> None:
+    example.namespace["exits:"] = example.parsed
 
 
 def parse(page: Path, environment: dict[str, str]) -> Document:
@@ -67,7 +62,7 @@ def parse(page: Path, environment: dict[str, str]) -> Document:
         CodeBlockParser(language, lambda example: _run_shell(example, environment)) for language in SHELLS
     ]
     python = CodeBlockParser("python", PythonEvaluator())
-    return Document.parse(str(page), SkipParser(), Directive("exits"), *shells, python)
+    return Document.parse(str(page), SkipParser(), exits, *shells, python)
 
 
 def run(page: Path, folder: Path, environment: dict[str, str]) -> None:
@@ -174,15 +169,11 @@ def test_every_block_of_the_page_runs(page, shell, left, tmp_path):
         if begins not in left:
             left[begins] = tmp_path / begins
             left[begins].mkdir()
-            run(page_named(begins), left[begins], shell)
+            (before,) = (one for one in PAGES if one.name == begins)
+            run(before, left[begins], shell)
         shutil.copytree(left[begins], folder)
     run(page, folder, shell)
     left[page.name] = folder
-
-
-def page_named(name):
-    (page,) = (one for one in PAGES if one.name == name)
-    return page
 
 
 def calls_of(page):
