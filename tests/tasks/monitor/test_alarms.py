@@ -63,7 +63,6 @@ def test_no_leaf_is_suggested_twice_and_the_most_alike_pair_always_is(unknown, v
 
 
 def test_the_nodes_that_lack_their_input_are_the_fewest_that_cover_it():
-    """Every subset of the leaves, against the definitions."""
     below = {name: {name} for name in TREE.leaves}
     for number in range(len(TREE.nodes) - 1, 0, -1):
         below.setdefault(TREE.nodes[TREE.parents[number]], set()).update(below[TREE.nodes[number]])
@@ -375,8 +374,7 @@ LATE = alarm(node="84")
 
 
 def parts_of(line):
-    document = json.loads(line)
-    (resource,) = document["resourceLogs"]
+    (resource,) = json.loads(line)["resourceLogs"]
     (scope,) = resource["scopeLogs"]
     (record,) = scope["logRecords"]
     return resource["resource"], record

@@ -142,7 +142,6 @@ def test_an_estimate_that_is_due_is_still_to_be_made(learning):
 
 
 def test_a_day_that_another_mechanism_measured_stays_due_and_is_no_work(installation):
-    """But where its measurements are gone, which a run reports."""
     installation.released(DAY)
     installation.change_mechanism("HistoryInformed")
     installation.released(NEXT)

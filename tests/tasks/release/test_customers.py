@@ -103,7 +103,6 @@ def lost(installation, one, other):
 
 @pytest.mark.parametrize("window", [1, 8])
 def test_one_absent_row_or_window_changes_its_own_steps_alone(movers, window):
-    """The customer is in the last leaf all along, and in the first at the window around midnight."""
     installation = movers('name = "Laplace"', window)
     length = len(installation.settings.calendar.utc_times(DAYS[0]))
     steps = range(length - window // 2 - window % 2, length + window // 2)
@@ -173,7 +172,6 @@ def in_each_leaf(files, n_leaves):
 
 
 def test_one_customer_moves_the_counts_of_a_day_by_two_at_most(small, monkeypatch):
-    """Whatever rows of one customer come, go and move, in any leaves and steps of a window over midnight."""
     stream, days = reporting(small(schema="metered")), [DAY, DAY + timedelta(days=1)]
     rng = np.random.default_rng(3)
 
@@ -197,7 +195,6 @@ def test_one_customer_moves_the_counts_of_a_day_by_two_at_most(small, monkeypatc
 
 @pytest.mark.parametrize(("window", "hourly"), [(48, False), (50, False), (5, False), (1, False), (48, True)])
 def test_no_window_is_charged_more_than_the_share(small, window, hourly):
-    """Over days of 46 and of 50 steps, against windows counted one by one."""
     settings = reporting(small(schema="metered")).settings
     privacy = settings.privacy.model_copy(update={"window": window})
     stream = settings.stream.model_copy(update={"period": "hour" if hourly else "day"})

@@ -133,8 +133,7 @@ def test_days_are_published_and_add_up_both_ways(cells):
     settings, folder = cells.settings, str(cells.settings.published_folder)
     cells.write_pages()
     assert verify(settings, cells.ledger).problems == ()
-    day = optstream.read_measurements(folder, DAYS[0])
-    assert day.mechanism.tree == settings.tree_of(DAYS[0])
+    assert optstream.read_measurements(folder, DAYS[0]).mechanism.tree == settings.tree_of(DAYS[0])
     published = optstream.read_published(folder).filter(pl.col("date") == DAYS[0])
     one = optstream.read_sum(folder, ["industry"], DAYS[0], DAYS[0])
     assert one.value == pytest.approx(published.filter(pl.col("node") == "industry")["load_mw"].sum())
@@ -145,8 +144,7 @@ def test_days_are_published_and_add_up_both_ways(cells):
     assert both.standard_error == pytest.approx(nation.standard_error, rel=1e-3)
     with pytest.raises(ParameterError, match="'industry' is of the margin, and others are not"):
         optstream.read_sum(folder, ["industry", "84"], DAYS[0], DAYS[0])
-    page = (settings.published_folder / "index.html").read_text()
-    assert "Margin sector" in page
+    assert "Margin sector" in (settings.published_folder / "index.html").read_text()
 
 
 def test_a_row_of_an_unknown_cell_or_a_file_without_the_column_stops_the_day(cells):

@@ -279,8 +279,7 @@ def test_a_file_that_was_replaced_while_days_were_read_is_read_where_it_lies(nig
     before = read_day(storage, known, known.entry(SECOND), verify=True)
     night(nights, THIRD)
     assert nights.entry(SECOND).vintage == 1
-    again = read_day(storage, known, known.entry(SECOND), verify=True)
-    assert again.rows.equals(before.rows)
+    assert read_day(storage, known, known.entry(SECOND), verify=True).rows.equals(before.rows)
 
 
 @pytest.mark.parametrize(("nodes", "n_steps"), [("FR 11", 48), ("FR 11 84", 47), ("FR 11 12", 48)])

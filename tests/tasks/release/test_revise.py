@@ -55,7 +55,6 @@ def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
 
 
 def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_after_them_that_count(learning):
-    """Days of a span two months back are due at once; a night looks at the two days before the newest."""
     old = [date(2016, 3, 29), *(date(2016, 4, 1) + timedelta(days=number) for number in range(4))]
     learning.simulate(*old)
     learning.released(*DAYS[:3])
