@@ -228,9 +228,8 @@ def test_what_a_customer_moves_loses_the_charge():
     assert spend.whole_charge <= Fraction(1, 40)
 
 
-@pytest.fixture
-def metered(installation):
-    """The small stream of rows of customers, released from the rest of a share for their numbers."""
+@pytest.mark.parametrize("mechanism", few(["OptStream", "PeGaSus", "Laplace", "BudgetAbsorption"], 1))
+def test_readers_have_the_customers_of_each_node_with_their_error(installation, mechanism):
     installation.configure('schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "kwh"')
     installation.configure('alpha = "1"', 'alpha = "5"')
     installation.configure('["0", "20000"]', '["0", "5"]')
@@ -238,18 +237,13 @@ def metered(installation):
     installation.configure('restatement_share = "0"', 'restatement_share = "1/2"\nrevisions = 1')
     shutil.rmtree(installation.folder / "dumps")
     installation.simulate(*DAYS)
-    return installation
-
-
-@pytest.mark.parametrize("mechanism", few(["OptStream", "PeGaSus", "Laplace", "BudgetAbsorption"], 1))
-def test_readers_have_the_customers_of_each_node_with_their_error(metered, mechanism):
-    metered.change_mechanism(mechanism)
-    assert metered.statuses(*DAYS) == {Status.PUBLISHED}
-    settings, measured = metered.settings, metered.measured(DAYS[0])
+    installation.change_mechanism(mechanism)
+    assert installation.statuses(*DAYS) == {Status.PUBLISHED}
+    settings, measured = installation.settings, installation.measured(DAYS[0])
     (spend,) = (one for one in measured.spends if one.stage == CUSTOMERS)
     scale = float(scale_of(spend))
     assert spend in plan_of(settings, mechanism_for(settings, DAYS[0]), DAYS[0])
-    rows = metered.rows().filter(pl.col("date") == DAYS[0])["node", "customers", "customers_se"].unique()
+    rows = installation.rows().filter(pl.col("date") == DAYS[0])["node", "customers", "customers_se"].unique()
     found = {node: (count, error) for node, count, error in rows.iter_rows()}
     leaves = settings.tree_of(DAYS[0]).leaves
     assert rows.height == 3
@@ -257,18 +251,18 @@ def test_readers_have_the_customers_of_each_node_with_their_error(metered, mecha
     assert found["FR"][0] == sum(measured.customers)
     assert found["FR"][1] == pytest.approx(sqrt(2) * found[leaves[0]][1], rel=1e-5)
     assert found[leaves[0]][1] == pytest.approx(sqrt(2) * scale, rel=1e-5)
-    assert metered.statement(DAYS[0])["customers_scale"] == str(Fraction(scale))
-    assert CUSTOMERS not in {one["stage"] for one in metered.statement(DAYS[0])["noise"]}
+    assert installation.statement(DAYS[0])["customers_scale"] == str(Fraction(scale))
+    assert CUSTOMERS not in {one["stage"] for one in installation.statement(DAYS[0])["noise"]}
     # plans that look at what was spent, as those of joint noise do, do not see this share
     steps = settings.calendar.steps_over(DAYS[1], DAYS[1])
-    near = metered.ledger.charged_near(Key("two-regions", str(DAYS[1])), steps)
+    near = installation.ledger.charged_near(Key("two-regions", str(DAYS[1])), steps)
     assert near
     assert CUSTOMERS not in {one.stage for one in near}
     # a restatement counts again, from its own share; all windows keep theirs
-    assert metered.status(DAYS[0]) is Status.UNCHANGED
-    for region in sorted(metered.folder.glob("dumps/region=*")):
-        shutil.copytree(region, metered.folder / "dumps/revision=1" / region.name)
-    assert metered.status(DAYS[0]) is Status.PUBLISHED
-    assert metered.measured(DAYS[0], 1).customers is not None
-    assert Fraction(1, 2) < metered.spent <= 1
-    assert metered.problems() == []
+    assert installation.status(DAYS[0]) is Status.UNCHANGED
+    for region in sorted(installation.folder.glob("dumps/region=*")):
+        shutil.copytree(region, installation.folder / "dumps/revision=1" / region.name)
+    assert installation.status(DAYS[0]) is Status.PUBLISHED
+    assert installation.measured(DAYS[0], 1).customers is not None
+    assert Fraction(1, 2) < installation.spent <= 1
+    assert installation.problems() == []

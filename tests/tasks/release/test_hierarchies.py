@@ -15,6 +15,7 @@ from tests.by_night import few
 from tests.tasks.two_regions import DAYS, FEW_BLOCKS
 
 CHANGED = DAYS[2]
+CHANGE = f"[[hierarchy.changes]]\nvalid_from = {CHANGED}\n"
 OPERATIONS = {
     "renamed": ('renamed = { 11 = "IDF" }', {"84", "IDF"}),
     "added": ('added = { 94 = "FR" }', {"84", "11", "94"}),
@@ -23,11 +24,6 @@ OPERATIONS = {
     "merged": ('merged = { ALL = ["84", "11"] }', {"ALL"}),
 }
 MECHANISMS = ("OptStream", "PeGaSus", "HistoryInformed", "BudgetAbsorption")
-
-
-def change_from(installation, day, operation):
-    entry = f"[[hierarchy.changes]]\nvalid_from = {day}\n{operation}\n[budget]\n"
-    installation.configure("[budget]\n", entry)
 
 
 BY_DAY = [*product(OPERATIONS, ["OptStream"]), ("merged", "HistoryInformed")]
@@ -40,7 +36,7 @@ def test_a_change_before_and_after_which_days_are_released(installation, change)
     installation.change_mechanism(mechanism)
     done = installation.release(*DAYS[:2])
     text, leaves = OPERATIONS[operation]
-    change_from(installation, CHANGED, text)
+    installation.configure("[budget]\n", f"{CHANGE}{text}\n[budget]\n")
     installation.simulate(*DAYS[2:4])
     done |= installation.release(*DAYS[2:4])
     assert {one.status for one in done.values()} == {Status.PUBLISHED}, done
@@ -60,7 +56,7 @@ def test_a_change_before_and_after_which_days_are_released(installation, change)
 def test_no_raw_state_goes_over_a_change(installation):
     installation.change_mechanism("PeGaSus")
     installation.released(*DAYS[:2])
-    change_from(installation, CHANGED, 'renamed = { 11 = "IDF" }')
+    installation.configure("[budget]\n", f"{CHANGE}{OPERATIONS['renamed'][0]}\n[budget]\n")
     installation.simulate(CHANGED)
     settings = installation.settings
     assert list(settings.measurements_of(DAYS[1], 0).glob("*.raw"))

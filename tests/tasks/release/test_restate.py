@@ -147,12 +147,7 @@ def spoil(path):
     path.write_bytes(bytes(data))
 
 
-HARMS = [
-    (Path.unlink, ["file"]),
-    (cut, ["file"]),
-    (Path.unlink, ["manifest"]),
-    (spoil, ["file", "manifest"]),
-]
+HARMS = [(Path.unlink, ["file"]), (cut, ["file"]), (Path.unlink, ["manifest"]), (spoil, ["file", "manifest"])]
 
 
 @pytest.mark.parametrize("source", ["staging", "measurements"])

@@ -124,14 +124,9 @@ def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learni
     assert listed(learning) == {FIRST: 2, SECOND: 0, THIRD: 1, FOURTH: 0}
     assert learning.entry(SECOND).revision == 1
     assert learning.problems() == []
-
-
-def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
-    learning.released(*DAYS[:3])
-    learning.released(FOURTH)
-    assert learning.status(THIRD, restate=True) is Status.PUBLISHED
-    again = learning.measured(THIRD, 1)
-    before, first = learning.measured(SECOND), learning.measured(THIRD)
+    # it remembers what was measured before its day
+    again = learning.measured(SECOND, 1)
+    before, first = learning.measured(FIRST), learning.measured(SECOND)
     for level, known in again.state["levels"].items():
         starts = [one for one in known["history"]["starts"] if one < again.first_step]
         assert starts == before.state["levels"][level]["history"]["starts"]
@@ -219,9 +214,7 @@ def test_an_owner_that_was_thought_dead_shows_nothing(learning):
     assert learning.problems() == []
 
 
-def test_what_was_listed_is_recorded_and_what_it_replaced_leaves_data(
-    learning,
-):
+def test_what_was_listed_is_recorded_and_what_it_replaced_leaves_data(learning):
     """Else a reader of data/ without the catalogue finds the day twice."""
     run, staged = half_shown(learning)
     before = next((learning.folder / "published" / "data").glob(f"date={FIRST}/*"))

@@ -10,13 +10,7 @@ import pytest
 from optstream.catalogue.backends import LocalTransaction
 from optstream.ledger import Key, open_ledger
 from tasks.plan import backfill
-from tasks.plan.backfill import (
-    cost_of,
-    days_of_night,
-    over_already,
-    plan_backfill,
-    words_of_left,
-)
+from tasks.plan.backfill import cost_of, days_of_night, over_already, plan_backfill, words_of_left
 from tasks.release.reserve import look_at_folders
 from tasks.release.revise import due
 from tasks.release.run import Requested, Status
