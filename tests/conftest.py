@@ -46,7 +46,7 @@ TOGETHER = {
     "tests/optstream/catalogue/test_publish": "S3",
     "tests/optstream/catalogue/test_signing": "S3",
     "tests/optstream/storage/": "S3",
-    "tests/tasks/ingest/arrival/": "S3",
+    "tests/tasks/ingest/test_discover": "S3",
     "tests/optstream/ledger/test_database": "PostgreSQL",
     "tests/optstream/ledger/test_hash_chain": "PostgreSQL",
     "tests/optstream/ledger/test_lifecycle": "PostgreSQL",

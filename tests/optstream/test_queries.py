@@ -65,15 +65,12 @@ def test_borders_count_and_are_decided_exactly():
     assert drops(rows_of({"FR": [0.3, 0.2]}), "load_mw", 2, at_least=0.1)["happened"].to_list() == [True]
 
 
-def test_windows_one_after_another_are_one_span_and_a_gap_ends_it():
+def test_windows_one_after_another_are_one_span_and_a_gap_or_a_step_without_a_time_ends_it():
     values = [1, 1, 9, 1, 1, 1, None, 1, 9, 1]
     spans = merge_windows(low_signal(rows_of({"FR": values}), "load_mw", 1, at_most=1))
     assert spans["windows"].to_list() == [2, 3, 1, 1]
     assert spans["first"].to_list() == [START + at * HALF_HOUR for at in (0, 3, 7, 9)]
     assert spans["last"].to_list() == [START + at * HALF_HOUR for at in (1, 5, 7, 9)]
-
-
-def test_steps_without_a_time_and_empty_selections_have_no_window():
     rows = rows_of({"FR": [1, 2]}).with_columns(timestamp=pl.lit(None, dtype=pl.Datetime("us", "UTC")))
     assert sliding_sums(rows, "load_mw", 1).is_empty()
     assert merge_windows(jumps(rows, "load_mw", 2, at_least=1)).is_empty()

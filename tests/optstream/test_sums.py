@@ -214,7 +214,6 @@ def of_tree(spends, noise):
 
 
 def test_joint_points_of_a_root_and_laplace_points_of_its_leaves_and_sums():
-    """Each level has its own noise, and each column its variance."""
     weights = query_weights([range(step, step + 1) for step in (0, 3, 8)], 9)
     leaves = StepSpend(1, SAMPLES, 10, weights, Fraction(20), 1)
     sums = StepSpend(1, feature_stage(DAY), 10, (1,) * 9, Fraction(30), 1)

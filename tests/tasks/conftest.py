@@ -23,7 +23,7 @@ from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F4
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
 from tests.tasks.two_regions import DAYS, FEW_BLOCKS, WATCH, Installation
 
-DAY = date(2025, 1, 15)
+DAY, NEXT = date(2025, 1, 15), date(2025, 1, 16)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
 SMALL = {
     'name = "two-regions"\nstep = "30min"': 'name = "small"\nstep = "{step}"\nday = "{day}"',
@@ -96,6 +96,10 @@ class SmallStream:
     def metered(self, customer: str, values, day: date = DAY) -> pl.DataFrame:
         return self.rows(values, day, customer_id=pl.lit(customer))
 
+    def found(self, day: date = DAY):
+        """The dump of a day, or why there is none."""
+        return discover(self.settings, [day])[day]
+
     def ingest(self, *days: date):
         found = discover(self.settings, days or [DAY])
         for entry in found.values():
@@ -121,6 +125,10 @@ class SmallStream:
             )
             for day, one in zip(ingested, found, strict=True)
         ]
+
+    def verdict(self, day: date = DAY) -> Verdict:
+        (judged,) = self.judge(day)
+        return judged
 
     def units(self, day: date = DAY) -> np.ndarray:
         (ingested,) = self.ingest(day)

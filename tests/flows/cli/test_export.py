@@ -20,17 +20,14 @@ from tests.optstream.catalogue.conftest import make_rows, make_statement
 DAY = date(2016, 2, 1)
 KEY = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
 SIGNER = Signer(KEY, lambda _entries: None)
-ABOUT = About(
-    stream="../french load",
-    publisher="Example Grid",
-    licence="CC BY 4.0",
-    licence_address="https://creativecommons.org/licenses/by/4.0/",
-)
+ABOUT = About(stream="../french load", publisher="Example Grid", licence="CC BY 4.0")
+DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
+VERIFIED = "nothing is wrong: 2 days up to 2016-06-02, catalogue {}\n"
+AGAINST = ("verify-published", "published", "--public-key", "trusted/signing.pub")
 
 
 def published(folder, rows, signer=None):
-    statement = make_statement(DAY)
-    publish(folder, [stage(rows, statement)], lambda _: "h1", signer)
+    publish(folder, [stage(rows, make_statement(DAY))], lambda _: "h1", signer)
     return folder
 
 
@@ -114,16 +111,8 @@ def test_rows_are_written_in_the_hierarchy_of_another_day(tmp_path):
     assert "has a node 'ARA'" in str(export(folder, tmp_path / "x", "--nodes", "ARA").exception)
 
 
-DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
-
-
-VERIFIED = "nothing is wrong: 2 days up to 2016-06-02, catalogue {}\n"
-AGAINST = ("verify-published", "published", "--public-key", "trusted/signing.pub")
-
-
 @pytest.mark.slow
 def test_a_key_is_made_named_and_used(installation):
-    """Without it hashes are compared, and with it what is not signed is a problem."""
     installation.simulate(*DAYS)
     installation.release(DAYS[0])
     shown = invoke("keys", "new")

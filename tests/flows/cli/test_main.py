@@ -1,21 +1,30 @@
-"""The command line as its user meets it: help, errors in one line, and which files it is given."""
+"""The command line as its user meets it: help, examples, errors in one line, and which files it is given."""
 
 import json
+import os
+import re
+import shlex
+import subprocess
+import sys
 import time
 from datetime import date
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 
 import pytest
+from typer.core import TyperGroup
+from typer.testing import CliRunner
 
 import optstream
 from flows.cli import main, output, setup
-from flows.cli.main import check_packages
 from flows.cli.options import WordsError, read_streams
 from flows.cli.serve import configurations_of
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import load_settings
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION
+
+HEAVY = ("polars", "numpy", "prefect", "great_expectations", "sqlalchemy", "opendp", "cvxpy", "scipy")
 
 
 def test_the_version_is_the_distributions():
@@ -91,9 +100,8 @@ def test_wrong_words_are_explained_and_do_nothing(empty, words, message):
 )
 def test_a_day_that_the_zone_skipped_is_refused_by_name_and_a_span_passes_over_it(empty, words):
     invoke("init")
-    (empty / "optstream.toml").write_text(
-        (empty / "optstream.toml").read_text().replace("Europe/Paris", "Pacific/Apia")
-    )
+    file = empty / "optstream.toml"
+    file.write_text(file.read_text().replace("Europe/Paris", "Pacific/Apia"))
     result = invoke(*words)
     assert result.exit_code == 2
     assert "2011-12-30 was no day in Pacific/Apia" in result.output
@@ -114,13 +122,13 @@ def test_a_missing_configuration_is_one_line(empty, words, monkeypatch, capsys):
 
 
 def test_another_distributions_package_is_named(monkeypatch, tmp_path):
-    check_packages()
+    main.check_packages()
     (tmp_path / "tasks").mkdir()
     file = tmp_path / "tasks/__init__.py"
     file.write_text("")
     monkeypatch.setattr(main, "find_spec", lambda name: ModuleSpec(name, None, origin=str(file)))
     with pytest.raises(ConfigurationError, match="'tasks' comes from another distribution"):
-        check_packages()
+        main.check_packages()
 
 
 def test_files_and_folders_each_once_and_no_empty_folder(tmp_path):
@@ -143,3 +151,72 @@ def test_a_file_that_cannot_be_read_is_named_next_to_others_and_refused_alone(tm
     bad.write_text(CONFIGURATION)
     with pytest.raises(WordsError, match="are both of stream two-regions: name one"):
         read_streams([good, bad])
+
+
+def commands():
+    for name in main.COMMANDS:
+        command = main.load(name)
+        yield name, command
+        if isinstance(command, TyperGroup):
+            yield from ((f"{name} {inner}", one) for inner, one in command.commands.items())
+
+
+COMMANDS = dict(commands())
+SINGLE = {name: command for name, command in COMMANDS.items() if not isinstance(command, TyperGroup)}
+
+
+def examples_of(name):
+    return re.findall("`(.*?)`", SINGLE[name].epilog or "")
+
+
+@pytest.mark.parametrize(("name", "example"), [(name, one) for name in SINGLE for one in examples_of(name)])
+def test_an_example_is_taken_by_its_command(name, example):
+    program, *words = shlex.split(example)
+    assert program == "optstream"
+    assert words[: len(name.split())] == name.split()
+    context = SINGLE[name].make_context(name, words[len(name.split()) :])
+    assert context.command is SINGLE[name]
+    shown = CliRunner().invoke(main.app, [*name.split(), "--help"], env={"COLUMNS": "120"}).output
+    assert example in shown
+
+
+def test_every_command_has_an_example_and_describes_every_option():
+    for name, command in SINGLE.items():
+        assert examples_of(name), name
+        assert [one.name for one in command.params if not getattr(one, "help", None)] == [], name
+
+
+DAY = date(2016, 6, 1)
+PROGRAM = """
+import json, sys
+from typer.testing import CliRunner
+from flows.cli.main import app
+
+found = []
+for words in json.loads(sys.argv[1]):
+    result = CliRunner().invoke(app, words.split())
+    assert result.exception is None or isinstance(result.exception, SystemExit), (words, result.exception)
+    found.append([name for name in sys.argv[2:] if name in sys.modules])
+print(json.dumps(found))
+"""
+LISTS, HELP = ["--help", "--version", "rum"], "run --help"
+QUICK = ["status", "report", "ledger show", "ledger verify", "purge --dry-run", "doctor", f"run --date {DAY}"]
+
+
+@pytest.mark.slow
+def test_no_command_waits_for_what_it_does_not_use(installation):
+    """In one process, in order: what a command has imported, the later ones have too."""
+    installation.simulate(DAY)
+    installation.release(DAY)
+    installation.write_pages()
+    assert all(map(find_spec, HEAVY)), "control: these are names of packages"
+    program = [sys.executable, "-c", PROGRAM, json.dumps([*LISTS, HELP, *QUICK]), *HEAVY]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    done = subprocess.run(program, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    *lists, helps, status, _, _, _, _, _, run = map(set, json.loads(done.stdout.splitlines()[-1]))
+    assert lists == [set()] * len(LISTS)
+    assert "polars" in helps, "control: its own modules are imported"
+    assert not helps & {"prefect", "great_expectations", "scipy"}
+    assert not status & {"scipy", "cvxpy"}
+    assert not run & {"great_expectations", "prefect"}, "of days that are published, after all the others"

@@ -1,24 +1,31 @@
-"""`doctor`, the check that a run begins with, and `publish`: remaining problems give exit code 1."""
+"""`doctor`, `ledger`, `purge` and `publish`: remaining problems give exit code 1."""
 
 import json
 import shutil
 from datetime import date
 
 import pytest
+from jsonschema import Draft202012Validator
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from typer.testing import CliRunner
 
 from flows.cli.main import app
 from flows.orchestration.release import release_days
 from optstream.catalogue import read_catalogue
-from optstream.errors import ConfigurationError, PublicationError
+from optstream.errors import ConfigurationError, LedgerError, PublicationError
+from optstream.ledger import Key
+from tasks.schemas import schema_of
 from tests.flows.command import invoke
+from tests.tasks.two_regions import RESERVED
+
+DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
+SPAN = ("--from", "2016-06-01", "--to", "2016-06-03")
 
 
-def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(here, monkeypatch):
+def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(installation, monkeypatch):
     for name in ("PREFECT_API_URL", "DO_NOT_TRACK", "GX_ANALYTICS_ENABLED"):
         monkeypatch.delenv(name, raising=False)
-    trusted, file = here / "trusted", here / "optstream.toml"
+    trusted = installation.folder / "trusted"
     trusted.mkdir(mode=0o755)
     shown, for_people = invoke("doctor", "--json"), invoke("doctor")
     assert (shown.exit_code, for_people.exit_code) == (1, 1)
@@ -28,28 +35,21 @@ def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(here, monkeypatch):
     assert first["remedy"] == wrong
     assert wrong in for_people.output
     # so is a configuration that does not load
-    file.write_text(file.read_text().replace('folder = "trusted"', 'folder = "published/trusted"'))
+    installation.configure('folder = "trusted"', 'folder = "published/trusted"')
     (finding,) = json.loads(invoke("doctor", "--json").output)["findings"]
     assert "must not lie in published.folder" in finding["rule"]
 
 
-@pytest.mark.parametrize(
-    ("mode", "start"),
-    [
-        (0o750, lambda here: invoke("run", "--date", "2016-02-01")),
-        (0o701, lambda here: release_days.fn(str(here / "optstream.toml"), ["2016-02-01"])),
-    ],
-    ids=["command", "flow"],
-)
-def test_an_open_trusted_folder_stops_everything_before_it_starts(here, mode, start):
-    (here / "trusted").mkdir(mode=mode)
-    with pytest.raises(ConfigurationError, match=f"nothing was read or drawn:\n.*chmod 700 {here}/trusted"):
-        start(here)
-    assert list((here / "trusted").iterdir()) == []
-
-
-DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
-SPAN = ("--from", "2016-06-01", "--to", "2016-06-03")
+def test_an_open_trusted_folder_stops_command_and_flow_before_they_start(installation):
+    trusted = installation.folder / "trusted"
+    trusted.mkdir(mode=0o750)
+    words = f"nothing was read or drawn:\n.*chmod 700 {trusted}"
+    with pytest.raises(ConfigurationError, match=words):
+        invoke("run", "--date", "2016-06-01")
+    trusted.chmod(0o701)
+    with pytest.raises(ConfigurationError, match=words):
+        release_days.fn("optstream.toml", ["2016-06-01"])
+    assert list(trusted.iterdir()) == []
 
 
 def lose(installation, *days):
@@ -129,3 +129,48 @@ def test_a_withdrawn_day_is_refused_by_its_name_and_a_span_leaves_it_out(lost):
     assert "2016-06-02" not in span.output
     assert invoke("status").exit_code == invoke("ledger", "verify").exit_code == 0
     assert "1 Jun 2016 (missing)" not in (published / "index.html").read_text()
+
+
+@pytest.fixture
+def charged(installation):
+    """Two days that are reserved under their own plan, and one that is VOID."""
+    installation.simulate(*DAYS)
+    installation.release(*DAYS, steps=RESERVED)
+    installation.ledger.void(Key("two-regions", "2016-06-03"), "given up", installation.now)
+    return installation.folder
+
+
+def test_verify_is_0_for_a_whole_ledger_and_1_with_a_line_for_each_problem(charged):
+    result = invoke("ledger", "verify")
+    assert result.exit_code == 0
+    assert "no edit, gap, reordering or difference found: 3 releases, 0 days" in result.output
+    assert "note: " in result.output
+    (charged / "trusted/measurements/two-regions/2016-06-09-r0").mkdir(parents=True)
+    result = invoke("ledger", "verify")
+    assert result.exit_code == 1
+    assert sum(line.startswith("problem: ") for line in result.output.splitlines()) == 1
+    document = json.loads(invoke("ledger", "verify", "--json").output)
+    assert document["format"] == "optstream.ledger-verify/1"
+    assert (document["whole"], len(document["problems"])) == (False, 1)
+
+
+def test_no_command_makes_a_ledger_where_there_is_none(installation):
+    result = invoke("ledger", "verify")
+    assert result.exit_code == 0
+    assert "there is no ledger yet" in result.output
+    for words in (["ledger", "show"], ["ledger", "export", "--into", "out"], ["purge"]):
+        with pytest.raises(LedgerError, match="there is no ledger"):
+            invoke(*words)
+    assert [one.name for one in installation.folder.iterdir()] == ["optstream.toml"]
+
+
+def test_horizon_of_compromised_days_says_that_all_is_lost(charged):
+    assert "of one customer lose at most epsilon" in invoke("ledger", "horizon").output
+    invoke("ledger", "compromised", "--date", "2016-06-03", "--reason", "a stolen disk")
+    lost = "noise was compromised, so all is lost"
+    assert lost in invoke("ledger", "horizon").output
+    assert f"the 30 days to 2016-06-03: {lost}" in invoke("ledger", "show").output
+    document = json.loads(invoke("ledger", "horizon", "--json").output)
+    assert (document["plain_sum"], document["epsilon_float"]) == ("inf", None)
+    for one in (document, json.loads(invoke("ledger", "show", "--json").output)):
+        Draft202012Validator(schema_of(one["format"])).validate(one)

@@ -22,7 +22,6 @@ NODES = {"FR": (None, 0), "84": ("FR", 1), "Île & ../x": ("FR", 1)}
 
 
 def nodes_of(tree: AggregationTree) -> dict[str, tuple[str | None, int]]:
-    """The nodes of a tree, each with its parent and level."""
     return {
         node: (parent, level)
         for (node, parent), level in zip(tree.parents_by_name(), tree.depths.tolist(), strict=True)
@@ -92,7 +91,6 @@ def put_days(
     signer: Any = None,
     **changes: Any,
 ) -> Any:
-    """Stage small days and publish them at once; returns the Publications."""
     stated = [make_statement(period, revision, vintage, **changes) for period in periods]
     staged = [stage(make_rows(one.period, revision, vintage, shift), one) for one in stated]
     head_after = head if callable(head) else lambda _: head

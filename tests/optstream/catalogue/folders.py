@@ -95,7 +95,6 @@ def copied(folder: Folder, number: object) -> str | Path:
 
 
 def answer_head(head: str) -> Callable[..., str]:
-    """A ledger whose head is this, whatever it hears."""
     return lambda _entry, _known: head
 
 

@@ -58,12 +58,10 @@ def file_of(mechanism, day, measured):
 
 @pytest.fixture(scope="module")
 def files():
-    """Three days' measurements and their files."""
     return [(measured, file_of(MECHANISM, day, measured)) for day, measured in measured_days(MECHANISM)]
 
 
 def with_footer(file, change):
-    """The file with a footer that says something else of the same rows."""
     rows, metadata = decode_table(file, LIMITS, "a file of measurements")
     footer = json.loads(metadata[KEY])
     change(footer)

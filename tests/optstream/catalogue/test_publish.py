@@ -380,7 +380,6 @@ def times(folder):
 
 
 def of_a_run(folder):
-    """What has the time of this run."""
     return {name for name, time in times(folder).items() if time.year > DAY.year}
 
 

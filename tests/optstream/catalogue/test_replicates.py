@@ -104,7 +104,7 @@ def test_another_file_is_refused(change):
         decode_replicates(encode_table(rows, {KEY: json.dumps(footer).encode()}))
 
 
-def test_the_error_of_a_sum_is_its_spread_over_the_replicates():
+def test_the_error_of_a_sum_is_its_spread_over_the_replicates_that_all_days_have():
     days = [day_of(day) for day in DAYS]
     found = sum_of_days(days, {"FR": 1, "84": -2}, steps=[1])
     by_hand = sum(
@@ -114,6 +114,9 @@ def test_the_error_of_a_sum_is_its_spread_over_the_replicates():
     assert found.standard_error == pytest.approx(np.std(by_hand[1:], ddof=1), rel=1e-5)
     assert found.noise_standard_error is None
     assert found.value == sum(np.ceil(drawn(day)[0])[[0, 1], 1] @ [1.0, -2.0] for day in DAYS)
+    found = sum_of_days([day_of(DAYS[0], n=3), day_of(DAYS[1])], ["84"])
+    sums = sum(drawn(day, n)[1][:3, 1].sum(axis=1) for day, n in zip(DAYS, (3, 5), strict=False))
+    assert found.standard_error == pytest.approx(np.std(sums, ddof=1), rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -130,12 +133,6 @@ def test_errors_are_known_as_far_as_every_day_knows_them(kinds, whole, noise):
     days = [day_of(day, of, noise_is_all=every) for day, (of, every) in zip(DAYS, kinds, strict=False)]
     found = sum_of_days(days, ["84"])
     assert (found.standard_error is not None, found.noise_standard_error is not None) == (whole, noise)
-
-
-def test_a_sum_takes_the_replicates_that_all_days_have():
-    found = sum_of_days([day_of(DAYS[0], n=3), day_of(DAYS[1])], ["84"])
-    sums = sum(drawn(day, n)[1][:3, 1].sum(axis=1) for day, n in zip(DAYS, (3, 5), strict=False))
-    assert found.standard_error == pytest.approx(np.std(sums, ddof=1), rel=1e-5)
 
 
 @pytest.mark.parametrize(("period", "firsts"), [("day", DAYS), ("week", DAYS[:2]), ("month", DAYS[:2])])

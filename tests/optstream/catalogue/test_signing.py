@@ -24,10 +24,6 @@ def sign(folder, period=DAY, by=SIGNER, **more):
     return put(folder.name, period, signer=by, **more)
 
 
-def taken_back(folder, by=SIGNER):
-    return take_back(folder.name, signer=by)
-
-
 def signed_days_in(folder, key=PEM):
     return days_in(folder.name, public_key=key)
 
@@ -94,10 +90,10 @@ def test_a_day_withdrawn_before_there_was_a_key_is_signed_when_it_is_withdrawn_a
     put(published.name, DAY)
     take_back(published.name)
     refused(published, "is not signed")
-    assert taken_back(published).changed
+    assert take_back(published.name, signer=SIGNER).changed
     assert signed_days_in(published) == []
     assert check_files(published.name, public_key=PEM) == []
-    assert not taken_back(published).changed
+    assert not take_back(published.name, signer=SIGNER).changed
 
 
 def test_a_folder_that_lost_a_file_is_signed_and_one_that_lists_other_rows_is_not(published):
@@ -138,15 +134,15 @@ def test_no_day_is_closed_in_a_catalogue_that_the_ledger_does_not_know(published
     assert published.files() == before
 
 
+X25519 = X25519PrivateKey.generate().public_key()
+
+
 @pytest.mark.parametrize(
     "given",
     [
         "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",
         "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
-        X25519PrivateKey.generate()
-        .public_key()
-        .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        .decode(),
+        X25519.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode(),
         "no-such-file.pem",
         [],
     ],

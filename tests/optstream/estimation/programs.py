@@ -16,7 +16,6 @@ TOLERANCES = (1e-12, 1e-10, 1e-8)
 
 
 def product(n_regions: int, n_sectors: int, n_zones: int = 0) -> Lattice:
-    """Return regions times sectors, with or without zones above the regions."""
     parents: dict[str, str | None] = {"all": None}
     parents |= {f"zone {zone}": "all" for zone in range(n_zones)}
     parents |= {f"{one}": f"zone {one % n_zones}" if n_zones else "all" for one in range(n_regions)}
@@ -93,7 +92,6 @@ def random_case(seed: int) -> tuple[LeastSquares, AggregationTree, float]:
 
 
 def random_tree(rng: np.random.Generator) -> AggregationTree:
-    """Return a tree of 1 to 14 nodes, ragged."""
     n_nodes = int(rng.choice([1, 2, 3, 5, 9, 14]))
     parents: dict[str, str | None] = {"0": None}
     for node in range(1, n_nodes):

@@ -129,6 +129,15 @@ def mapped(**operations):
     return between, histories
 
 
+def measured_since(between, histories, leaves, scale):
+    """The same histories with a block of the days since, of these leaves."""
+    sums, block = between.after.add_up(leaves[:, None]), (np.array([SINCE]), np.array([2]), np.array([scale]))
+    return {
+        level: history.joined(BlockHistory(*block, sums[list(between.after.levels[level])]))
+        for level, history in histories.items()
+    }
+
+
 def by_node(between, histories):
     rows = np.concatenate([histories[level].sums for level in range(between.after.n_levels)])
     return {node: row.tolist() for node, row in zip(between.after.nodes, rows, strict=True)}
@@ -150,32 +159,18 @@ def test_a_new_unit_is_a_typical_neighbour_until_it_is_measured_and_then_as_it_i
     assert before["5"] == [5500, 11000]  # half of its sibling
     assert before["FR"] == [11110 + 5500, 22220 + 11000]
     # measured since: a tenth of its neighbours together
-    new = {level: _with_block(history, between, level) for level, history in histories.items()}
-    after = by_node(between, refined(guessed, new))
+    since = measured_since(between, histories, np.array([1000.0, 10_000, 100_000, 1_000_000, 110_000]), 1.0)
+    after = by_node(between, refined(guessed, since))
     assert after["5"][0] == pytest.approx(1100, rel=0.05)
     assert after["S"][0] == pytest.approx(11000 + after["5"][0])
-
-
-def _with_block(history, between, level):
-    """The same history with one large, precise block of the days since."""
-    leaves = np.array([[10.0], [100.0], [1000.0], [10000.0], [1100.0]]) * 100
-    nodes = between.after.levels[level]
-    sums = between.after.add_up(leaves)[nodes.start : nodes.stop]
-    return history.joined(BlockHistory(np.array([SINCE]), np.array([2]), np.array([1.0]), sums))
 
 
 def test_shares_of_parts_are_learned_and_add_up_to_the_whole():
     between, histories = mapped(split={"2": {"2a": Fraction(1), "2b": Fraction(1)}})
     guessed = guesses(between, SINCE)
     assert [one["share"] for one in guessed] == [0.5, 0.5]
-    sums = {0: [[11110.0]], 1: [[110.0], [11000.0]], 2: [[10.0], [80.0], [20.0], [1000.0], [10000.0]]}
-    new = {
-        level: history.joined(
-            BlockHistory(np.array([SINCE]), np.array([2]), np.array([0.1]), np.array(sums[level]))
-        )
-        for level, history in histories.items()
-    }
-    found = by_node(between, refined(guessed, new))
+    since = measured_since(between, histories, np.array([10.0, 80, 20, 1000, 10_000]), 0.1)
+    found = by_node(between, refined(guessed, since))
     assert found["2a"][0] == pytest.approx(80, rel=0.05)
     assert found["2a"][0] + found["2b"][0] == pytest.approx(100)
     assert found["N"][:2] == [110, 220]

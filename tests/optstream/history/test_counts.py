@@ -111,7 +111,6 @@ def test_the_dispersion_of_small_leaves_is_learned(monkeypatch):
 
 
 def levels_of(tree, truth, scales, starts, length, random):
-    """Blocks of every level that has a scale."""
     return {
         level: history_of(truth[list(tree.levels[level])], starts, length, scale, random)
         for level, scale in scales.items()
@@ -160,7 +159,6 @@ def history(level, every, length, scale, *, stop=28 * 24, seed=0):
 
 
 def dense(every=13, length=2, scale=6):
-    """All levels measured at the same blocks."""
     return {level: history(level, every, length, scale) for level in range(3)}
 
 

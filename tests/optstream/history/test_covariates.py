@@ -38,7 +38,6 @@ BOTH = {
     "plain": lambda mechanism: mechanism,
     "tree": lambda mechanism: HistoryInformedTree(mechanism, PAIR, ["1/3", "2/3"]),
 }
-LEARNS = replace(WITH, relearn_days=28)
 
 
 def seen_of(generator, noise=0.05):
@@ -230,11 +229,11 @@ def test_a_day_has_a_value_where_each_row_that_ever_has_one_does():
     assert [day for day in range(5, 12) if Covariate("x", 7, rows).has_value_on(day)] == [7, 9]
 
 
-@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
 def test_what_was_learned_hangs_on_what_was_public_the_day_before(make):
     """A day is judged, and habits are learned, by what its own night knew of it."""
-    last = nights(make, LEARNS, 7)[-1]
-    others = LEARNS, changed(6, LEARNS), changed(5, LEARNS)
+    learns = replace(WITH, relearn_days=28)
+    last = nights(make, learns, 7)[-1]
+    others = learns, changed(6, learns), changed(5, learns)
     known = [make(one).prepared(last.state, 7 * SLOTS) for one in others]
     learned = [{key: one[key] for key in ("prior", "learned", "events")} for one in known]
     assert learned[0]["learned"] == 7

@@ -78,7 +78,6 @@ def test_draws_of_the_prior_have_its_covariances(components, learned):
 
 
 def test_a_draw_is_a_function_of_leaf_and_time_alone():
-    """Whatever other leaves and blocks are drawn with it."""
     prior, blocks = prior_of(EVERY, "medians"), some_blocks()
     own, more = prior_draws(prior, blocks, 8, (OWN, keys_of("ab")), (OWN, keys_of("cba")))
     np.testing.assert_allclose(more[:, [2, 1]], own, rtol=1e-12)
@@ -115,12 +114,10 @@ def test_an_event_keeps_its_draws_when_another_one_is_forgotten():
 
 
 def gain_of(dense, steps):
-    """What the posterior mean takes of each measured value."""
     return np.linalg.solve(dense.measured, dense.across(steps, None).T).T
 
 
 def of_leaves(seen, n):
-    """The rows of leaves among nodes times n steps."""
     return np.arange(len(seen.tree.nodes) * n).reshape(-1, n)[seen.tree.leaf_indices].ravel()
 
 

@@ -56,17 +56,12 @@ def test_the_joint_score_is_the_slope(size, variance):
     assert found == pytest.approx((before - after) / (2 * step), abs=5e-3)
 
 
-def of_a_cube(seed, size, count):
-    """Groups of joint noise of scale 1, (count, size)."""
-    generator = np.random.default_rng(seed)
-    return generator.gamma(size + 1, size=(count, 1)) * generator.uniform(-1, 1, (count, size))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 4, pytest.param(8, marks=pytest.mark.nightly)])
 def test_the_joint_information_is_the_mean_square_for_drawn_noise(size):
     """10,000 draws, seeded: its standard error is about a hundredth and a half."""
-    drawn = of_a_cube(3, size, 10_000)[:, 0]
+    random = np.random.default_rng(3)
+    drawn = random.gamma(size + 1, size=10_000) * random.uniform(-1, 1, 10_000)
     for variance in (0.2, 2.0):
         moved = drawn + np.random.default_rng(1).normal(0, np.sqrt(variance), drawn.shape)
         found = joint_information(variance, 1.0, size)

@@ -14,8 +14,9 @@ from optstream.ledger.schema import metadata
 from optstream.privacy import PrivacyModel, StepSpend
 
 
-def step_plan(first_step, charge, n_steps=4):
-    return (StepSpend(0, "samples", first_step, (Fraction(charge),) * n_steps, Fraction(1), 1),)
+def step_plan(first_step, charge, n_steps=4, alpha_units=1):
+    weights = (Fraction(charge) / alpha_units,) * n_steps
+    return (StepSpend(0, "samples", first_step, weights, Fraction(1), alpha_units),)
 
 
 def terms(stream="load", grant="customers", epsilon="1", window_length=4, hierarchy="tree", **more):
@@ -69,25 +70,19 @@ TRIGGERS = {
 }
 
 
-def drop_triggers(connection):
-    """What somebody does first who wants to change what may not be changed."""
-    dialect = connection.dialect.name
-    for trigger, table in connection.execute(text(TRIGGERS[dialect])).all():
-        connection.execute(
-            text(f"DROP TRIGGER {trigger}" + (f" ON {table}" if dialect == "postgresql" else ""))
-        )
-    if dialect == "postgresql":
-        # foreign keys are not looked at either, as SQLite ignores them by default
-        connection.execute(text("SET session_replication_role = replica"))
-
-
 @pytest.fixture
 def edit(round_the_library):
     """Run SQL on the ledger's database, past its triggers, which are gone from then on."""
 
     def call(*statements, **values):
         with round_the_library() as connection:
-            drop_triggers(connection)
+            dialect = connection.dialect.name
+            for trigger, table in connection.execute(text(TRIGGERS[dialect])).all():
+                on = f" ON {table}" if dialect == "postgresql" else ""
+                connection.execute(text(f"DROP TRIGGER {trigger}{on}"))
+            if dialect == "postgresql":
+                # foreign keys are not looked at either, as SQLite ignores them by default
+                connection.execute(text("SET session_replication_role = replica"))
             for statement in statements:
                 found = connection.execute(text(statement), values)
                 assert found.rowcount > 0 or statement.startswith("PRAGMA"), "it must hit something"

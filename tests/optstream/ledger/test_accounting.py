@@ -190,9 +190,7 @@ def test_events_of_a_period_come_in_order(ledger, publish, reserve, kit):
     assert ledger.events_of("load", "day 8") == ledger.events_of("other", "day 0") == ()
 
 
-def test_a_span_has_the_spends_of_its_periods_and_whether_any_chose_what_it_measured(
-    ledger, reserve, drawn, kit
-):
+def test_a_span_has_the_spends_of_its_periods_and_whether_any_was_chosen(ledger, reserve, drawn, kit):
     for number in range(3):
         reserve(f"day {number}", kit.plan(4 * number, "1/8"))
     found = ledger.spent_over("customers", range(0, 8))
@@ -343,8 +341,6 @@ WEAKER = {
 
 @pytest.fixture
 def amended(ledger, publish, kit):
-    """Release day 0 under one guarantee, and put another in force; returns both."""
-
     def call(old, new):
         ledger.enrol(terms_of(old), kit.now)
         publish("day 0", plan_of(old, 0, old.window_length))
@@ -411,9 +407,7 @@ Day 3 is reserved: at most two steps of 1/2 each in any window, less those of da
 """
 
 
-def test_a_stored_ledger_is_charged_all_that_it_may_have_spent_and_takes_another_guarantee_first(
-    url, round_the_library, kit
-):
+def test_a_stored_ledger_is_charged_all_it_may_have_spent_until_amended(url, round_the_library, kit):
     open_ledger(url).close()
     with round_the_library() as connection:
         insert_rows(connection, STORED)

@@ -39,14 +39,12 @@ def url(request):
 
 @pytest.fixture
 def opened(ledger):
-    """The connections that are opened from now on, as a list that grows."""
     found = []
     event.listen(ledger._engine, "connect", lambda connection, _: found.append(connection))
     return found
 
 
 def files_of(url):
-    """A ledger's file on SQLite, and its write-ahead log."""
     file = Path(url.removeprefix("sqlite:///"))
     return file, file.with_name(f"{file.name}-wal")
 
@@ -394,9 +392,7 @@ def test_the_migrations_make_the_tables_that_the_queries_go_by(ledger, round_the
         assert difference[0] == "remove_column"
 
 
-def test_a_database_from_before_the_migrations_keeps_its_releases_and_heads(
-    first_version, round_the_library, request, tmp_path, kit
-):
+def test_an_old_database_keeps_releases_and_heads(first_version, round_the_library, request, tmp_path, kit):
     with round_the_library() as connection:
         before = rows_of(connection)
     ledger = open_ledger(first_version)
@@ -441,9 +437,7 @@ NEWER = f"{int(SCHEMA) + 1:04}"
         ("DELETE FROM alembic_version", "does not say which schema"),
     ],
 )
-def test_a_database_of_a_newer_or_no_version_is_refused_and_left_alone(
-    url, ledger, round_the_library, statement, rule
-):
+def test_a_newer_or_no_version_is_refused_and_left_alone(url, ledger, round_the_library, statement, rule):
     with round_the_library() as connection:
         connection.execute(text(statement))
         before = contents_of(connection)
@@ -468,9 +462,7 @@ def lose_rows(op):
 @pytest.mark.parametrize(
     ("step", "rule"), [(fail, "lights"), (lose_rows, r"point to rows that are gone|ForeignKeyViolation")]
 )
-def test_an_upgrade_that_fails_or_loses_rows_changes_nothing(
-    first_version, round_the_library, monkeypatch, step, rule
-):
+def test_an_upgrade_that_fails_changes_nothing(first_version, round_the_library, monkeypatch, step, rule):
     with round_the_library() as connection:
         before = contents_of(connection)
     with monkeypatch.context() as patched:

@@ -95,7 +95,6 @@ CHOSEN = (None, Fraction(1, 5), Fraction(1, 2), Fraction(3, 5))
 
 
 def on_tree(pattern, name):
-    """A pattern with its part of epsilon for each level."""
     made = HistoryInformedTree if isinstance(pattern, HistoryInformed) else Hierarchical
     return made(pattern, TREES[name], SHARES[name])
 
@@ -166,7 +165,6 @@ class History:
         return [tree for step, tree in self.trees[stream] if step is None or step <= first_step][-1]
 
     def amend(self, stream):
-        """Another value of one field, or of all that the budget agrees on and the hierarchy."""
         random = self.random
         fields = random.choice([[field] for field in (*GUARANTEE, "tree", "share")] + [[*GUARANTEE, "tree"]])
         wanted = self.guarantee | {
@@ -337,7 +335,6 @@ class History:
         self.counts["compromised"] += 1
 
     def check(self):
-        """No window of the whole history is above any guarantee, and the ledger's own check agrees."""
         found = above(self.guarantees, list(self.charged.values()))
         assert not found, f"guarantee, window and cost are {found[0]}"
         with reading(self.ledger._engine) as connection:
@@ -349,7 +346,6 @@ class History:
             said += grant_problems(connection, row, account)
         assert not said, said
         self.counts["histories"] += 1
-        self.counts["guarantees"] += len({one.guarantee for one in self.charged.values()})
 
 
 def run(url, histories, seed, n_steps=14, currency="epsilon"):
@@ -372,8 +368,8 @@ def run(url, histories, seed, n_steps=14, currency="epsilon"):
 HISTORIES = int(os.environ.get("OPTSTREAM_HISTORIES", "12"))
 SEED = os.environ.get("OPTSTREAM_HISTORIES_SEED", "1")
 HAPPENED = (
-    "products", "margins", "amendments", "shares refused", "refused", "restatements refused",
-    "currencies refused", "changes", "changes refused",
+    "products", "margins", "amendments", "shares refused", "refused", "refused by an earlier guarantee",
+    "restatements refused", "currencies refused", "changes", "changes refused", "compromised", *FATES,
 )  # fmt: skip
 
 

@@ -20,7 +20,6 @@ def daily_noise(seed, n_steps):
 
 
 def drawn(mechanism, values, lengths, state=None, first_step=0):
-    """The measurements of periods of these lengths in a row."""
     periods = np.split(values, np.cumsum(lengths), axis=1)[: len(lengths)]
     return in_turn(mechanism.measure, periods, lambda step: simulated_noise([1, step]), first_step, state)
 

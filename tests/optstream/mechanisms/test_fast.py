@@ -14,7 +14,7 @@ from optstream.mechanisms.fast import ConstantState, Fast, SamplingController, S
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, PrivacyModel, StepSpend, charged_to_windows
 from optstream.stream import PrivatePeriod
-from tests.optstream.mechanisms.planned_days import released
+from tests.optstream.mechanisms.planned_days import in_turn, released
 from tests.optstream.mechanisms.silent_noise import ListedNoise, Undrawn
 
 MODEL = PrivacyModel("1", 48, 2, "0.5")
@@ -68,15 +68,9 @@ def test_a_step_that_was_measured_twice_counts_twice():
     for spends, first in (([once], 0), ([once, once], 40)):
         state = mechanism.recall(spends)
         for lengths in ([60], [8, 52]):
-            at, measured = 48, []
-            for length in lengths:
-                release = mechanism.release(
-                    np.ones((1, length)), noise=simulated_noise(1), first_step=at, state=state
-                )
-                measured += [at + position for position in release.measured.positions]
-                state, at = release.state, at + length
-            assert measured[0] == 48 + first
-            state = mechanism.recall(spends)
+            periods = [np.ones((1, length)) for length in lengths]
+            measured = in_turn(mechanism.measure, periods, lambda step: simulated_noise(1), 48, state)
+            assert next(one.first_step + at for one in measured for at in one.positions) == 48 + first
 
 
 def test_a_state_of_other_series_is_refused_before_anything_is_drawn():

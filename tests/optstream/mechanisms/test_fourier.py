@@ -57,7 +57,6 @@ def change_of(n_coordinates, alpha=1, per_step=1, per_period=1, window=48, short
 
 
 def moved(one, other, n_coordinates):
-    """L1 over all coordinates of all series."""
     gap = exact_coordinates(other, n_coordinates) - exact_coordinates(one, n_coordinates)
     return int(np.abs(gap).sum())
 
@@ -212,7 +211,6 @@ def test_a_whole_period_that_is_longer_than_a_window_is_charged_for_all_of_its_s
 
 
 def days(n_series, n_steps, seed=0):
-    """Smooth days with some noise of their own."""
     generator, hours = np.random.default_rng(seed), np.linspace(0, 2 * np.pi, n_steps, endpoint=False)
     return 500 + 300 * np.sin(hours + generator.random((n_series, 1))) + generator.random((n_series, n_steps))
 

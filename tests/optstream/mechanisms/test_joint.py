@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from itertools import count
+from itertools import count, product
 from operator import itemgetter
 from random import Random
 
@@ -137,7 +137,6 @@ def test_a_tree_has_it_at_the_root_and_where_the_operator_says_that_customers_st
 
 
 def days_after(spends, mechanism, n_days, first_step=0):
-    """Days in a row, each knowing all spends before it."""
     found, state = [], None
     for at in range(first_step, first_step + 48 * n_days, 48):
         state = mechanism.recall([*spends, *spends_of(found)], state)
@@ -158,20 +157,15 @@ BEFORE = {
 }
 
 
-PAIRS = [
-    *(
-        (informed_tree, before, declared)
-        for before in BEFORE
-        for declared in (1, None)
-        if "points" not in before
-    ),
-    (laplace_tree, "Laplace", 1),
-    (points_tree, "points", 1),
-    (sums_tree, "points and sums", 1),
-]
-
-
-@pytest.mark.parametrize(("make", "before", "declared"), PAIRS)
+@pytest.mark.parametrize(
+    ("make", "before", "declared"),
+    [
+        *product([informed_tree], [one for one in BEFORE if "points" not in one], [1, None]),
+        (laplace_tree, "Laplace", 1),
+        (points_tree, "points", 1),
+        (sums_tree, "points and sums", 1),
+    ],
+)
 def test_after_another_plan_no_window_loses_more(make, before, declared):
     """Blocks are left out, and the days go on: within three all that is planned is measured again."""
     mechanism = make(None, declared)
@@ -197,7 +191,6 @@ MAKES = {
 
 @pytest.fixture
 def named_noise(monkeypatch):
-    """Orders whose numbers name them."""
     names, used = count(1), set()
 
     def order_noise(source, n_blocks, orders):

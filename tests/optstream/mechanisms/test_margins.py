@@ -132,18 +132,9 @@ def test_two_roaming_leaves_lose_at_most_what_two_are_charged():
     assert worst == worst_window(mechanism.plan(1, 0), 1).epsilon == mechanism.epsilon <= 1
 
 
-def cells_load(lattice, n_days, seed=0):
-    """Cells that are parts of three series, each with a little of its own."""
-    rng = np.random.default_rng(seed)
-    stream = load(n_days, seed)
-    of_cells = stream[np.arange(len(lattice.leaves)) % 3]
-    own = 1 + np.cumsum(rng.normal(0, 0.003, of_cells.shape), axis=1)
-    return of_cells * own * rng.uniform(0.6, 1.4, (len(of_cells), 1))
-
-
 def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
     lattice = cells_of(3, 2)
-    release = run(HistoryInformedTree(informed(), lattice, ["1/4"] * 4), cells_load(lattice, 3))[-1]
+    release = run(HistoryInformedTree(informed(), lattice, ["1/4"] * 4), load(3)[np.arange(6) % 3])[-1]
     node, cells = "s1", [f"{region}-s1" for region in range(3)]
     day = 2 * SLOTS
     for first in (day, day + 7):

@@ -25,18 +25,18 @@ from optstream import (
     simulated_noise,
 )
 from optstream.privacy import worst_window
+from tests.optstream.mechanisms.planned_days import in_turn, spends_of
 from tests.optstream.mechanisms.silent_noise import SilentNoise, Undrawn
 
 TREE = AggregationTree.from_parents({"all": None, "north": "all", "south": "all", "west": "all"})
-MODEL = PrivacyModel("1", 4, 10)
-N_STEPS = 4
+MODEL = PrivacyModel(epsilon=1, window=4, alpha=1, resolution=1)
 READINGS = {"north": [1.0, 2, 3, 4], "south": [10.0, 20, 30, 40], "west": [100.0, 200, 300, 400]}
 ARRAY = np.array([READINGS[leaf] for leaf in TREE.leaves])
 ORDER = ["west", "north", "south"]
 MECHANISM = OptStream(
     MODEL, TREE, sampling=EquallySpaced(4), features=[], level_shares=["1/2", "1/2"], post_processing=False
 )
-STEPS = pd.date_range("2016-02-01", periods=N_STEPS, freq="30min")
+STEPS = pd.date_range("2016-02-01", periods=4, freq="30min")
 FRAMES = {
     "polars": pl.DataFrame(READINGS).select(ORDER),
     "pandas": pd.DataFrame(READINGS, index=STEPS)[ORDER],
@@ -58,10 +58,8 @@ WRONG = {
     "not collected": (pl.LazyFrame(READINGS), "polars or pandas frame"),
 }
 NAMED = AggregationTree.from_parents({"all": None, "A": "all", "<b>": "all"})
-FIFTY = np.full((2, 4), 50.0)
-MODEL_ = PrivacyModel(epsilon=1, window=4, alpha=1, resolution=1)
+NAMED_READINGS = pl.DataFrame({"<b>": [5.0, 6, 7, 8], "A": [1.0, 2, 3, 4]})
 PERIODS = np.arange(24, dtype=float).reshape(3, 1, 8)
-PAIR = AggregationTree.from_parents({"all": None, "north": "all", "south": "all"})
 
 
 def released(values, mechanism=MECHANISM):
@@ -111,27 +109,27 @@ def test_no_noise_is_refused_in_words(noise):
 
 
 @pytest.fixture(scope="module")
-def named_release():
+def release():
     mechanism = Hierarchical(Laplace(MODEL), NAMED, ["1/2", "1/2"])
-    return mechanism.release(FIFTY, noise=simulated_noise(1), first_step=8)
+    return mechanism.release(NAMED_READINGS, noise=simulated_noise(1), first_step=8)
 
 
-def test_a_frame_has_a_row_for_each_node_and_step(named_release):
-    frame = named_release.to_frame()
+def test_a_frame_has_a_row_for_each_node_and_step(release):
+    frame = release.to_frame()
     columns = ["step", "node", "parent", "level", "value", "standard_error", "noise_standard_error"]
     assert frame.columns == columns
     assert frame["step"].to_list() == [8, 9, 10, 11] * 3
     assert frame["node"].to_list() == [name for name in NAMED.nodes for _ in range(4)]
     assert frame["parent"].to_list() == [None] * 4 + ["all"] * 8
     assert frame["level"].to_list() == [0] * 4 + [1] * 8
-    assert frame["value"].to_numpy().reshape(3, 4).tolist() == named_release.values.tolist()
+    assert frame["value"].to_numpy().reshape(3, 4).tolist() == release.values.tolist()
     errors = np.full((3, 4), 2.0)
-    frame = replace(named_release, standard_errors=errors, bands=(errors, errors + 1)).to_frame()
+    frame = replace(release, standard_errors=errors, bands=(errors, errors + 1)).to_frame()
     assert frame.select("standard_error", "lowest", "highest").row(0) == (2, 2, 3)
 
 
-def test_a_notebook_shows_what_it_cost_and_no_name_as_markup(named_release):
-    shown = named_release._repr_html_()
+def test_a_notebook_shows_what_it_cost_and_no_name_as_markup(release):
+    shown = release._repr_html_()
     assert "epsilon 1 in any window. Simulated noise: never to be published." in shown
     assert "&lt;b&gt;" in shown
     assert "<b>" not in shown
@@ -139,33 +137,30 @@ def test_a_notebook_shows_what_it_cost_and_no_name_as_markup(named_release):
 
 @pytest.mark.parametrize("kind", [Laplace, BudgetAbsorption, HistoryInformed])
 def test_periods_go_on_as_those_of_the_mechanism_do(kind):
-    session, noise, state = Session(MODEL_, noise=simulated_noise(3)), simulated_noise(3), None
-    own, spends = kind(MODEL_), []
-    stream = kind(MODEL_)
-    for number, values in enumerate(PERIODS):
-        wanted = own.release(values, noise=noise, first_step=8 * number, state=state)
-        assert session.release(stream, values).values.tolist() == wanted.values.tolist()
-        state, spends = wanted.state, [*spends, *wanted.spends]
-    assert session.spends == tuple(spends)
-    assert session.left(range(24)) == 1 - worst_window(spends, 4).epsilon
+    session, noise, stream = Session(MODEL, noise=simulated_noise(3)), simulated_noise(3), kind(MODEL)
+    wanted = in_turn(kind(MODEL).release, PERIODS, lambda step: noise)
+    for values, release in zip(PERIODS, wanted, strict=True):
+        assert session.release(stream, values).values.tolist() == release.values.tolist()
+    assert session.spends == tuple(spends_of(wanted))
+    assert session.left(range(24)) == 1 - worst_window(spends_of(wanted), 4).epsilon
 
 
 def test_streams_share_the_budget_and_what_it_does_not_cover_is_not_drawn():
-    session = Session(MODEL_, noise=simulated_noise(0))
-    half, most = Laplace(MODEL_.with_budget(Fraction(1, 2))), Laplace(MODEL_.with_budget(Fraction(3, 4)))
+    session = Session(MODEL, noise=simulated_noise(0))
+    half, most = Laplace(MODEL.with_budget(Fraction(1, 2))), Laplace(MODEL.with_budget(Fraction(3, 4)))
     session.release(half, PERIODS[0])
     assert session.left(range(8)) == Fraction(1, 2)
     before = session.spends
     with pytest.raises(BudgetError, match=r"would be charged 1.25, .*epsilon 1: .*nothing was drawn"):
         session.release(most, PERIODS[0])
     assert session.spends == before
-    session.release(Laplace(MODEL_.with_budget(Fraction(1, 2))), PERIODS[0])
+    session.release(Laplace(MODEL.with_budget(Fraction(1, 2))), PERIODS[0])
     assert session.left(range(8)) == 0
     assert session.left() == Fraction(1, 4), "a window of the next step has three steps behind it"
 
 
 def test_a_draw_that_fails_stays_charged(monkeypatch):
-    session, stream = Session(MODEL_, noise=simulated_noise(0)), Laplace(MODEL_)
+    session, stream = Session(MODEL, noise=simulated_noise(0)), Laplace(MODEL)
     monkeypatch.setattr(Laplace, "_draw", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         session.release(stream, PERIODS[0])
@@ -174,8 +169,8 @@ def test_a_draw_that_fails_stays_charged(monkeypatch):
 
 def test_other_guarantees_periods_and_no_noise_are_refused():
     with pytest.raises(ParameterError, match=r"noise must be secure_noise\(\)"):
-        Session(MODEL_)
-    session = Session(MODEL_, noise=simulated_noise(0))
+        Session(MODEL)
+    session = Session(MODEL, noise=simulated_noise(0))
     with pytest.raises(ParameterError, match="must be the session's"):
         session.release(Laplace(PrivacyModel(1, window=5, alpha=1, resolution=1)), PERIODS[0])
     for wrong in ({"window_length": 4, "window": 4}, {}):
@@ -183,23 +178,15 @@ def test_other_guarantees_periods_and_no_noise_are_refused():
             PrivacyModel(1, alpha=1, **wrong)
 
 
-@pytest.fixture
-def release():
-    readings = pl.DataFrame({"south": [5.0, 6, 7, 8], "north": [1.0, 2, 3, 4]})
-    mechanism = Hierarchical(Laplace(MODEL_), PAIR, ["1/2", "1/2"])
-    return mechanism.release(readings, noise=simulated_noise(1)), readings
-
-
 def test_a_release_prints_its_cost_and_a_plot_has_units_times_bands_and_the_truth(release):
-    one, readings = release
-    assert repr(one).startswith(
-        "Release of 3 nodes at 4 steps, 0 to 3, by Hierarchical\n"
+    assert repr(release).startswith(
+        "Release of 3 nodes at 4 steps, 8 to 11, by Hierarchical\n"
         "epsilon 1 in any window of 4 steps, charged 1; simulated noise: never to be published\n"
     )
-    many = Laplace(MODEL_).release(np.ones((1000, 4)), noise=simulated_noise(0))
+    many = Laplace(MODEL).release(np.ones((1000, 4)), noise=simulated_noise(0))
     assert repr(many).endswith("\nand 995 more: to_frame() has all")
     times = [datetime(2016, 2, 1) + timedelta(hours=hour) for hour in range(4)]
-    chart = one.plot(["all", "south"], unit="MW", times=times, truth=readings).to_dict()
+    chart = release.plot(["all", "A"], unit="MW", times=times, truth=NAMED_READINGS).to_dict()
     assert chart["title"] == "simulated noise, lines: released, bands: 95 %, dashed: truth"
     assert [layer["mark"]["type"] for layer in chart["layer"]] == ["area", "line", "line"]
     assert chart["layer"][1]["encoding"]["y"]["title"] == "MW"
@@ -207,6 +194,6 @@ def test_a_release_prints_its_cost_and_a_plot_has_units_times_bands_and_the_trut
     shown = [(row["step"][:13], row["truth"]) for row in rows if row["node"] == "all"]
     assert shown == [(f"2016-02-01T0{hour}", 6 + 2 * hour) for hour in range(4)], "leaves are matched by name"
     assert all(row["lowest"] < row["value"] < row["highest"] for row in rows)
-    for wrong in ({"times": times[1:]}, {"truth": readings[1:]}):
+    for wrong in ({"times": times[1:]}, {"truth": NAMED_READINGS[1:]}):
         with pytest.raises(ParameterError, match="4"):
-            one.plot(**wrong)
+            release.plot(**wrong)

@@ -157,12 +157,10 @@ class GivenNoise:
 
 
 def log_mass(value, scale):
-    """Of discrete Laplace noise."""
     return math.log(math.tanh(1 / scale / 2)) - abs(value) / scale
 
 
 def log_tail(value, scale):
-    """That it is at least `value`."""
     q = math.exp(-1 / scale)
     if value > 0:
         return value * math.log(q) - math.log1p(q)
@@ -243,7 +241,6 @@ def test_by_exact_probabilities_no_outcome_loses_more_than_epsilon(kind, n_serie
 
 
 def test_the_probabilities_that_are_enumerated_are_all():
-    """With a wide grid they add up to 1."""
     mechanism = BudgetDistribution(PrivacyModel("4", 2, 1, "1"))
     found = outcomes(mechanism, np.array([[2, 4]]), range(-12, 19))
     assert sum(map(math.exp, found.values())) == pytest.approx(1, abs=1e-2)

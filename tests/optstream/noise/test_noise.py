@@ -21,14 +21,12 @@ from optstream.noise.source import LARGEST_SCALE, SecureNoise
 
 FALSE_ALARM = 1e-8
 SOURCES = [secure_noise(), simulated_noise(20160201)]
-
-
 LAWS = {
     "laplace": (lambda source, scale, size: source.discrete_laplace(scale, size), np.abs),
     "gaussian": (discrete_gaussian, lambda k: k**2 / 2),
 }
 """How each is drawn, and minus the logarithm of its weight at k scales."""
-HIDES_NOTHING = "positive finite float"
+NO_SCALE = "positive finite float"
 TOO_LARGE = r"at most 2\^56.* larger epsilon or a coarser resolution"
 SCALES = [0.01, 0.125, 0.3, 1.0, 1.5, 7.25, 480.0, 96001.5, LARGEST_SCALE]
 SIGMAS = [0.3, 1.0, 2.5, 31.4, 28_800.125]
@@ -71,16 +69,17 @@ def test_the_seed_repeats_and_the_secure_source_does_not():
 
 
 @pytest.mark.parametrize(
-    ("scale", "said"),
+    ("law", "scale", "said"),
     [
-        *((scale, HIDES_NOTHING) for scale in (0.0, -1.0, math.inf, math.nan)),
-        *((scale, TOO_LARGE) for scale in (math.nextafter(LARGEST_SCALE, math.inf), 2.0**62, 1e300)),
+        *((law, scale, NO_SCALE) for law in LAWS for scale in (0.0, -1.0, math.inf, math.nan, 1)),
+        *(("laplace", scale, TOO_LARGE) for scale in (math.nextafter(2.0**56, math.inf), 2.0**62, 1e300)),
+        *(("gaussian", sigma, r"in \[2\^-10, 2\^44\]") for sigma in (2.0**-11, 2.0**45)),
     ],
 )
 @pytest.mark.parametrize("source", SOURCES, ids=["secure", "simulated"])
-def test_a_scale_that_hides_nothing_or_leaves_the_integers_is_refused(source, scale, said):
+def test_a_scale_that_hides_nothing_or_leaves_the_integers_is_refused(source, law, scale, said):
     with pytest.raises(NoiseError, match=said):
-        source.discrete_laplace(scale, (2,))
+        LAWS[law][0](source, scale, (2,))
 
 
 def log2_of_leaving_int64(scale):
@@ -90,19 +89,15 @@ def log2_of_leaving_int64(scale):
     return float(((2 / (1 + q)).ln() - Decimal(2**63) / Decimal(scale)) / Decimal(2).ln())
 
 
-def test_the_largest_scale_leaves_the_integers_with_a_stated_probability():
+def test_the_largest_scale_is_drawn_for_all_that_mechanisms_plan_and_hardly_leaves_the_integers():
+    """False alarm: 100 draws of which all are below 2^48, (2^-8)^100."""
     assert log2_of_leaving_int64(LARGEST_SCALE) < -184 < -64
     assert 2 ** log2_of_leaving_int64(2.0**62) == pytest.approx(0.1353, abs=1e-3)
-
-
-def test_the_largest_scale_is_drawn():
-    """False alarm: 100 draws of which all are below 2^48, (2^-8)^100."""
     for source in SOURCES:
         assert np.abs(source.discrete_laplace(LARGEST_SCALE, (100,))).max() > 2**48
-
-
-def test_what_mechanisms_may_plan_can_be_drawn():
-    """PeGaSus draws on a comparison at 8 times the scale that it plans with, the most of all."""
+    with pytest.raises(NoiseError, match="left the 64-bit integers"):
+        geometric(LARGEST_SCALE, 4, bytes)
+    # PeGaSus draws on a comparison at 8 times the scale that it plans with, the most of all
     assert ON_DEVIATION * base.LARGEST_SCALE <= LARGEST_SCALE
 
 
@@ -264,8 +259,6 @@ def test_the_product_of_the_digits_is_the_geometric_law(scale):
 
 
 class Stream:
-    """Bytes that were written down, call by call."""
-
     def __init__(self, *calls):
         self.calls = list(calls)
 
@@ -312,11 +305,6 @@ def test_digits_and_further_powers_come_from_their_own_bytes():
     assert (first, second) == (0, 21)
     stream = Stream([255, 255, 255, 0], [20], [0], [20], [255])
     assert geometric(scale, 1, stream).tolist() == [16]
-
-
-def test_a_draw_beyond_the_integers_is_refused():
-    with pytest.raises(NoiseError, match="left the 64-bit integers"):
-        geometric(LARGEST_SCALE, 4, bytes)
 
 
 def test_draws_of_one_call_are_independent_of_its_size():
@@ -367,9 +355,3 @@ def test_near_a_tie_floats_do_not_decide_and_in_one_the_digits_that_follow_do(si
         draw = Mock(side_effect=[np.array([digit]) for digit in digits])
         assert gaussian._kept(Mock(uniform_below=draw), sigma, np.array([distance])).tolist() == [kept]
         assert [call.args[0].tolist() for call in draw.call_args_list] == [[256**7]] * len(digits)
-
-
-@pytest.mark.parametrize("sigma", [0.0, -1.0, math.inf, math.nan, 2.0**-11, 2.0**45, 1])
-def test_a_sigma_outside_its_range_is_refused(sigma):
-    with pytest.raises(NoiseError):
-        discrete_gaussian(secure_noise(), sigma, (2,))

@@ -18,7 +18,6 @@ from optstream.privacy.spends import ORDER_DEFECT
 FALSE_ALARM = 1e-9
 SOURCES = {"secure": secure_noise(), "simulated": simulated_noise(5)}
 WRONG = {"spacing": {"drawn_as": 1}, "lost": {"forget": True}}
-OTHER_GRIDS = [("secure", None, 1), ("simulated", None, 48)]
 
 
 def sizes_of(window, nights, source, scale=1000.0, n_series=4000, forget=False, drawn_as=None):
@@ -137,7 +136,8 @@ def test_no_window_loses_more_than_epsilon_and_two_windows_do(window):
         ("secure", None, 48),
         ("simulated", None, 1),
         *(("simulated", wrong, 48) for wrong in WRONG),
-        *(pytest.param(*other, marks=pytest.mark.nightly) for other in OTHER_GRIDS),
+        pytest.param("secure", None, 1, marks=pytest.mark.nightly),
+        pytest.param("simulated", None, 48, marks=pytest.mark.nightly),
     ],
 )
 def test_two_blocks_over_midnight_have_the_density_of_the_norm(source, wrong, grid, monkeypatch):

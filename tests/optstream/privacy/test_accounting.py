@@ -229,7 +229,6 @@ guarantees = st.builds(
 @settings(max_examples=100, deadline=None)
 @given(HISTORIES, guarantees, guarantees)
 def test_a_spend_costs_under_another_guarantee_what_lemma_12_says(spends, planned, other):
-    """Of every kind, window by window, by brute force."""
     for spend in spends:
         windows = range(spend.first_step - 8, spend.first_step + spend.n_steps + 1)
         found = charged_to_windows([repriced(spend, planned, other)], other.window_length, windows)

@@ -102,7 +102,7 @@ def test_a_month_and_a_year_lose_what_was_measured_beforehand(epsilon, blocks, d
     assert found.epsilon == pytest.approx(lost, rel=0.02)
 
 
-def test_steps_that_share_a_draw_are_one_change_of_it():
+def test_steps_and_parts_that_share_a_draw_are_one_change_of_it():
     """Control: as draws of their own they would seem to lose half, and the sum of a block is one draw."""
     scale = Fraction(160)
     block = [step("blocks", (1,) * 8, scale, 10, 8 * n) for n in range(20)]
@@ -111,6 +111,12 @@ def test_steps_that_share_a_draw_are_one_change_of_it():
     shared, naive, once = (lost_over(some).epsilon for some in (block, apart, whole))
     assert shared == once
     assert naive < 0.6 * shared
+    # and a group is one draw of its largest part
+    parts = ((range(0, 2), range(2, 5)), (range(5, 6),))
+    groups = [JointSpend(0, "blocks", 6 * day, 6, parts, Fraction(40), 2, 1, 3) for day in range(30)]
+    draws = [step(SAMPLES, (3, 1), Fraction(40), 6, 2 * day) for day in range(30)]
+    found, wanted = (lost_over(some) for some in (groups, draws))
+    assert (found.epsilon, found.plain) == (wanted.epsilon, wanted.plain)
 
 
 def of_group(moved, q, most):
@@ -139,14 +145,6 @@ def test_a_group_moved_inside_its_cube_loses_no_more_than_one_draw():
     assert any(
         exact_delta(corner, level, q) > exact_delta(less, level, q) for level in range(-shift - 1, shift + 1)
     )
-
-
-def test_a_group_is_one_draw_of_its_largest_part():
-    parts = ((range(0, 2), range(2, 5)), (range(5, 6),))
-    groups = [JointSpend(0, "blocks", 6 * day, 6, parts, Fraction(40), 2, 1, 3) for day in range(30)]
-    draws = [step(SAMPLES, (3, 1), Fraction(40), 6, 2 * day) for day in range(30)]
-    found, wanted = (lost_over(some) for some in (groups, draws))
-    assert (found.epsilon, found.plain) == (wanted.epsilon, wanted.plain)
 
 
 def test_a_choice_by_what_was_released_leaves_whole_windows_only():

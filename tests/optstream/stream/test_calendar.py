@@ -166,7 +166,6 @@ def test_what_does_not_fit_is_refused(given, message):
 
 @cache
 def changed_days(zone: str) -> list[date]:
-    """The days of six years on which the clock moved."""
     calendar = Calendar(30, zone)
     every = (date(2012, 1, 1) + timedelta(days=number) for number in range(2200))
     return [day for day in every if calendar.n_steps(day) != 48]

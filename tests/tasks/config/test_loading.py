@@ -7,18 +7,23 @@ from fractions import Fraction
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import polars as pl
 import pytest
 
+from optstream.catalogue.about import NodeFacts
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
-from tasks.config import load_settings
+from tasks.config import load_settings, stream_files
 from tasks.config.fields import ledger_database
 from tasks.config.schema import next_fire
-from tasks.config.templates import EXAMPLE
+from tasks.config.templates import EXAMPLE, example_of
 from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
-from tests.tasks.two_regions import CONFIGURATION
+from tests.tasks.config.conftest import laid_over, refused
+from tests.tasks.two_regions import CONFIGURATION, POPULATION, two_products
 
 EPSILON, CUTS, N_SAMPLES = 'epsilon = "1"', '["07:00", "12:00", "18:00"]', "n_samples = 10"
+TREE = EXAMPLE[EXAMPLE.index("[hierarchy.parents]") : EXAMPLE.index("[budget]")]
+TWO = {"node": ["FR", "84"], "parent": ["", "FR"]}
 
 
 def test_all_problems_are_listed_at_once_and_nothing_else_is_blamed_for_what_is_missing(refusal, load_text):
@@ -37,30 +42,24 @@ def test_a_password_is_never_shown(load, refusal, monkeypatch):
     settings = load(("sqlite:///trusted/ledger.sqlite", url))
     assert settings.ledger_url.render_as_string(hide_password=False) == url
     assert "hunter2" not in repr(settings) + str(settings) + repr(settings.ledger)
-    mistakes = [
-        ("sqlite:///trusted/ledger.sqlite", "mysql://clerk:hunter2@host/grants"),
-        ("sqlite:///trusted/ledger.sqlite", "hunter2"),
-        ('url = "sqlite:///trusted/ledger.sqlite"', 'urll = "postgresql://clerk:hunter2@host/grants"'),
-        ('url = "sqlite:///trusted/ledger.sqlite"', 'url = ["hunter2"]'),
-    ]
-    for mistake in mistakes:
-        message = refusal(mistake)
+    before, secret = 'url = "sqlite:///trusted/ledger.sqlite"', 'url = "hunter2"'
+    mysql = url.replace("postgresql", "mysql")
+    for mistake in (f'url = "{mysql}"', secret, f'urll = "{url}"', 'url = ["hunter2"]'):
+        message = refusal((before, mistake))
         assert "ledger.url" in message
         assert "hunter2" not in message
     with pytest.raises(ConfigurationError) as caught:
-        load(mistakes[1])
+        load((before, secret))
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
-    monkeypatch.setenv("OPTSTREAM_LEDGER_URL", "mysql://clerk:hunter2@host/grants")
+    monkeypatch.setenv("OPTSTREAM_LEDGER_URL", mysql)
     message = refusal()
     assert "OPTSTREAM_LEDGER_URL" in message
     assert "hunter2" not in message
 
 
 @pytest.mark.parametrize("name", ["OPTSTREAM_LEDGER_URL", "optstream_ledger_url"])
-def test_the_environment_replaces_the_ledgers_address_however_its_name_is_written(
-    load, monkeypatch, tmp_path, name
-):
+def test_the_environment_replaces_the_ledgers_address_by_any_name(load, monkeypatch, tmp_path, name):
     """Else a run would charge another ledger, where nothing was spent yet."""
     monkeypatch.setenv(name, "sqlite:///elsewhere.sqlite")
     assert str(load().ledger_url) == f"sqlite:///{tmp_path}/elsewhere.sqlite"
@@ -108,10 +107,8 @@ def test_an_unreadable_configuration_is_reported(tmp_path, content, message):
 
 def test_folders_in_stores(load, tmp_path):
     pytest.importorskip("s3fs")
-    settings = load(
-        ('folder = "dumps"', 'folder = "s3a://bucket/dumps/"'),
-        ('folder = "published"', 'folder = "file:///srv/p"'),
-    )
+    store = ('folder = "dumps"', 'folder = "s3a://bucket/dumps/"')
+    settings = load(store, ('folder = "published"', 'folder = "file:///srv/p"'))
     assert str(settings.input_folder) == "s3://bucket/dumps"
     assert settings.published_folder == Path("/srv/p")
     assert settings.trusted_folder == tmp_path / "trusted"
@@ -155,9 +152,8 @@ WRITTEN = {
 def test_what_is_left_out_is_as_if_it_was_written(load_text):
     short, whole = load_text(TEN_LINES), load_text(TEN_LINES, *WRITTEN.items())
     assert whole.configuration_hash == short.configuration_hash
-    assert (whole.published, whole.trusted, whole.ledger, whole.input) == (
-        short.published, short.trusted, short.ledger, short.input,
-    )  # fmt: skip
+    for table in ("published", "trusted", "ledger", "input"):
+        assert getattr(whole, table) == getattr(short, table)
 
 
 @pytest.mark.parametrize(
@@ -220,3 +216,151 @@ def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load_text)
     # the 29th has no half past two
     for crons, fires in ((["30 2 * * *"], "29T03:00"), (["30 2 * * *", "0 12 * * *"], "28T12:00")):
         assert f"{next_fire(crons, after):%dT%H:%M}" == fires
+
+
+# `[hierarchy]`: from a table or a file, with names, places and a margin.
+
+
+@pytest.mark.parametrize(("content", "message"), [
+    ("node,parent\nFR,\nA,FR\nA,FR\n", "must name each node once"),
+    ("node,parent\nFR,\nA,FR\na,FR\n", "'A', 'a' differ by case, spaces or the form"),
+    ("node,parent\nFR,\nA1,FR\nA 1,FR\n", "'A 1', 'A1' differ by case, spaces or the form"),
+    ("node,parent\nFR,\nA1,FR\nA\uff11,FR\n", "differ by case, spaces or the form"),
+    ("node,parent\nFR,\nA1,FR\nA\u11601,FR\n", "differ by case, spaces or the form"),
+    ("node,parent\nFR,\nA,FR\nB ,FR\n", "'B ' ends in a space: take it out"),
+    ("node,up\nFR,\n", "must hold the columns node and parent"),
+    ("node,parent\nFR,\n../x,FR\n", "must name nodes, which name folders, by letters"),
+    *((f"{header}\nFR{commas}\n{commas}", "must have each column once")
+      for header in ("node,parent,parent", "node,node,parent", "node,parent,name,name")
+      for commas in ["," * header.count(",")]),
+    *(({"node": codes, "parent": [None, codes[0]]}, "text or whole numbers")
+      for codes in ([1.0, 2.0], [True, False], [date(2016, 1, 1), date(2016, 1, 2)])),
+    *((TWO | facts, "true or a date")
+      for facts in ({"name": [1.0, 2.0]}, {"name": [True, False]},
+                    {"latitude": [True, False], "longitude": [False, True]},
+                    {"latitude": [date(1970, 1, 5)] * 2, "longitude": [1.0, 2.0]})),
+    (b"PAR1 secret PAR1", "must hold the columns node and parent"),
+])  # fmt: skip
+def test_an_unusable_hierarchy_file_is_reported(refusal, tmp_path, content, message):
+    file = tmp_path / ("tree.csv" if isinstance(content, str) else "tree.parquet")
+    if isinstance(content, dict):
+        pl.DataFrame(content).write_parquet(file)
+    else:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    said = refusal((TREE, f'[hierarchy]\nfile = "{file.name}"\n'))
+    assert message in said
+    assert "secret" not in said
+
+
+def test_a_hierarchy_file_is_csv_or_parquet(refusal):
+    assert "must end in .csv or .parquet" in refusal((TREE, '[hierarchy]\nfile = "tree.pickle"\n'))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, ending):
+    columns = {"node": ["FR", "01"], "parent": ["", "FR"], "name": [None, "Ain"]}
+    others = {"note": ["", "seen by nobody"], "latitude": [None, 46.1], "longitude": [None, 5.3]}
+    table = pl.DataFrame(columns | others)
+    file = tmp_path / f"tree.{ending}"
+    table.write_csv(file) if ending == "csv" else table.write_parquet(file)
+    settings = load((TREE, f'[hierarchy]\nfile = "tree.{ending}"\n'))
+    assert settings.node_facts == {"01": NodeFacts(name="Ain", latitude=46.1, longitude=5.3)}
+    assert settings.tree_of(date.min).leaves == ("01",)
+
+
+@pytest.mark.parametrize("codes", [["01", "1"], [1, 2]])
+def test_codes_are_text_or_whole_numbers(load, tmp_path, codes):
+    pl.DataFrame({"node": codes, "parent": [None, codes[0]]}).write_parquet(tmp_path / "nodes.parquet")
+    settings = load((TREE, '[hierarchy]\nfile = "nodes.parquet"\n'))
+    assert settings.tree_of(date.min).nodes == tuple(str(code) for code in codes)
+
+
+SECTORS = """
+input = { region = "region", margin = "sector" }
+hierarchy.margins.sector = ["industry", "households"]
+budget = { levels = ["1/4", "1/4", "1/4"], margins.sector = "1/4" }
+"""
+
+
+def test_a_leaf_may_have_some_of_the_margins_nodes_alone(load_text):
+    some = f'{SECTORS}hierarchy.cells.53 = ["households"]'
+    plain, other, whole, settings = (
+        load_text(laid_over(example_of("Laplace"), piece))
+        for piece in ("", SECTORS.replace("house", ""), SECTORS, some)
+    )
+    assert "margin" not in plain.describe_mechanism(date.min)
+    tree = settings.tree_of(date.min)
+    assert len(tree.leaves) == 23
+    assert "53-industry" not in tree.nodes
+    assert tree.children_of("53") == ("53-households",)
+    assert len(tree.children_of("industry")) == 11
+    assert len(tree.children_of("households")) == 12
+    assert len({one.configuration_hash for one in (plain, whole, settings, other)}) == 4
+    assert settings.dated_hierarchy.hashes != whole.dated_hierarchy.hashes
+
+
+# What streams of one population say once, in a file that each of them names.
+
+
+@pytest.fixture
+def products(tmp_path):
+    return two_products(tmp_path)
+
+
+def test_the_file_changes_no_hash(products):
+    gas = products["gas"]
+    before = gas.settings.configuration_hash
+    own = 'epsilon = "1"\nwindow = 48\npopulation = "people"\nbudget_alpha = "1"'
+    gas.configure('population_file = "../population.toml"', own)
+    gas.configure("[stream]", '[stream]\nstep = "30min"\ntime_zone = "Europe/Paris"')
+    (gas.folder / "optstream.toml").open("a").write('[ledger]\nurl = "sqlite:///../ledger/ledger.sqlite"\n')
+    assert gas.settings.configuration_hash == before
+
+
+def test_what_is_said_twice_must_be_the_same(products):
+    gas = products["gas"]
+    gas.configure('alpha = "3"', 'alpha = "3"\nepsilon = "1"')
+    assert gas.settings.model.epsilon == 1
+    gas.configure('epsilon = "1"', 'epsilon = "2"')
+    message = refused(load_settings, gas.folder / "optstream.toml")
+    assert "privacy.epsilon is another in" in message
+    assert "got '2' and '1': say it once, there" in message
+
+
+def test_another_ledger_is_refused_and_not_shown(products):
+    gas = products["gas"]
+    (gas.folder / "optstream.toml").open("a").write('[ledger]\nurl = "postgresql://u:secret@there/ledger"\n')
+    message = refused(load_settings, gas.folder / "optstream.toml")
+    assert "ledger.url is another in" in message
+    assert "secret" not in message
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("window = 48", "window = 0", "privacy.window must be an integer in [1, 1000000]; got 0 (in "),
+        ("window = 48", 'window = 48\nalpha = "1"', "privacy.alpha is each stream's own"),
+        ("[stream]", "[streams_]", "streams_ is none of its tables; did you mean streams?"),
+        ('"gas/optstream.toml"', '"heat.toml"', "whose streams do not list it: add it there"),
+        ("streams = [", "streams = [1, ", "streams must be a list of at most 33 paths"),
+        ('["electricity/optstream.toml", "gas/optstream.toml"]', "[", "is not TOML"),
+    ],
+)
+def test_a_mistake_in_the_file_is_reported_with_its_place(products, tmp_path, before, after, message):
+    assert before in POPULATION
+    (tmp_path / "population.toml").write_text(POPULATION.replace(before, after))
+    found = refused(load_settings, tmp_path / "gas/optstream.toml")
+    assert message in found
+    assert "population.toml" in found
+
+
+def test_a_population_file_is_no_configuration_and_names_those_of_its_streams(products, tmp_path):
+    file = tmp_path / "population.toml"
+    assert "is the file of a population" in refused(load_settings, file)
+    own = [tmp_path / name / "optstream.toml" for name in products]
+    assert stream_files([file]) == own
+    assert stream_files([own[1], file]) == own[::-1]
+    assert stream_files([tmp_path / "absent.toml"]) == [tmp_path / "absent.toml"]
+    file.write_text("streams = []\n")
+    with pytest.raises(ConfigurationError, match="streams must list"):
+        stream_files([file])

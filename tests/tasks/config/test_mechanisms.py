@@ -103,22 +103,17 @@ def test_the_operators_word_gives_it_to_all_levels_and_is_reported(stream, name)
     assert len(hashes) == 4
 
 
-def released(settings, days):
+@pytest.mark.parametrize("word", [(), (WORD,)])
+def test_days_of_a_length_that_the_zone_has_no_more_are_planned_too(stream, word):
+    """São Paulo put its clock forward on 16 October 2016, and gave that up in 2019."""
+    settings = stream('stream.time_zone = "America/Sao_Paulo"', *word)
     calendar, spends, state = settings.calendar, [], None
-    for day in days:
+    for day in (date(2016, 10, number) for number in range(14, 19)):
         mechanism = mechanism_for(settings, day)
         values, first = np.zeros((2, calendar.n_steps(day))), calendar.first_step(day)
         state = mechanism.recall(spends, state)
         measured = mechanism.measure(values, noise=simulated_noise(1), first_step=first, state=state)
         state, spends = measured.state, [*spends, *measured.spends]
-    return spends
-
-
-@pytest.mark.parametrize("word", [(), (WORD,)])
-def test_days_of_a_length_that_the_zone_has_no_more_are_planned_too(stream, word):
-    """São Paulo put its clock forward on 16 October 2016, and gave that up in 2019."""
-    settings = stream('stream.time_zone = "America/Sao_Paulo"', *word)
-    spends = released(settings, [date(2016, 10, number) for number in range(14, 19)])
     assert settings.period_lengths == (48,)
     assert [spend.n_steps for spend in spends if spend.level == 0] == [48, 48, 46, 48, 48]
     assert all(len(spend.parts) == spend.n_steps for spend in spends if isinstance(spend, OrderSpend))

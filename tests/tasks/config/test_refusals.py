@@ -31,9 +31,8 @@ FACT = "constraints = [{{ {} }}]"
 CUTS = 'features."day parts" = '
 FIRST = '[[input.changes]]\nvalid_from = 2015-07-01\nvalue = "load_kw"\n'
 SECOND = FIRST.replace("2015", "2016").replace("load_kw", "load_gw")
+COUNTED = 'privacy.counts = true\nprivacy.resolution = "1"\n'
 TUNED = "how a mechanism is tuned inside"
-
-
 CASES = {
     LOAD: [
         ('privacy.epsilon = "-1"', "privacy.epsilon must be a decimal string greater than 0"),
@@ -103,8 +102,7 @@ CASES = {
         ('input.timestamp = "load_mw"', "must be different columns"),
         ('trusted.folder = "published/trusted"', "trusted.folder must not lie in published.folder"),
         ('input.folder = "./published"', "input.folder must not lie in published.folder"),
-        ('input.folder = "memory://a/public/dumps"\npublished.folder = "memory://a/public"',
-         "input.folder must not lie in published.folder"),
+        ('input.folder = "memory://a/b"\npublished.folder = "memory://a"', "input.folder must not lie in p"),
         ('trusted.folder = "memory://a/trusted"', "trusted.folder must be a path of this machine"),
         ('published.folder = "nosuch://a/b"', "published.folder: nosuch:// is not a store that can"),
         ('published.folder = "s3://a/../b"', "published.folder must be a path, or a plain URL"),
@@ -236,38 +234,33 @@ CASES = {
         ('mechanism.noise = "joint"', 'noise "joint" at levels of several nodes is for customers whose'),
         ('mechanism.noise = "loud"', 'mechanism.noise must be "joint" or "laplace"'),
         ("stream.leaves_per_window = 2", "stream.leaves_per_window must be 1, where each customer's"),
-        ('stream.unit = "roaming"\nmechanism.noise = "joint"',
-         'which stream.unit "customer" and input.schema "aggregated" allow'),
+        ('stream.unit = "roaming"\nmechanism.noise = "joint"', 'which stream.unit "customer" and input.sche'),
         ('stream.leaves_per_window = 1\ninput.schema = "metered"', 'must be left out for input.schema "mete'),
         ('stream.leaves_per_window = 1\nstream.unit = "roaming"', 'must be left out for unit "roaming"'),
         ("published.levels = [1]", "published.levels must be 0, 1 and so on without gaps, below 2; got [1]"),
         ('mechanism = { name = "Sample", noise = "joint" }', "mechanism.noise is not a known key"),
         ('privacy.counts = true\nprivacy.resolution = "2"', 'privacy.resolution must be "1" with privacy.c'),
-        ('privacy.counts = true\nprivacy.resolution = "1"\nprivacy.lower_bound = "-1"',
-         "privacy.lower_bound must be at least 0 with privacy.counts"),
+        (f'{COUNTED}privacy.lower_bound = "-1"', "privacy.lower_bound must be at least 0 with privacy.co"),
     ],
     TWO_DIMENSIONS: [
         ("published.levels = [0]", "published.levels must be left out with hierarchy.margins"),
         ('hierarchy.margins.tariff = ["day"]', "hierarchy.margins must have one margin: three cannot be"),
-        ('budget.margins.tariff = "0"',
-         "budget.margins must have a share for each of hierarchy.margins and no other: sector; got sector,"),
+        ('budget.margins.tariff = "0"', "budget.margins must have a share for each of hierarchy.margins and"),
         ('budget.levels = ["1/2", "1/4", "1/4"]', "budget.levels and budget.margins must add up to at most"),
-        ('budget.levels = ["1/2", "1/4"]',
-         "a share for each of 3 levels, the cells' among them, and a margin's in budget.margins; got 2"),
-        ('hierarchy.margins.sector = ["industry", "FR"]',
-         "where that of a cell is region-node; 'FR' would be used twice"),
+        ('budget.levels = ["1/2", "1/4"]', "a share for each of 3 levels, the cells' among them, and a marg"),
+        ('hierarchy.margins.sector = ["industry", "FR"]', "of a cell is region-node; 'FR' would be used t"),
         ('hierarchy.margins.sector = ["house/holds"]', "hierarchy.margins must be a table of one margin"),
         ('hierarchy.cells.99 = ["households"]', "cells must be of leaves of the hierarchy; '99' is none"),
         ('hierarchy.cells.53 = ["homes"]', "cells of '53' must be of one or more nodes of margin 'sector';"),
         ("hierarchy.cells.53 = []", "cells of '53' must be of one or more nodes of margin 'sector'; got non"),
         ('input.margin = "sector"', "input.margin must be left out without hierarchy.margins and input.regi"),
         ('input = { margin = "sector", region = "sector" }', "must be different columns"),
-        ('hierarchy.changes = [{ valid_from = 2016-07-01, removed = ["53"] }]',
-         "changes and margin 'sector' are not taken together"),
-        ('mechanism.name = "HistoryInformed"\nprivacy.counts = true\nprivacy.resolution = "1"',
-         "privacy.counts must be false for HistoryInformed with"),
+        ('hierarchy.changes = [{ valid_from = 2016-07-01, removed = ["53"] }]', "and margin 'sector' are no"),
+        (f'mechanism.name = "HistoryInformed"\n{COUNTED}', "privacy.counts must be false for HistoryInform"),
     ],
 }  # fmt: skip
+TEMPLATES = (False, False), (True, False), (False, True)
+"""Whether an example is of counts, and whether it is metered."""
 
 
 @pytest.mark.parametrize(
@@ -288,10 +281,6 @@ def test_of_a_key_of_an_earlier_version_it_is_said_once_what_to_do_without_it(lo
     text = LOAD.replace('levels = ["1/2", "1/2"]', "")
     text, n_found = re.subn(rf"^(# )?\[{table}\].*", f"{heading}\n{line}", text, flags=re.M)
     assert refused(load_text, text if n_found else f"{text}\n{heading}\n{line}").count(REMOVED[named]) == 1
-
-
-TEMPLATES = (False, False), (True, False), (False, True)
-"""Whether an example is of counts, and whether it is metered."""
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -321,7 +310,6 @@ def test_what_an_example_by_the_hour_leaves_to_be_chosen_is_usable_too(load_text
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"mechanism": "laplace"}, '"OptStream" or "Laplace"'),
         ({"counts": True, "metered": True}, "of counts or metered, not of both"),
         ({"hourly": True}, r"by the hour is for mechanism .*\"PeGaSus\".*; got 'OptStream'"),
     ],

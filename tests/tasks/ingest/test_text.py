@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tasks.ingest.arrivals import EVERY
 from tasks.ingest.clamping import reading
 from tasks.ingest.text import LOOKED_AT, microseconds_of
-from tests.tasks.conftest import DAY
+from tests.tasks.conftest import DAY, NEXT
 from tests.tasks.ingest.test_yearly_files import zipped
 
 pytestmark = pytest.mark.slow
@@ -24,6 +24,12 @@ pytestmark = pytest.mark.slow
 VALUES = [str(Decimal(number) / 8) for number in range(48)]
 UNITS = np.arange(48) * 125
 SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
+NOON = int(datetime(DAY.year, DAY.month, DAY.day, 12).timestamp())
+DATE_TIME = "timestamp = ['d', 't']", {"d": f"{DAY}", "t": "00:00"}
+HOURS = "timestamp = ['d', 'h']\nstamps_format = '%Y-%m-%d %H'", {"d": DAY, "h": 5}
+NUMBER = "timestamp = 'd'\nperiod_number = 'number'", {"d": f"{DAY}", "number": 1}
+SECONDS = "timestamp = 'd'\nstamps_format = 'epoch'", {"d": NOON}
+BOUNDS = Fraction(-20), Fraction("1234.5")
 
 
 def lines_of(stream, values=VALUES, day=DAY):
@@ -86,8 +92,7 @@ def test_the_same_rows_in_any_form_give_the_same_integers(small, form):
     name = {"gzip": "part-0.csv.gz", "zip": "part-0.zip", "tabs": "part-0.tsv"}.get(form, "part-0.csv")
     write(stream, FORMS[form](HEAD + "\n".join(lines_of(stream)) + "\n"), name=name)
     stream.write("11", stream.rows(2.0))
-    (judged,) = stream.judge()
-    assert np.array_equal(judged.units, [UNITS, np.full(48, 2000)])
+    assert np.array_equal(stream.verdict().units, [UNITS, np.full(48, 2000)])
 
 
 FAULTS = [
@@ -128,7 +133,7 @@ def test_a_text_without_its_header_shows_no_row(small, customer, end):
     rows = [f"{customer}{one}{end}" for one in lines_of(stream, ["31337.625"] * 48)]
     write(stream, "\n".join(rows))
     stream.write("11", stream.metered("other", 2.0) if customer else stream.rows(2.0))
-    (judged,) = stream.judge()
+    judged = stream.verdict()
     assert "must hold these columns" in str(judged.error)
     assert not re.search("31337|somebody|T[0-9]{2}", str(judged.error))
 
@@ -139,16 +144,13 @@ def test_no_line_of_metered_text_changes_how_another_is_decoded(small, load_text
     stream = small(schema="metered", marker='region = "zone"')
     stream.settings = load_text(stream.settings.file.read_text(), ('11 = "FR"', '"Île" = "FR"'))
     stamps = [one[:-2] for one in lines_of(stream, ["1"] * 48)]
-    own, *others = [
-        "\n".join(f"{stamp},{zone} {number},{zone},1" for number in range(50) for stamp in stamps)
-        for zone in ("84", "Île")
-    ]
-    lines = [b"timestamp,customer_id,zone,load", own.encode(), *(one.encode(encoding) for one in others)]
+    rows = [f"{stamp},{{0}} {number},{{0}},1" for number in range(50) for stamp in stamps]
+    own, other = ("\n".join(rows).format(zone) for zone in ("84", "Île"))
+    lines = [b"timestamp,customer_id,zone,load", own.encode(), other.encode(encoding)]
     assert len(lines[1]) > LOOKED_AT
     lines.insert(1, stamps[0].encode() + b"," + name + b",84,1")
     write(stream, b"\n".join(lines), EVERY)
-    (judged,) = stream.judge()
-    assert np.array_equal(judged.units, [[51_000, *[50_000] * 47], [50_000] * 48])
+    assert np.array_equal(stream.verdict().units, [[51_000, *[50_000] * 47], [50_000] * 48])
 
 
 BROKEN_LINES = [
@@ -181,31 +183,22 @@ def test_no_line_of_metered_text_stops_a_day_or_changes_another(small, days, pla
 
 
 @pytest.mark.parametrize("place", [1, 20])
-@pytest.mark.parametrize(
-    ("day", "keys", "step"),
-    [(DAY, "", 0), (DAY, "stamps_zone = 'UTC'", 2), (SPRING, "stamps_zone = 'UTC'", 2)],
-)
-def test_a_metered_stamp_without_an_offset_counts_by_itself(small, day, keys, step, place):
+@pytest.mark.parametrize(("day", "zone", "step"), [(DAY, "", 0), (DAY, "UTC", 2), (SPRING, "UTC", 2)])
+def test_a_metered_stamp_without_an_offset_counts_by_itself(small, day, zone, step, place):
     """The first one decided for all: a customer's row could zero a leaf, or refuse the day."""
-    stream = small(schema="metered", marker=keys)
+    stream = small(schema="metered", marker=f"stamps_zone = '{zone}'" if zone else "")
     n_steps = stream.settings.calendar.n_steps(day)
     for region, own in (("84", f"another,{day}T00:00,1"), ("11", "")):
         lines = [f"of {region},{one}" for one in lines_of(stream, VALUES[:n_steps], day=day)]
         rows = [*lines[: place - 1], own, *lines[place - 1 :]]
         write(stream, ["customer_id,timestamp,load", *rows], region, day=day)
-    (judged,) = stream.judge(day)
-    assert np.array_equal(judged.units[0], UNITS[:n_steps] + 1000 * (np.arange(n_steps) == step))
+    assert np.array_equal(stream.verdict(day).units[0], UNITS[:n_steps] + 1000 * (np.arange(n_steps) == step))
 
 
-EPOCH_OF_FIXED_DAYS = {"day": "fixed", "marker": "stamps_format = 'epoch'"}
-
-
-@pytest.mark.parametrize(
-    ("keys", "own"),
-    [*(({}, own) for own in ("", "{0:%Y-%m-%dT%H:%M}", "{0:%Y-%m-%dT%H:%MZ}")), (EPOCH_OF_FIXED_DAYS, "{1}")],
-)
-def test_where_the_clock_changes_metered_text_is_refused_whatever_its_rows_hold(small, keys, own):
-    """Stamps by another clock had no step, and the day was released as zeros."""
+@pytest.mark.parametrize("own", ["", "{0:%Y-%m-%dT%H:%M}", "{0:%Y-%m-%dT%H:%MZ}", "{1}"])
+def test_where_the_clock_changes_metered_text_is_refused_whatever_its_rows_hold(small, own):
+    """Stamps by another clock had no step, and the day was released as zeros; seconds on fixed days, too."""
+    keys = {"day": "fixed", "marker": "stamps_format = 'epoch'"} if own == "{1}" else {}
     stream = small(schema="metered", **keys)
     for day, region in product((DAY, SPRING, AUTUMN), ("84", "11")):
         at = datetime(day.year, day.month, day.day, 3, tzinfo=UTC)
@@ -217,13 +210,6 @@ def test_where_the_clock_changes_metered_text_is_refused_whatever_its_rows_hold(
         assert 'whose timestamps all have one needs input.stamps_zone = "UTC"' in str(judged.error)
     found = stream.ingest(DAY, SPRING, AUTUMN)
     assert [one.fits_clock for one in found] == [False] * 3, "it is foreseen on any day"
-
-
-NOON = int(datetime(DAY.year, DAY.month, DAY.day, 12).timestamp())
-DATE_TIME = "timestamp = ['d', 't']", {"d": f"{DAY}", "t": "00:00"}
-HOURS = "timestamp = ['d', 'h']\nstamps_format = '%Y-%m-%d %H'", {"d": DAY, "h": 5}
-NUMBER = "timestamp = 'd'\nperiod_number = 'number'", {"d": f"{DAY}", "number": 1}
-SECONDS = "timestamp = 'd'\nstamps_format = 'epoch'", {"d": NOON}
 
 
 @pytest.mark.parametrize(
@@ -247,8 +233,7 @@ def test_no_row_of_metered_input_decides_the_type_of_a_column(small, load_text, 
     stream.write("11", row)
     changed = {name: pl.lit(value) for name, value in {"customer_id": "y", **other}.items()}
     stream.write("84", row.with_columns(**changed))
-    (judged,) = stream.judge()
-    assert judged.units.sum(axis=1).tolist() == [counted, 5000]
+    assert stream.verdict().units.sum(axis=1).tolist() == [counted, 5000]
 
 
 @pytest.mark.parametrize("step", ["", "step = '1h'\ncombine = 'sum'"])
@@ -257,7 +242,7 @@ def test_dates_are_stamps_of_rows_of_a_day_alone(small, step):
     row = pl.DataFrame({"timestamp": [DAY], "customer_id": "x", "load": 5.0})
     for region in ("84", "11"):
         stream.write(region, row.with_columns(customer_id=pl.lit(region)))
-    (judged,) = stream.judge()
+    judged = stream.verdict()
     assert (judged.error is None) == (not step)
     assert not step or "timestamp" in str(judged.error)
 
@@ -268,14 +253,12 @@ def test_seconds_since_1970_go_on_after_2033(seconds):
     assert pl.select(microseconds_of(text, {True: 0}, "epoch")).item() == seconds * 10**6
 
 
-@pytest.mark.parametrize(
-    ("stamp", "written"), [(f"{DAY} - 12:00", ""), (f"{DAY:%d/%m/%Y} - 12:00", "stamps_format = '%d/%m/%Y'")]
-)
-def test_a_date_and_a_clock_time_are_no_interval(small, stamp, written):
+@pytest.mark.parametrize("written", ["%Y-%m-%d", "%d/%m/%Y"])
+def test_a_date_and_a_clock_time_are_no_interval(small, written):
     """The day's first step would have every row, of which a customer's first alone counts."""
-    stream = small(schema="metered", marker=written)
+    stream = small(schema="metered", marker=f"stamps_format = '{written}'" if "/" in written else "")
     for region in ("84", "11"):
-        write(stream, f"customer_id,timestamp,load\nof {region},{stamp},5", region)
+        write(stream, f"customer_id,timestamp,load\nof {region},{DAY:{written}} - 12:00,5", region)
     assert not stream.units().any()
 
 
@@ -285,14 +268,14 @@ def test_a_slot_that_the_clock_skips_may_be_an_empty_row(small):
     for slot, empty in ((4, "n/e"), (5, "")):
         lines[slot] = f"{lines[slot].partition(',')[0]},{empty}"
     write(stream, ["timestamp,load", *lines], "84", "11", day=SPRING)
-    (judged,) = stream.judge(SPRING)
+    judged = stream.verdict(SPRING)
     assert judged.units[0].tolist() == [0 if slot in (4, 5) else 1000 * slot for slot in range(48)]
 
 
 def test_a_file_without_the_column_of_revisions_is_named(small):
     stream = small(marker="revision = 'run'")
     stream.fill(1.0)
-    assert "it lacks 'run', has 'timestamp', 'load'" in str(stream.judge()[0].error)
+    assert "it lacks 'run', has 'timestamp', 'load'" in str(stream.verdict().error)
 
 
 @pytest.mark.parametrize(("tiny", "large", "units"), [("1e-900", "1e300", 100_000), ("1e-1100", "5", 5000)])
@@ -300,9 +283,6 @@ def test_a_sum_of_a_tiny_and_a_large_number_is_there(small, tiny, large, units):
     stream = small(marker="step = '10min'\ncombine = 'sum'")
     write(stream, written(thirds(stream, (tiny, large, "0"))), "84", "11")
     assert (stream.units() == units).all()
-
-
-BOUNDS = Fraction(-20), Fraction("1234.5")
 
 
 @settings(deadline=None)
@@ -343,42 +323,27 @@ def test_spaces_and_apostrophes_apart_thousands_and_points_are_no_number(text, u
     assert read.row(0) == ((0, 1) if units is None else (units, 0))
 
 
-HALF, DAY_BEGINS = timedelta(minutes=30), datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC)
+HALF = timedelta(minutes=30)
 IN_UTC = "stamps_zone = 'UTC'\nstamps_format = "
 STAMPS = {
-    "ends in UTC": ("stamps = 'end'\nstamps_zone = 'UTC'", lambda at, *_: f"{at + HALF:%Y-%m-%dT%H:%M}"),
-    "UTC": ("stamps_zone = 'UTC'", lambda at, *_: f"{at:%Y-%m-%d %H:%M:%S}"),
-    "an hour ahead": ("stamps_zone = 'GMT+1'", lambda at, *_: f"{at + 2 * HALF:%Y-%m-%d %H:%M}"),
-    "ends by the clock": ("stamps = 'end'", lambda at, clock, n: f"{clock + HALF:%Y-%m-%d,%H:%M}"),
-    "date and time": ("", lambda at, clock, n: f"{clock:%Y%m%d,%H:%M:%S}"),
-    "numbers": ("period_number = 'number'", lambda at, clock, n: f"{clock:%Y-%m-%d},{n}"),
-    "numbers, day first": (
-        "period_number = 'number'\nstamps_format = '%d/%m/%Y'",
-        lambda at, clock, n: f"{clock:%d/%m/%Y},{n}",
-    ),
-    "day first": (f"{IN_UTC}'%d/%m/%Y %H:%M'", lambda at, *_: f"{at:%d/%m/%Y %H:%M}"),
-    "no zero before a month": (
-        "stamps_format = '%m.%d.%Y %H:%M:%S.%f%z'",
-        lambda at, *_: f"{at:{at.month}.%d.%Y %H:%M:%S}.000Z",
-    ),
-    "year, month, day and hour apart": (
-        "stamps_format = '%Y %m %d %H:%M'",
-        lambda at, clock, n: f"{clock:%Y,%m,%d},{clock.hour}:{clock:%M}",
-    ),
-    "month first, apart": ("stamps_format = '%m-%d-%Y %H%M'", lambda at, clock, n: f"{clock:%m-%d-%Y,%H%M}"),
-    "twelve hours": (
-        f"{IN_UTC}'%m/%d/%Y %I:%M:%S %p'",
-        lambda at, *_: f"{at:%m/%d/%Y} {at.hour % 12 or 12}:{at:%M:%S %p}",
-    ),
-    "names of months": (f"{IN_UTC}'%d-%b-%Y %H:%M'", lambda at, *_: f"{at:%d-%b-%Y %H:%M}".upper()),
-    "whole names of months": (f"{IN_UTC}'%d %b %Y %H:%M'", lambda at, *_: f"{at:%d %B %Y %H:%M}"),
-    "two digits of a year": (f"{IN_UTC}'%d/%m/%y %H:%M'", lambda at, *_: f"{at:%d/%m/%y %H:%M}"),
-    "intervals": (
-        f"{IN_UTC}'%d.%m.%Y %H:%M'",
-        lambda at, *_: f"{at:%d.%m.%Y %H:%M} - {at + HALF:%d.%m.%Y %H:%M}",
-    ),
-    "seconds since 1970": ("stamps_format = 'epoch'", lambda at, *_: f"{at.timestamp():.0f}"),
-    "milliseconds since 1970": ("stamps_format = 'epoch'", lambda at, *_: f"{at.timestamp() * 1000:.0f}"),
+    "ends in UTC": ("stamps = 'end'\nstamps_zone = 'UTC'", "{end:%Y-%m-%dT%H:%M}"),
+    "UTC": ("stamps_zone = 'UTC'", "{at:%Y-%m-%d %H:%M:%S}"),
+    "an hour ahead": ("stamps_zone = 'GMT+1'", "{ahead:%Y-%m-%d %H:%M}"),
+    "ends by the clock": ("stamps = 'end'", "{shown:%Y-%m-%d,%H:%M}"),
+    "date and time": ("", "{clock:%Y%m%d,%H:%M:%S}"),
+    "numbers": ("period_number = 'number'", "{clock:%Y-%m-%d},{n}"),
+    "numbers, day first": ("period_number = 'number'\nstamps_format = '%d/%m/%Y'", "{clock:%d/%m/%Y},{n}"),
+    "day first": (f"{IN_UTC}'%d/%m/%Y %H:%M'", "{at:%d/%m/%Y %H:%M}"),
+    "no zero before a month": ("stamps_format = '%m.%d.%Y %H:%M:%S.%f%z'", "{at:%-m.%d.%Y %H:%M:%S}.000Z"),
+    "year, month, day and hour apart": ("stamps_format = '%Y %m %d %H:%M'", "{clock:%Y,%m,%d,%-H:%M}"),
+    "month first, apart": ("stamps_format = '%m-%d-%Y %H%M'", "{clock:%m-%d-%Y,%H%M}"),
+    "twelve hours": (f"{IN_UTC}'%m/%d/%Y %I:%M:%S %p'", "{at:%m/%d/%Y %-I:%M:%S %p}"),
+    "names of months": (f"{IN_UTC}'%d-%b-%Y %H:%M'", "{at:%d-%^b-%Y %H:%M}"),
+    "whole names of months": (f"{IN_UTC}'%d %b %Y %H:%M'", "{at:%d %B %Y %H:%M}"),
+    "two digits of a year": (f"{IN_UTC}'%d/%m/%y %H:%M'", "{at:%d/%m/%y %H:%M}"),
+    "intervals": (f"{IN_UTC}'%d.%m.%Y %H:%M'", "{at:%d.%m.%Y %H:%M} - {end:%d.%m.%Y %H:%M}"),
+    "seconds since 1970": ("stamps_format = 'epoch'", "{since:.0f}"),
+    "milliseconds since 1970": ("stamps_format = 'epoch'", "{since:.0f}000"),
 }
 """Keys, and the text of a step's start (or end), by its instant, the wall clock and its number."""
 
@@ -386,35 +351,34 @@ STAMPS = {
 @pytest.mark.parametrize("form", STAMPS)
 def test_stamps_as_the_field_writes_them(small, load_text, form):
     (keys, stamp), numbered = STAMPS[form], form.startswith("numbers")
-    stream, columns = small(marker=keys), stamp(DAY_BEGINS, DAY_BEGINS, 1).split(",")
-    by_clock = len(columns) > 1 and not numbered  # in several columns, without an instant
+    stream, by_clock = small(marker=keys), "," in stamp and not numbered  # several columns, no instant
+    columns = ["timestamp", "number"][: 1 + numbered]
     if by_clock:
-        columns = [f"part {number}" for number, _ in enumerate(columns)]
+        columns = [f"part {number}" for number in range(stamp.count(",") + 1)]
         text = stream.settings.file.read_text()
         stream.settings = load_text(text, ('timestamp = "timestamp"', f"timestamp = {columns}"))
-    head = f"{','.join(columns)},load" if by_clock else f"timestamp,{'number,' * numbered}load"
-    calendar, n_steps = stream.settings.calendar, {}
+    calendar = stream.settings.calendar
     for day in (DAY, SPRING, AUTUMN):
-        times = list(zip(calendar.utc_times(day), calendar.local_times(day), strict=True))
-        n_steps[day] = len(times)
-        lines = [f"{stamp(*both, n + 1)},{Decimal(n) / 8}" for n, both in enumerate(times)]
-        write(stream, [head, *lines], "84", "11", day=day)
-    for judged in stream.judge(*n_steps):
+        lines = [",".join([*columns, "load"])]
+        for n, (at, clock) in enumerate(zip(calendar.utc_times(day), calendar.local_times(day), strict=True)):
+            ends = {"end": at + HALF, "ahead": at + 2 * HALF, "shown": clock + HALF}
+            row = stamp.format(at=at, clock=clock, n=n + 1, since=at.timestamp(), **ends)
+            lines.append(f"{row},{Decimal(n) / 8}")
+        write(stream, lines, "84", "11", day=day)
+    for judged in stream.judge(DAY, SPRING, AUTUMN):
         if judged.day != DAY and by_clock:
             assert "the clock changes on this day" in str(judged.error)
         else:
-            assert np.array_equal(judged.units[0], np.arange(n_steps[judged.day]) * 125)
+            assert np.array_equal(judged.units[0], np.arange(calendar.n_steps(judged.day)) * 125)
 
 
-@pytest.mark.parametrize(
-    ("combine", "parts"), [("sum", ("0.1", "0.2", "0.30")), ("mean", ("0.6", "1", "0.2"))]
-)
+@pytest.mark.parametrize(("combine", "parts"), [("sum", "0.1 0.2 0.30"), ("mean", "0.6 1 0.2")])
 @pytest.mark.parametrize("kind", ["text", "float", "decimal", "float where texts have commas"])
 def test_finer_rows_make_a_step_exactly(small, combine, parts, kind):
     """Rounded by themselves, three thirds of 0.0005 would each count as 0.001."""
     comma = "decimal = ','" if "commas" in kind else ""
     stream = small(marker=f"step = '10min'\ncombine = '{combine}'\n{comma}", resolution="0.001")
-    rows = thirds(stream, parts)
+    rows = thirds(stream, parts.split())
     if kind == "text":
         write(stream, written(rows), "84", "11")
     else:
@@ -422,8 +386,7 @@ def test_finer_rows_make_a_step_exactly(small, combine, parts, kind):
         frame = pl.DataFrame(rows, schema=types, orient="row")
         for region in ("84", "11"):
             stream.write(region, frame.cast({"load": pl.Decimal(10, 3) if kind == "decimal" else pl.Float64}))
-    (judged,) = stream.judge()
-    assert (judged.units == 600).all()
+    assert (stream.verdict().units == 600).all()
 
 
 @pytest.mark.parametrize(
@@ -441,16 +404,15 @@ def test_every_finer_row_must_be_there_once(small, spoil, message):
     write(stream, written(rows), "84", "11")
     assert (stream.units() == 2).all()  # 0.0015 rounds up; three rounded rows make 3
     write(stream, written(spoil(rows)))
-    assert message in str(stream.judge()[0].error)
+    assert message in str(stream.verdict().error)
 
 
 def test_a_step_that_becomes_finer_on_a_date(small):
     change = "[[input.changes]]\nvalid_from = 2025-01-16\nstep = '10min'"
     stream = small(marker=f"combine = 'mean'\n{change}")
-    later = DAY + timedelta(days=1)
     stream.fill(0.6)
-    write(stream, written(thirds(stream, ["0.6"] * 3, later)), "84", "11", day=later)
-    assert all((judged.units == 600).all() for judged in stream.judge(DAY, later))
+    write(stream, written(thirds(stream, ["0.6"] * 3, NEXT)), "84", "11", day=NEXT)
+    assert all((judged.units == 600).all() for judged in stream.judge(DAY, NEXT))
     assert stream.settings.configuration_hash != small().settings.configuration_hash
 
 
@@ -462,8 +424,7 @@ def test_the_highest_revision_counts(small):
         lines += [f"somebody,{run},{one}" for one in lines_of(stream, [value] * 48)]
     write(stream, lines)
     stream.write("11", stream.metered("other", 1.0).with_columns(run=pl.lit(1)))
-    (judged,) = stream.judge()
-    assert (judged.units == [[2000], [1000]]).all()
+    assert (stream.verdict().units == [[2000], [1000]]).all()
     (ingested,) = stream.ingest()
     assert ingested.metrics["duplicates"].to_list() == [48, 0], "a superseded row is nobody's fault"
 
@@ -476,7 +437,7 @@ def test_the_highest_revision_of_a_sum_counts_and_is_there_once(small, again):
         lines += [f"{run},{one}" for one in lines_of(stream, [value] * 48)]
     write(stream, lines)
     stream.write("11", stream.rows(2.0, run=pl.lit("a")))
-    (judged,) = stream.judge()
+    judged = stream.verdict()
     if again == "3":
         assert "must be there once" in str(judged.error)
     else:
@@ -490,8 +451,8 @@ def test_steps_without_a_row_are_zero_where_the_supplier_writes_none(small, fine
     assert not stream.units().any()
     rows = [f"{one},84" for one in lines_of(stream, [1] * 48)[5:7]]
     write(stream, ["timestamp,load,zone", *rows], EVERY)
-    (judged,) = stream.judge()
+    judged = stream.verdict()
     assert judged.units.sum() == 2000
     assert (judged.units[0, 5:7] == 1000).all()
     write(stream, ["timestamp,load,zone", *rows, rows[0]], EVERY)
-    assert "must be there once" in str(stream.judge()[0].error)
+    assert "must be there once" in str(stream.verdict().error)

@@ -126,7 +126,6 @@ def test_a_published_folder_inside_a_private_one_is_wrong(opened, name, others):
 
 
 def test_under_an_open_umask_a_run_makes_nothing_that_others_may_write(opened):
-    """And what it makes in the trusted zone is its owner's alone."""
     before = os.umask(0)
     try:
         for name in ("published", "trusted"):
@@ -159,16 +158,13 @@ def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(ope
     assert {words.split(",")[0] for _, _, words in around(opened)} == {"its file system has no hard links"}
     monkeypatch.setattr(fcntl, "flock", refuse)
     found = around(opened)
-    assert [place for _, place, _ in found] == [
-        str(opened.folder / "published"),
-        str(opened.folder / "trusted"),
-    ]
+    places_found = [Path(place).relative_to(opened.folder) for _, place, _ in found]
+    assert places_found == [Path("published"), Path("trusted")]
     assert "no hard links and no locks (flock)" in found[0][2]
     assert sorted(opened.folder.rglob("*")) == before
 
 
 def test_an_sqlite_ledger_on_a_mount_over_a_network_is_wrong(opened, monkeypatch):
-    """The innermost mount counts."""
     mounts = [SimpleNamespace(mountpoint=str(opened.folder), fstype="nfs4")]
     monkeypatch.setattr(places.psutil, "disk_partitions", lambda all: mounts)
     the_only(opened, "wrong", opened.folder / "trusted/ledger.sqlite", "nfs4", "move it to a local disk")
@@ -176,10 +172,7 @@ def test_an_sqlite_ledger_on_a_mount_over_a_network_is_wrong(opened, monkeypatch
     assert around(opened) == []
 
 
-API = "PREFECT_API_URL"
-QUIET = {"server": {"analytics_enabled": False}}
-
-
+API, NEAR = "PREFECT_API_URL", "http://127.0.0.1:1/api"
 VARIABLES = [
     ({"PREFECT_SERVER_ANALYTICS_ENABLED": "true"}, "wrong", "PREFECT_SERVER_ANALYTICS_ENABLED"),
     ({"GX_ANALYTICS_ENABLED": "True"}, "wrong", "GX_ANALYTICS_ENABLED"),
@@ -209,22 +202,18 @@ def test_variables_that_open_something_are_named(opened):
         assert [entry[:2] for entry in found] == [(severity, place)] * (severity is not None), variables
 
 
-NEAR = "http://127.0.0.1:1/api"
-TELEMETRY = {"server": {"analytics_enabled": True}}
-
-
 @pytest.mark.parametrize(
-    ("url", "answer", "found"),
+    ("url", "telemetry", "wanted"),
     [
-        ("https://prefect.example/api", QUIET, {"wrong": "answers anybody on the network"}),
-        (NEAR, QUIET, {"note": "it has no password"}),
-        (NEAR, TELEMETRY, {"wrong": "sends telemetry", "note": "it has no password"}),
+        ("https://prefect.example/api", False, {"wrong": "answers anybody on the network"}),
+        (NEAR, False, {"note": "it has no password"}),
+        (NEAR, True, {"wrong": "sends telemetry", "note": "it has no password"}),
     ],
 )
-def test_what_a_server_tells_to_anybody_is_a_finding(opened, url, answer, found):
-    findings = around(opened, {API: url}, lambda _: answer)
-    assert [(severity, place) for severity, place, _ in findings] == [(one, API) for one in found]
-    assert all(words in text for words, (_, _, text) in zip(found.values(), findings, strict=True))
+def test_what_a_server_tells_to_anybody_is_a_finding(opened, url, telemetry, wanted):
+    found = around(opened, {API: url}, lambda _: {"server": {"analytics_enabled": telemetry}})
+    assert [(severity, place) for severity, place, _ in found] == [(one, API) for one in wanted]
+    assert all(words in text for words, (_, _, text) in zip(wanted.values(), found, strict=True))
 
 
 def test_prefect_s_own_folder_open_to_others_is_wrong(opened):
@@ -235,10 +224,8 @@ def test_prefect_s_own_folder_open_to_others_is_wrong(opened):
     assert around(opened, {"PREFECT_HOME": str(home)}) == []
 
 
-@pytest.mark.parametrize(
-    ("address", "wide"), [("127.0.0.1", False), ("0.0.0.0", True), ("::1", False), ("::", True)]
-)
-def test_the_kernel_knows_who_listens_beyond_loopback(address, wide):
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::1", "::"])
+def test_the_kernel_knows_who_listens_beyond_loopback(address):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as listener:
         try:
@@ -247,7 +234,7 @@ def test_the_kernel_knows_who_listens_beyond_loopback(address, wide):
             assert family == socket.AF_INET6  # a machine without it has no such server either
             return
         listener.listen()
-        assert listens_beyond_loopback(listener.getsockname()[1]) is wide
+        assert listens_beyond_loopback(listener.getsockname()[1]) is ("1" not in address)
 
 
 def test_a_distant_ledger_without_encryption_is_reported(opened, monkeypatch):
@@ -267,7 +254,7 @@ def test_seeded_noise_in_a_production_stream_is_wrong(opened):
     opened.simulate(NEXT)
     opened.release(NEXT, steps=STEPS[:6])
     assert around(opened) == []
-    third = NEXT + timedelta(days=1)
+    third = date(2016, 6, 3)
     opened.simulate(third)
     opened.release(third, steps=STEPS[:6], noise=simulated_noise(7))
     the_only(opened, "wrong", None, f"{third}-r0: ", "seeded noise, which protects nobody")
@@ -281,8 +268,8 @@ def test_a_ledger_that_is_gone_or_another_is_wrong(opened):
     opened.ledger.close()
     found = around(opened)
     assert {severity for severity, _, _ in found} == {"wrong"}
-    places = [place.removeprefix(f"{opened.folder}/") for _, place, _ in found]
-    assert places == ["published", "ledger.url", f"trusted/measurements/two-regions/{DAY}-r0"]
+    named = [place.removeprefix(f"{opened.folder}/") for _, place, _ in found]
+    assert named == ["published", "ledger.url", f"trusted/measurements/two-regions/{DAY}-r0"]
     assert all("another" in words for _, _, words in found)
 
 
@@ -292,17 +279,7 @@ def test_a_ledger_that_is_gone_or_another_is_wrong(opened):
         ("_delta_log", Path.mkdir, f"refuses {NEXT} and 1 more: '_delta_log' is the log of a table"),
         ("region=84/x.csv", Path.touch, "'x.csv' does not fit input.path, 'region={region}/date="),
         (f"region=84/date={DAY}/x.csv", Path.touch, None),
-        (
-            f"region=84/date={NEXT}/x.txt",
-            Path.touch,
-            f"refuses {NEXT}: region=84/date={NEXT}/'x.txt' does not fit input.path",
-        ),
-        (f"region=84/date={NEXT}/_SUCCESS", lambda path: (path.unlink(), path.mkdir()), "must be a file"),
-        (
-            f"region=84/date={NEXT}/part-0.parquet",
-            lambda path: os.truncate(path, 2**41),
-            "has 2,048.0 of the day's 2,048.0 GiB",
-        ),
+        (f"region=84/date={NEXT}/x.txt", Path.touch, f"refuses {NEXT}: region=84/date={NEXT}/'x.txt'"),
     ],
 )
 def test_what_the_next_run_refuses_is_reported(opened, place, act, said):

@@ -5,20 +5,16 @@ import threading
 from datetime import date
 from types import SimpleNamespace
 
-import pytest
-
 from optstream.ledger import Key
 from tasks.operate.purge import purge
 from tasks.release.lineage import emit_lineage
 from tasks.trusted.files import exclusive_in
 from tests.failing import Death, at_each, dying_at
-from tests.tasks.two_regions import RELEASING, STEPS
+from tests.tasks.two_regions import RESERVED, STAGED
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 KINDS = ("staged files", "validation results", "hashes of inputs", "raw states", "lineage events")
 NOTHING = dict.fromkeys(KINDS, 0)
-RESULTS = 2 * 2
-"""Files of one chunk: of raw readings and of releases each a result and its page."""
 
 
 def removed(installation, **options):
@@ -30,7 +26,8 @@ def test_each_kind_goes_after_its_own_retention_and_the_rest_stays(released):
     released.later(days=90)
     assert removed(released) == NOTHING
     released.later(seconds=1)
-    kept_short = {**NOTHING, "staged files": 4, "validation results": RESULTS}
+    # of one chunk's raw readings and releases each a result and its page
+    kept_short = {**NOTHING, "staged files": 4, "validation results": 2 * 2}
     assert removed(released, dry_run=True) == kept_short
     assert removed(released) == kept_short
     assert not list((released.folder / "trusted/staging/two-regions").iterdir())
@@ -46,8 +43,8 @@ def test_each_kind_goes_after_its_own_retention_and_the_rest_stays(released):
 
 
 def test_what_is_under_way_is_left(installation):
-    installation.release(DAYS[0], steps=STEPS[: -len(RELEASING)] + RELEASING[:1])
-    installation.release(DAYS[1], steps=STEPS[:-1])
+    installation.release(DAYS[0], steps=RESERVED)
+    installation.release(DAYS[1], steps=STAGED)
     kept = installation.files("trusted/staging", "trusted/validation", "trusted/measurements")
     assert kept
     installation.later(days=10_000)
@@ -86,12 +83,10 @@ def test_raw_state_goes_once_no_later_day_takes_it_or_when_it_is_asked_for(relea
     assert removed(released)["raw states"] == 0
     assert removed(released, raw_state=True, dry_run=True)["raw states"] == 1
     assert last.exists()
-    assert removed(released, raw_state=True)["raw states"] == 1
-    assert not last.exists()
+    assert (removed(released, raw_state=True)["raw states"], last.exists()) == (1, False)
     last = raw_of(released, DAYS[1])
     released.later(seconds=1)
-    assert removed(released)["raw states"] == 1
-    assert not last.exists()
+    assert (removed(released)["raw states"], last.exists()) == (1, False)
 
 
 def test_raw_state_before_a_gap_waits_for_the_day_that_may_come(installation):
@@ -102,23 +97,21 @@ def test_raw_state_before_a_gap_waits_for_the_day_that_may_come(installation):
     installation.release(DAYS[1])
     assert not path.exists()  # taken, and destroyed by taking
     path = raw_of(installation, DAYS[0])
-    assert removed(installation)["raw states"] == 1
-    assert not path.exists()
+    assert (removed(installation)["raw states"], path.exists()) == (1, False)
 
 
-@pytest.mark.parametrize("later_is_drawn", [True, False])
-def test_raw_state_before_a_day_that_was_given_up(installation, later_is_drawn):
+def test_raw_state_before_a_day_that_was_given_up(installation):
     """A void day is never drawn: the day after it goes on from the one before, while it is still to come."""
     void_day, later = DAYS[1], date(2016, 6, 3)
     installation.simulate(later)
     installation.release(DAYS[0])
-    installation.release(void_day, steps=STEPS[:7])
+    installation.release(void_day, steps=STAGED)
     installation.ledger.void(Key("two-regions", void_day.isoformat()), "a person said so", installation.now)
-    if later_is_drawn:
-        installation.release(later)
     path = raw_of(installation, DAYS[0])
-    assert removed(installation)["raw states"] == int(later_is_drawn)
-    assert path.exists() is not later_is_drawn
+    assert (removed(installation)["raw states"], path.exists()) == (0, True)
+    installation.release(later)
+    path = raw_of(installation, DAYS[0])
+    assert (removed(installation)["raw states"], path.exists()) == (1, False)
 
 
 def test_only_this_streams_readable_old_events_leave_the_lineage(released):

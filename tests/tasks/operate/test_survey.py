@@ -12,6 +12,8 @@ from tasks.operate.survey import survey
 DAYS = [date(2024, 1, 15) + timedelta(days=number) for number in range(3)]
 DAILY = "%Y-%m-%d.csv"
 CLOCK, INSTANT = "{at:%Y-%m-%dT%H:%M},{r},5", "{at:%Y-%m-%dT%H:%MZ},{r},5"
+ONLY = "{at:%Y-%m-%dT%H:%MZ},5"
+"""Of files that are each of one region."""
 HOURS = [datetime(2024, 1, 15, hour, tzinfo=UTC) for hour in range(24)]
 
 
@@ -36,27 +38,20 @@ def meaning(found, zone="UTC"):
 
 
 @pytest.mark.parametrize(
-    ("zone", "name", "head", "row", "expected"),
+    ("zone", "name", "time", "row"),
     [
-        ("Europe/Paris", DAILY, "HourUTC,zone,mw", CLOCK, (True, False, True)),
-        ("Europe/Paris", "%Y.csv", "HourUTC,zone,mw", CLOCK, (True, False, True)),
-        ("UTC", "all.csv", "hour_ending,zone,mw", CLOCK, (False, True, False)),
-        ("Europe/Paris", DAILY, "hour_ending,zone,mw", CLOCK, (False, True, False)),
-        ("UTC", "all.csv", "time,zone,mw", "{at:%Y-%m-%dT}{n:02}:00,{r},5", (False, True, False)),
-    ],
-    ids=[
-        "instants",
-        "instants of a year",
-        "ends",
-        "ends of the file's own day",
-        "days that are whole by ends alone",
+        ("Europe/Paris", DAILY, "HourUTC", CLOCK),
+        ("Europe/Paris", "%Y.csv", "HourUTC", CLOCK),
+        ("UTC", "all.csv", "hour_ending", CLOCK),
+        ("Europe/Paris", DAILY, "hour_ending", CLOCK),
+        ("UTC", "all.csv", "time", "{at:%Y-%m-%dT}{n:02}:00,{r},5"),
     ],
 )
-def test_names_of_columns_say_instants_and_ends_of_steps(tmp_path, zone, name, head, row, expected):
+def test_names_of_columns_say_instants_and_ends_of_steps(tmp_path, zone, name, time, row):
     """Stamps alone fit the wall clock, and starts, as well: figures would be of other hours."""
-    found = survey(write(tmp_path, name, head, row), zone)
-    assert meaning(found, zone) == expected
-    assert found.path == (f"{{date:{name[:-4]}}}.csv" if "UTC" in head else "*.csv")
+    found = survey(write(tmp_path, name, f"{time},zone,mw", row), zone)
+    assert meaning(found, zone) == ((True, False, True) if "UTC" in time else (False, True, False))
+    assert found.path == (f"{{date:{name[:-4]}}}.csv" if "UTC" in time else "*.csv")
 
 
 @pytest.mark.parametrize(
@@ -133,20 +128,18 @@ def test_a_day_on_which_the_clock_changes_says_less_than_others(tmp_path):
     assert survey(tmp_path, "UTC").day == days[2]
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata"])
 @pytest.mark.parametrize("late", ["30", "00"])
-def test_stamps_that_are_no_starts_of_steps_are_refused(tmp_path, late, zone):
-    found = survey(write(tmp_path, "%Y-%m.csv", row=f"{{at:%Y-%m-%dT%H}}:{late}Z,{{r}},5"), zone)
-    if (late == "00") == (zone == "UTC"):
-        found.check_starts(zone, in_utc=True)
-    else:
-        with pytest.raises(DumpError, match="lie mostly 0:30:00 after the starts of steps of 60 minutes in"):
-            found.check_starts(zone, in_utc=True)
+def test_stamps_that_are_no_starts_of_steps_are_refused(tmp_path, late):
+    write(tmp_path, "%Y-%m.csv", row=f"{{at:%Y-%m-%dT%H}}:{late}Z,{{r}},5")
+    sound, other = ("UTC", "Asia/Kolkata") if late == "00" else ("Asia/Kolkata", "UTC")
+    survey(tmp_path, sound).check_starts(sound, in_utc=True)
+    with pytest.raises(DumpError, match="lie mostly 0:30:00 after the starts of steps of 60 minutes in"):
+        survey(tmp_path, other).check_starts(other, in_utc=True)
 
 
 def test_a_column_that_another_region_names_otherwise_is_refused(tmp_path):
     for region in ("BE", "FR"):
-        write(tmp_path, "{}_%Y.csv", f"time,load {region}", "{at:%Y-%m-%dT%H:%MZ},5", regions=(region,))
+        write(tmp_path, "{}_%Y.csv", f"time,load {region}", ONLY, regions=(region,))
     with pytest.raises(DumpError, match=r"has no column 'load BE', which .* has: give it the same name"):
         survey(tmp_path, "UTC")
 
@@ -168,23 +161,16 @@ def test_numbers_of_steps_say_how_long_one_is(tmp_path, minutes, n_steps):
 
 def test_one_customer_decides_no_step_and_no_day(tmp_path):
     """A meter whose clock is off has stamps of its own; those of one among many are left alone."""
-    rows = [
-        f"{day}T{hour:02}:00Z,c{number},north,1" for day in DAYS for hour in range(24) for number in range(20)
-    ]
+    customers = [f"c{number}" for number in range(20)]
+    row = "{at:%Y-%m-%dT%H:%MZ},{r},north,1"
+    sound = survey(write(tmp_path, "all.csv", "time,customer_id,zone,kwh", row, regions=customers), "UTC")
     off = [f"1999-01-{1 + n // 60:02}T03:{n % 60:02}:07Z,odd,north,1" for n in range(900)]
-    for name, lines in (("sound", rows), ("odd", rows + off)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "all.csv").write_text("\n".join(["time,customer_id,zone,kwh", *lines]))
-    sound, odd = (survey(tmp_path / name, "UTC") for name in ("sound", "odd"))
+    with (tmp_path / "all.csv").open("a") as file:
+        file.write("\n".join(["", *off]))
+    odd = survey(tmp_path, "UTC")
     assert sound.step_minutes == odd.step_minutes == 60
     assert sound.stamps.found.equals(odd.stamps.found)
     assert (sound.first, sound.last) == (odd.first, odd.last)
-
-
-@pytest.mark.parametrize("column", ["users", "devices", "active_users"])
-def test_how_many_customers_there_are_is_no_customer(tmp_path, column):
-    roles = survey(write(tmp_path, head=f"time,building,{column}"), "UTC").roles
-    assert (roles.customer, roles.value, roles.counts) == (None, column, True)
 
 
 @pytest.mark.parametrize(
@@ -216,45 +202,29 @@ def test_names_that_are_no_days_and_no_regions_are_left_alone(tmp_path, name):
     for number, week in enumerate((days[:7], days[7:14], days[14:])):
         write(tmp_path, name.replace("{0}", f"{number}").replace("{1}", f"{week[0]:%Y%m%d}"), days=week)
     found = survey(tmp_path, "UTC")
-    assert found.regions == ("north", "south")
-    assert found.first <= days[0]
-    assert found.last >= days[-1]
-    assert len(found.stamps.found) == 7 * 24
+    assert (found.regions, len(found.stamps.found)) == (("north", "south"), 7 * 24)
+    assert found.first <= days[0] < days[-1] <= found.last
     assert meaning(found) == (True, False, False)
     assert "{region}" not in str(found.path)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("load_{}_%d%b%Y.csv", "weeks or names of months"),
-        ("%G-W%V/{}.%y%j.csv", "weeks or names of months"),
-        ("{}_%s.csv", "times in a way that is not read"),
-    ],
-)
-def test_weeks_names_of_months_and_times_that_are_not_read_are_no_regions(tmp_path, name, said):
-    write(tmp_path, name, "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", [*DAYS, date(2024, 1, 25)])
+@pytest.mark.parametrize("name", ["load_{}_%d%b%Y.csv", "%G-W%V/{}.%y%j.csv", "{}_%s.csv"])
+def test_weeks_names_of_months_and_times_that_are_not_read_are_no_regions(tmp_path, name):
+    write(tmp_path, name, "time,mw", ONLY, [*DAYS, date(2024, 1, 25)])
+    said = "times in a way that is not read" if "%s" in name else "weeks or names of months"
     with pytest.raises(DumpError, match=f"say {said}: name the files by dates"):
         survey(tmp_path, "UTC")
 
 
-def test_folders_of_weeks_are_no_regions_and_those_of_each_day_are(tmp_path):
-    head, row, days = "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", [date(2024, 1, 18 + number) for number in range(8)]
-    found = survey(write(tmp_path / "weeks", "%G-W%V/{}_%Y-%m-%d.csv", head, row, days), "UTC")
-    assert (found.path, found.regions) == ("*/{region}_{date:%Y-%m-%d}.csv", ("north", "south"))
-    found = survey(write(tmp_path / "leaves", "{}/%Y-%m-%d.csv", head, row, days, ("W01", "W02")), "UTC")
+def test_folders_of_each_day_are_regions_if_they_are_named_as_weeks_are(tmp_path):
+    days = [date(2024, 1, 18 + number) for number in range(8)]
+    found = survey(write(tmp_path, "{}/%Y-%m-%d.csv", "time,mw", ONLY, days, ("W01", "W02")), "UTC")
     assert (found.path, found.regions) == ("{region}/{date:%Y-%m-%d}.csv", ("W01", "W02"))
-
-
-def test_a_file_an_hour_has_the_step_of_those_of_its_day(tmp_path):
-    found = survey(write(tmp_path, "%Y/%m/%d/%H.csv"), "UTC")
-    assert (found.step_minutes, found.path) == (60, "{date:%Y}/{date:%m}/{date:%d}/*.csv")
-    assert meaning(found) == (True, False, False)
 
 
 def test_the_first_day_is_one_of_every_region(tmp_path):
     for region, days in (("north", DAYS), ("south", DAYS[2:])):
-        write(tmp_path, "{}/%Y-%m-%d.csv", "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", days, (region,))
+        write(tmp_path, "{}/%Y-%m-%d.csv", "time,mw", ONLY, days, (region,))
     assert survey(tmp_path, "UTC").first == DAYS[2]
 
 
@@ -283,13 +253,10 @@ def test_what_names_leave_open_is_said(tmp_path, name, regions, head, words):
     assert words in "".join(found)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [({}, "must begin at 1"), ({"period": [1, 2]}, "write whole numbers or text")],
-)
-def test_numbers_of_steps_that_begin_at_0_and_regions_with_a_point_are_refused(tmp_path, changes, message):
-    rows = {"date": "2024-01-15", "period": [0, 1], "zone": [1.0, 2.0], "mw": 31337.5}
-    pl.DataFrame(rows | changes).write_parquet(tmp_path / "2024-01-15.parquet")
+@pytest.mark.parametrize(("first", "message"), [(0, "must begin at 1"), (1, "whole numbers or text")])
+def test_numbers_of_steps_that_begin_at_0_and_regions_with_a_point_are_refused(tmp_path, first, message):
+    rows = {"date": "2024-01-15", "period": [first, first + 1], "zone": [1.0, 2.0], "mw": 31337.5}
+    pl.DataFrame(rows).write_parquet(tmp_path / "2024-01-15.parquet")
     with pytest.raises(DumpError, match=message):
         survey(tmp_path, "UTC")
 
@@ -345,17 +312,8 @@ def test_a_column_of_time_that_no_run_reads_of_a_parquet_file_is_refused(tmp_pat
         ("W01_%Y-%m-%d.csv", "W01_{date:%Y-%m-%d}.csv"),
         ("load_%Y%j.csv", "load_{date:%Y%j}.csv"),
         ("load_%y%m%d.csv", "load_{date:%y%m%d}.csv"),
-    ],
-)
-def test_folders_of_the_month_and_year_are_those_of_any(tmp_path, name, path):
-    """All files so far may be of one month: those of the next lie elsewhere."""
-    days = [date(2024, 3, number) for number in (8, 9, 30)]
-    assert survey(write(tmp_path, name, row=CLOCK, days=days), "UTC").path == path
-
-
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
+        ("%Y/%m/%d/%H.csv", "{date:%Y}/{date:%m}/{date:%d}/*.csv"),
+        ("%G-W%V/{}_%Y-%m-%d.csv", "*/{region}_{date:%Y-%m-%d}.csv"),
         ("{}_%Y-%m-%dT%H-00-00.csv", "{region}_{date:%Y-%m-%d}*.csv"),
         ("{}/%Y-%m-%dT%H:00Z.csv", "{region}/{date:%Y-%m-%d}*.csv"),
         ("%Y-%m-%d %H.00/{}.csv", "{date:%Y-%m-%d}*/{region}.csv"),
@@ -368,20 +326,22 @@ def test_folders_of_the_month_and_year_are_those_of_any(tmp_path, name, path):
         ("region={}/dt=%Y%m%d/hr=%-H/part-0.csv", "region={region}/dt={date:%Y%m%d}/*/*.csv"),
     ],
 )
-def test_times_of_day_and_second_dates_in_names_are_no_regions(tmp_path, name, path):
-    days = [date(2024, 1, number) for number in (12, 13, 14, 25)]
-    found = survey(write(tmp_path, name, "time,mw", "{at:%Y-%m-%dT%H:%MZ},5", days), "UTC")
-    assert (found.path, found.regions) == (path, ("north", "south"))
+def test_times_of_day_and_folders_of_the_month_are_those_of_any_and_no_regions(tmp_path, name, path):
+    """All files so far may be of one month: those of the next lie elsewhere."""
+    days = [date(2024, 1, number) for number in (8, 9, 14, 25)]
+    head, row = ("time,mw", ONLY) if "{}" in name else ("time,zone,mw", INSTANT)
+    found = survey(write(tmp_path, name, head, row, days), "UTC")
+    assert (found.path, found.regions, found.step_minutes) == (path, ("north", "south"), 60)
+    assert meaning(found) == (True, False, False)
 
 
 def test_names_of_the_day_after_and_of_the_ends_of_steps_say_no_days(tmp_path):
     """The next day's file holds a day's rows, or its last step."""
-    days, head, row = [date(2024, 1, 13), date(2024, 1, 14)], "time,mw", "{at:%FT%H:%MZ},5"
+    days = [date(2024, 1, 13), date(2024, 1, 14)]
     for day in days:
-        name = f"{{}}_{day + timedelta(days=1)}.csv"
-        write(tmp_path / "after", name, head, row, [day])
+        write(tmp_path / "after", f"{{}}_{day + timedelta(days=1)}.csv", "time,mw", ONLY, [day])
     assert survey(tmp_path / "after", "UTC").path == "{region}_*.csv"
-    write(tmp_path / "steps", "{}_%Y%m%d%H%M.csv", head, row, [*days, date(2024, 1, 15)])
+    write(tmp_path / "steps", "{}_%Y%m%d%H%M.csv", "time,mw", ONLY, [*days, date(2024, 1, 15)])
     for late in (tmp_path / "steps").glob("*_20240115*"):
         if "_202401150000" not in late.name:
             late.unlink()
@@ -392,13 +352,11 @@ def test_names_of_the_day_after_and_of_the_ends_of_steps_say_no_days(tmp_path):
     assert (True, True, False) in found.meanings("UTC", 60)
 
 
-@pytest.mark.parametrize(
-    "name", ["load_%Y%m%d_%H.csv", "%Y-%m-%d/%H00/0.csv", "{}_%Y%m%d_%p.csv", "%Y/%j/load.csv"]
-)
+@pytest.mark.parametrize("name", ["mw_%Y%m%d_%H.csv", "%F/%H00/0.csv", "{}_%Y%m%d_%p.csv", "%Y/%j/mw.csv"])
 def test_parts_of_a_day_or_a_year_are_no_regions(tmp_path, name):
     """Rows that are absent count as 0: each hour would be a leaf whose other hours are empty."""
-    head = "time,kwh,zone,customer_id" if "load" in name else "time,visits,zone"
-    row = "{at:%Y-%m-%dT%H:%MZ},5,one" + ",c" * ("customer" in head)
+    head = "time,kwh,zone,customer_id" if "mw" in name else "time,visits,zone"
+    row = f"{ONLY},one" + ",c" * ("customer" in head)
     write(tmp_path, name, head, row, regions=("one",))
     with pytest.raises(DumpError, match=r"seem to say times.*or move them into folders region=NAME"):
         survey(tmp_path, "UTC")
@@ -427,14 +385,20 @@ def test_days_and_months_of_names_up_to_the_12th_are_those_of_days_in_a_row(tmp_
         survey(tmp_path, "UTC")
 
 
-@pytest.mark.parametrize("column", ["Verbrauch_kWh", "verbrauchKWh", "energykWh", "Last [kWh]"])
-def test_a_unit_is_read_as_it_is_written(tmp_path, column):
+@pytest.mark.parametrize(
+    "column", ["users", "devices", "active_users", "Verbrauch_kWh", "verbrauchKWh", "energykWh", "Last [kWh]"]
+)
+def test_a_unit_is_read_as_it_is_written_and_how_many_customers_there_are_is_no_customer(tmp_path, column):
     """One taken for a thousandth of it would hide a thousandth, or a thousand times, of a customer."""
-    assert survey(write(tmp_path, head=f"time,zone,{column}"), "UTC").unit == "kwh"
+    found = survey(write(tmp_path, head=f"time,building,{column}"), "UTC")
+    roles, counts = found.roles, "Wh" not in column
+    assert (roles.customer, roles.value, roles.counts) == (None, column, counts)
+    assert counts or found.unit == "kwh"
 
 
-@pytest.mark.parametrize(("column", "path"), [("", "{region}.csv"), ("zone", "*.csv")])
-def test_numbers_are_regions_where_no_column_has_them(tmp_path, column, path):
-    head, row = ("time,load_mw,zone", "{at:%FT%H:%MZ},5,z{r}") if column else ("time,mw", "{at:%FT%H:%MZ},5")
+@pytest.mark.parametrize(
+    ("head", "row", "path"), [("time,mw", ONLY, "{region}"), ("time,mw,zone", f"{ONLY},z{{r}}", "*")]
+)
+def test_numbers_are_regions_where_no_column_has_them(tmp_path, head, row, path):
     write(tmp_path, "%Y-%m-%d/{}.csv", head, row, regions=("11", "24"))
-    assert survey(tmp_path, "UTC").path == f"{{date:%Y-%m-%d}}/{path}"
+    assert survey(tmp_path, "UTC").path == f"{{date:%Y-%m-%d}}/{path}.csv"

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -22,18 +21,15 @@ from optstream.errors import DumpError, OptStreamError
 from optstream.ledger import Key, open_ledger
 from optstream.measurement.sums import open_private_period
 from optstream.noise import secure_noise
-from tasks.ingest import discover, ingest
-from tasks.ingest import sandbox as process
+from tasks.ingest import discover, ingest, sandbox
 from tasks.ingest.sandbox import answer, read_apart
 from tasks.ingest.sums import read_days
 from tasks.release.run import Judged, Requested, Run, Status, enrol
 from tests.failing import Death, raising
-from tests.tasks.conftest import DAY, NOW
+from tests.tasks.conftest import DAY, NEXT, NOW
 from tests.tasks.two_regions import READING
 
 pytestmark = pytest.mark.slow
-
-NEXT = DAY + timedelta(days=1)
 READ_HERE = """
 import sys
 from datetime import date
@@ -47,6 +43,14 @@ print("read", flush=True)
 sys.stdin.read()
 """
 """A run that has read one day and goes on."""
+LIMITED = {
+    "while True: pass": -signal.SIGALRM,
+    "signal.setitimer(signal.ITIMER_REAL, 0)\nwhile True: pass": -signal.SIGXCPU,
+    "bytes(2**32)": "MemoryError",
+    "open('x', 'wb', 0).write(b'x')": "File too large",
+    "os._exit(len(bytes(2**28)) % 2)": 0,
+}
+BEGIN = "import os, signal\nfrom tasks.ingest.sandbox import limit\nlimit(1, 2**32)\n"
 
 
 def dumps_of(stream, *days):
@@ -87,8 +91,7 @@ def metered(small):
 def test_what_is_read_apart_is_what_is_read_here(metered):
     metered.write("84", metered.metered("84", 101.0), name="part-1.parquet")
     dumps = dumps_of(metered, DAY, NEXT)
-    answers = [read_apart(metered.settings, dumps), read_apart(metered.settings, dumps)]
-    for found in answers:
+    for found in [read_apart(metered.settings, dumps) for _ in range(2)]:
         for there, here in zip(found, ingest(metered.settings, dumps), strict=True):
             assert (there.day, there.places) == (here.day, here.places)
             assert there.metrics.equals(here.metrics)
@@ -98,10 +101,8 @@ def test_what_is_read_apart_is_what_is_read_here(metered):
 def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
     """Control: without a process of its own, the file ends its reader."""
     spoil(metered.folder("11") / "part-7.parquet")
-    alone = subprocess.run(
-        [sys.executable, "-c", "import sys, polars; polars.read_parquet(sys.argv[1])", metered.folder("11")],
-        capture_output=True,
-    )
+    alone = "import sys, polars; polars.read_parquet(sys.argv[1])"
+    alone = subprocess.run([sys.executable, "-c", alone, metered.folder("11")], capture_output=True)
     assert alone.returncode < 0, "polars ends no process for this any more: look for another fault"
     run = run_of(metered)
     works = [Requested(DAY), Requested(NEXT)]
@@ -116,8 +117,8 @@ def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
 
 
 def test_a_process_serves_one_request_after_the_other_but_never_two(metered, monkeypatch):
-    monkeypatch.setattr(process, "IDLE", [])
-    dumps, real, asked = dumps_of(metered, DAY), process._Process.ask, []
+    monkeypatch.setattr(sandbox, "IDLE", [])
+    dumps, real, asked = dumps_of(metered, DAY), sandbox._Process.ask, []
 
     def ask(self, *given, **named):
         if not asked:  # another request, while this one is answered
@@ -126,26 +127,26 @@ def test_a_process_serves_one_request_after_the_other_but_never_two(metered, mon
         asked.append(self)
         return real(self, *given, **named)
 
-    monkeypatch.setattr(process._Process, "ask", ask)
+    monkeypatch.setattr(sandbox._Process, "ask", ask)
     read_apart(metered.settings, dumps)
     first, second, _ = asked
     assert first is not second
-    assert [second, first] == process.IDLE
+    assert [second, first] == sandbox.IDLE
     read_apart(metered.settings, dumps)
-    assert [second, first] == process.IDLE
+    assert [second, first] == sandbox.IDLE
     first.end()
     read_apart(metered.settings, dumps)
-    assert [second] == process.IDLE, "one that died while it waited is asked no more"
-    monkeypatch.setattr(process, "answered", raising(KeyboardInterrupt))
+    assert [second] == sandbox.IDLE, "one that died while it waited is asked no more"
+    monkeypatch.setattr(sandbox, "answered", raising(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         read_apart(metered.settings, dumps)
-    assert process.IDLE == [], "nor one whose answer nobody took"
+    assert sandbox.IDLE == [], "nor one whose answer nobody took"
 
 
 @pytest.mark.nightly
 def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, monkeypatch):
     """Its days would be taken for the next one's, and released as those."""
-    monkeypatch.setattr(process, "IDLE", [])
+    monkeypatch.setattr(sandbox, "IDLE", [])
     dumps = dumps_of(metered, DAY, NEXT)
     # as Prefect or a person stops a run: from outside, anywhere
     before = signal.signal(signal.SIGALRM, raising(Death))
@@ -164,8 +165,8 @@ def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, mon
 
 
 def test_a_reader_that_cannot_begin_is_reported_each_time(metered, monkeypatch):
-    monkeypatch.setattr(process, "IDLE", [])
-    monkeypatch.setattr(process.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sandbox, "IDLE", [])
+    monkeypatch.setattr(sandbox.sys, "executable", "/bin/false")
     for _ in range(2):
         with pytest.raises(DumpError, match=r"exit code 1"):
             read_apart(metered.settings, dumps_of(metered, DAY, NEXT))
@@ -192,30 +193,17 @@ def test_the_process_ends_with_who_asked(metered):
     child.wait(timeout=60)
 
 
-LIMITED = {
-    "while True: pass": -signal.SIGALRM,
-    "signal.setitimer(signal.ITIMER_REAL, 0)\nwhile True: pass": -signal.SIGXCPU,
-    "bytes(2**32)": "MemoryError",
-    "open('x', 'wb', 0).write(b'x')": "File too large",
-    "os._exit(len(bytes(2**28)) % 2)": 0,
-}
-BEGIN = "import os, signal\nfrom tasks.ingest.sandbox import limit\nlimit(1, 2**32)\n"
-
-
 def test_the_kernel_limits_a_reader(tmp_path):
-    """Whatever the process does about its own clock."""
-    more = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(Path(__file__).parents[4])}}
-    begun = [
-        subprocess.Popen([sys.executable, "-c", BEGIN + act], stderr=subprocess.PIPE, text=True, **more)
-        for act in LIMITED
-    ]
+    more = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}}
+    more |= {"stderr": subprocess.PIPE, "text": True}
+    begun = [subprocess.Popen([sys.executable, "-c", BEGIN + act], **more) for act in LIMITED]
     for (act, expected), one in zip(LIMITED.items(), begun, strict=True):
         _, said = one.communicate(timeout=120)
         assert one.returncode == expected if isinstance(expected, int) else expected in said, act
 
 
 def _popen_in_a_hurry(popen, command, **more):
-    act = f"import sys, {process.__name__} as reader; "
+    act = f"import sys, {sandbox.__name__} as reader; "
     act += "reader.seconds_of = lambda settings: 0; reader._serve_until_alone(reader.End(int(sys.argv[1])))"
     return popen([sys.executable, "-c", act, command[-1]], **more)
 
@@ -227,9 +215,9 @@ def test_a_reader_ends_itself_at_the_limit(small, monkeypatch):
         path = stream.write(region, stream.rows(1.0))
         (path.parent / "_FILES").write_text(f"{'0' * 64}  {path.name}\n")
     os.truncate(path, 2**36)  # a minute of hashing, or several
-    monkeypatch.setattr(process, "Timer", lambda *_: Mock())
-    monkeypatch.setattr(process, "IDLE", [])
-    monkeypatch.setattr(process.subprocess, "Popen", partial(_popen_in_a_hurry, subprocess.Popen))
+    monkeypatch.setattr(sandbox, "Timer", lambda *_: Mock())
+    monkeypatch.setattr(sandbox, "IDLE", [])
+    monkeypatch.setattr(sandbox.subprocess, "Popen", partial(_popen_in_a_hurry, subprocess.Popen))
     with pytest.raises(DumpError, match=r"took longer than input\.time_limit"):
         read_apart(stream.settings, dumps_of(stream, DAY, NEXT)[:1] * 2)
 
@@ -254,10 +242,10 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
     slow = replace(dumps[0], hashes={path: "0" * 64})
     ledger = run_of(metered).ledger
     read_apart(metered.settings, dumps[1:])
-    monkeypatch.setattr(process, "seconds_of", lambda settings: 0.5)
+    monkeypatch.setattr(sandbox, "seconds_of", lambda settings: 0.5)
     with pytest.raises(DumpError) as refused:
         read_apart(metered.settings, [slow])
-    monkeypatch.setattr(process, "seconds_of", lambda settings: 60.0)
+    monkeypatch.setattr(sandbox, "seconds_of", lambda settings: 60.0)
     path.unlink()
     os.mkfifo(path)  # a pipe that came since is not waited for
     assert read_apart(metered.settings, dumps[:1])[0].metrics["file_fault"][0] == "unreadable"
@@ -270,47 +258,34 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
     assert "set a longer limit" in message
 
 
-@pytest.fixture
-def says(monkeypatch):
-    """says(messages): the process that reads is taken over by a file, and says this whatever it is asked."""
-
-    def patch(messages):
-        def ask(self, settings, dumps, seconds, footers):
-            return process.answered(iter(messages), settings, dumps)
-
-        monkeypatch.setattr(process, "IDLE", [])
-        monkeypatch.setattr(process._Process, "ask", ask)
-
-    return patch
-
-
-def test_what_the_process_says_is_data(metered, says, tmp_path):
-    """Before, its answer was unpickled: this one would have run a command."""
+def test_what_the_process_says_is_data(metered, monkeypatch, tmp_path):
+    """A file has taken it over. Before, its answer was unpickled: this one would have run a command."""
     path = tmp_path / "touched"
+
+    def read(messages):
+        def ask(self, settings, dumps, seconds, footers):
+            return sandbox.answered(iter(messages), settings, dumps)
+
+        monkeypatch.setattr(sandbox, "IDLE", [])
+        monkeypatch.setattr(sandbox._Process, "ask", ask)
+        return read_apart(metered.settings, dumps)
 
     class Command:
         def __reduce__(self):
             return os.system, (f"touch {path}",)
 
     dumps = dumps_of(metered, DAY)
-    good = head, metrics, units = list(answer(read_days(metered.settings, dumps)))
+    good = head, metrics, units = [*answer(read_days(metered.settings, dumps))]
     wrong = BytesIO()
     pl.DataFrame({"units": [1, 2, 3]}).write_ipc_stream(wrong)
     damaged = units[:40] + bytes(20) + units[60:]
     heads = (pickle.dumps(Command()), b"", b"[]", b"{}", b'{"days": 1}', b"[" * 100_000, metrics)
-    spoilt = [
-        [head, metrics],
-        [head, units, units],
-        [head, metrics, wrong.getvalue()],
-        [head, metrics, damaged],
-    ]
-    for messages in (*([one, metrics, units] for one in heads), *spoilt):
-        says(messages)
+    others = ([metrics], [units, units], [metrics, wrong.getvalue()], [metrics, damaged])
+    for messages in (*([one, metrics, units] for one in heads), *([head, *one] for one in others)):
         with pytest.raises(OptStreamError, match="gave no answer"):
-            read_apart(metered.settings, dumps)
+            read(messages)
     assert not path.exists()
     pickle.loads(pickle.dumps(Command()))  # noqa: S301 - our own
     assert path.exists(), "the control"
-    says(good)
-    (day,) = read_apart(metered.settings, dumps)
+    (day,) = read(good)
     assert np.array_equal(open_private_period(day.period), metered.units())
