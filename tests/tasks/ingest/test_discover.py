@@ -19,6 +19,10 @@ from tasks.release.lineage import hashing
 from tests.tasks.conftest import DAY, NEXT, SmallStream
 from tests.tasks.ingest.test_pattern import PARTITIONED, table
 
+FIRST, OTHER = f"region=84/date={DAY}", f"region=11/date={DAY}"
+NO_FIT = "does not fit input.path, 'region={region}/date={date:%Y-%m-%d}/*'"
+LOGS = ("_delta_log", "_DELTA_LOG", "_spark_metadata", ".hoodie", ".hoodie_partition_metadata", "metadata")
+
 
 @pytest.fixture
 def stream(small):
@@ -61,11 +65,6 @@ def test_whatever_is_not_hidden_counts_or_stops_the_day(stream, above):
         if "/" in name:
             (folder / name).parent.rmdir()
     assert not isinstance(stream.found(), Exception)
-
-
-FIRST, OTHER = f"region=84/date={DAY}", f"region=11/date={DAY}"
-NO_FIT = "does not fit input.path, 'region={region}/date={date:%Y-%m-%d}/*'"
-LOGS = ("_delta_log", "_DELTA_LOG", "_spark_metadata", ".hoodie", ".hoodie_partition_metadata", "metadata")
 
 
 @pytest.mark.parametrize(
