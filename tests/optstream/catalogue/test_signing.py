@@ -14,7 +14,7 @@ from optstream.catalogue.signing import Signer, public_pem, read_public_keys
 from optstream.errors import ParameterError, PublicationError
 from tests.failing import raising
 from tests.optstream.catalogue.conftest import days_in, put, take_back
-from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, PEM, PRIVATE, SIGNER, Folder
+from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, PEM, PRIVATE, SIGNER
 
 OTHER_KEY = Ed25519PrivateKey.from_private_bytes(bytes([2]) * 32)
 OTHER, OTHER_PEM = Signer(OTHER_KEY, lambda _entries: None), public_pem(OTHER_KEY.public_key())
@@ -153,8 +153,7 @@ def test_what_is_no_public_key_is_refused_in_words(given):
 
 
 def test_a_signature_that_is_a_pipe_keeps_nobody_waiting(tmp_path):
-    folder = Folder(tmp_path, None, str(tmp_path))
-    sign(folder)
+    put(tmp_path, DAY, signer=SIGNER)
     path = tmp_path / signature_file((tmp_path / "catalogue.json").read_bytes(), SIGNER.name)
     path.unlink()
     os.mkfifo(path)

@@ -193,7 +193,7 @@ def test_what_is_rounded_is_rounded_to_the_safe_side(monkeypatch, epsilon, delta
     assert exact < Decimal(back.numerator) / Decimal(back.denominator) < exact * (1 + Decimal(10) ** -13)
 
 
-def test_a_model_has_one_currency_and_a_budget_in_it():
+def test_a_model_has_one_currency_and_a_budget_in_it_and_is_written_with_both():
     pure, other = PrivacyModel("1", 48, 1), PrivacyModel("1", 48, 1, delta="1e-6")
     assert (pure.currency, pure.budget, pure.rho, pure.pure_epsilon) == ("epsilon", 1, None, 1)
     assert (other.currency, other.budget, other.epsilon) == ("rho", other.rho, 1)
@@ -205,9 +205,7 @@ def test_a_model_has_one_currency_and_a_budget_in_it():
     assert pure.with_budget(pure.budget / 4).epsilon == Fraction(1, 4)
     with pytest.raises(ParameterError, match="rho of PrivacyModel"):
         other.with_budget(other.budget * 2)
-
-
-def test_a_model_without_a_delta_is_written_as_it_always_was():
+    # without a delta a model is written as it always was
     assert "delta" not in PrivacyModel("1", 48, 1).to_document()
     document = PrivacyModel("1", 48, 1, delta="1e-6").to_document()
     assert document["delta"] == "1/1000000"
