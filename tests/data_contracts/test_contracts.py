@@ -28,6 +28,19 @@ SUITE = (none_of("a", "must be a"), PAIR, none_of("z", "must be z", severity=ALA
 CONTRACT = Contract("test", SUITE)
 SOUND = {"day": ["1", "1", "2"], "region": ["x", "y", "x"], "a": [0, 0, 0], "b": [4, 4, 4], "c": [4, 4, 4]}
 SOUND["z"] = [0, 0, 0]
+BUILT_IN = {
+    "aggregated": (raw_contract(metered=False), RAW.keys() - {*KEYS, "infinite", "out_of_bounds"}),
+    "metered": (raw_contract(metered=True), {"file_fault"}),
+    "release": (RELEASE_CONTRACT, RELEASE.keys() - {*KEYS, "highest", "total"}),
+}
+DAY = date(2025, 3, 23)
+TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR", "a": "N", "b": "N"})
+STATEMENT = {**dict.fromkeys(LINEAGE, "stated"), "period": "2025-01-15", "revision": 0, "vintage": 0}
+VALUES = TREE.add_up(np.arange(12.0).reshape(3, 4))
+LOW = TREE.add_up(np.full((3, 4), -0.1))
+FRAME = pl.DataFrame({"day": ["2025-01-15"] * 2, "region": ["84", "11"], "rows": [48, 96], "absent": [0, 3]})
+MEAN = "does not hold: expect_column_mean_to_be_between"
+ODD, NOWHERE = ({"column": name, "max_value": 71} for name in ("rows", "nowhere"))
 
 
 def frame(**changes):
@@ -54,13 +67,6 @@ def test_every_broken_row_is_found_in_the_suites_order():
 def test_metrics_that_are_not_there_are_no_pass(metrics, message):
     with pytest.raises(ContractError, match=message):
         judge(CONTRACT, metrics)
-
-
-BUILT_IN = {
-    "aggregated": (raw_contract(metered=False), RAW.keys() - {*KEYS, "infinite", "out_of_bounds"}),
-    "metered": (raw_contract(metered=True), {"file_fault"}),
-    "release": (RELEASE_CONTRACT, RELEASE.keys() - {*KEYS, "highest", "total"}),
-}
 
 
 @pytest.mark.parametrize(("contract", "stopping"), BUILT_IN.values(), ids=BUILT_IN)
@@ -131,13 +137,6 @@ def test_the_page_says_what_was_expected_and_fetches_nothing():
     assert "default-src &#39;none&#39;" in page or "default-src 'none'" in page
     for fetched in ("<script", "<link", "<img", "src=", "url("):
         assert fetched not in page, fetched
-
-
-DAY = date(2025, 3, 23)
-TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR", "a": "N", "b": "N"})
-STATEMENT = {**dict.fromkeys(LINEAGE, "stated"), "period": "2025-01-15", "revision": 0, "vintage": 0}
-VALUES = TREE.add_up(np.arange(12.0).reshape(3, 4))
-LOW = TREE.add_up(np.full((3, 4), -0.1))
 
 
 def rows(values, tree=TREE):
@@ -225,7 +224,6 @@ def test_beside_a_margin_nodes_must_add_up_both_ways(off):
     assert hit == {"FR": {"FR"}, "N": {"FR", "N"}, "x": {"FR", "x"}, "N-x": {"N", "x"}}[off]
 
 
-FRAME = pl.DataFrame({"day": ["2025-01-15"] * 2, "region": ["84", "11"], "rows": [48, 96], "absent": [0, 3]})
 PYTHON = """
 import great_expectations as gx
 import great_expectations.expectations as gxe
@@ -244,10 +242,6 @@ def written(**changes):
 
 def verdicts(folder):
     return [(one.name, suites.judge_user_suite(one, FRAME)[1]) for one in suites.user_suites(folder)]
-
-
-MEAN = "does not hold: expect_column_mean_to_be_between"
-ODD, NOWHERE = ({"column": name, "max_value": 71} for name in ("rows", "nowhere"))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ DAY = date(2016, 2, 1)
 KEY = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
 SIGNER = Signer(KEY, lambda _entries: None)
 ABOUT = About(stream="../french load", publisher="Example Grid", licence="CC BY 4.0")
+DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
+VERIFIED = "nothing is wrong: 2 days up to 2016-06-02, catalogue {}\n"
+AGAINST = ("verify-published", "published", "--public-key", "trusted/signing.pub")
 
 
 def published(folder, rows, signer=None):
@@ -106,11 +109,6 @@ def test_rows_are_written_in_the_hierarchy_of_another_day(tmp_path):
         values.append(pl.read_parquet(output)["load_mw"].to_list())
     assert values[0] == values[1]
     assert "has a node 'ARA'" in str(export(folder, tmp_path / "x", "--nodes", "ARA").exception)
-
-
-DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
-VERIFIED = "nothing is wrong: 2 days up to 2016-06-02, catalogue {}\n"
-AGAINST = ("verify-published", "published", "--public-key", "trusted/signing.pub")
 
 
 @pytest.mark.slow

@@ -24,6 +24,8 @@ from tasks.config import load_settings
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION
 
+HEAVY = ("polars", "numpy", "prefect", "great_expectations", "sqlalchemy", "opendp", "cvxpy", "scipy")
+
 
 def test_the_version_is_the_distributions():
     assert invoke("--version").output == f"optstream {optstream.__version__}\n"
@@ -149,9 +151,6 @@ def test_a_file_that_cannot_be_read_is_named_next_to_others_and_refused_alone(tm
     bad.write_text(CONFIGURATION)
     with pytest.raises(WordsError, match="are both of stream two-regions: name one"):
         read_streams([good, bad])
-
-
-HEAVY = ("polars", "numpy", "prefect", "great_expectations", "sqlalchemy", "opendp", "cvxpy", "scipy")
 
 
 def commands():

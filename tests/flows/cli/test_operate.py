@@ -19,12 +19,13 @@ from tests.flows.command import invoke
 from tests.tasks.two_regions import RESERVED
 
 DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
+SPAN = ("--from", "2016-06-01", "--to", "2016-06-03")
 
 
-def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(here, monkeypatch):
+def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(installation, monkeypatch):
     for name in ("PREFECT_API_URL", "DO_NOT_TRACK", "GX_ANALYTICS_ENABLED"):
         monkeypatch.delenv(name, raising=False)
-    trusted, file = here / "trusted", here / "optstream.toml"
+    trusted = installation.folder / "trusted"
     trusted.mkdir(mode=0o755)
     shown, for_people = invoke("doctor", "--json"), invoke("doctor")
     assert (shown.exit_code, for_people.exit_code) == (1, 1)
@@ -34,27 +35,21 @@ def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(here, monkeypatch):
     assert first["remedy"] == wrong
     assert wrong in for_people.output
     # so is a configuration that does not load
-    file.write_text(file.read_text().replace('folder = "trusted"', 'folder = "published/trusted"'))
+    installation.configure('folder = "trusted"', 'folder = "published/trusted"')
     (finding,) = json.loads(invoke("doctor", "--json").output)["findings"]
     assert "must not lie in published.folder" in finding["rule"]
 
 
-@pytest.mark.parametrize(
-    ("mode", "start"),
-    [
-        (0o750, lambda here: invoke("run", "--date", "2016-02-01")),
-        (0o701, lambda here: release_days.fn(str(here / "optstream.toml"), ["2016-02-01"])),
-    ],
-    ids=["command", "flow"],
-)
-def test_an_open_trusted_folder_stops_everything_before_it_starts(here, mode, start):
-    (here / "trusted").mkdir(mode=mode)
-    with pytest.raises(ConfigurationError, match=f"nothing was read or drawn:\n.*chmod 700 {here}/trusted"):
-        start(here)
-    assert list((here / "trusted").iterdir()) == []
-
-
-SPAN = ("--from", "2016-06-01", "--to", "2016-06-03")
+def test_an_open_trusted_folder_stops_command_and_flow_before_they_start(installation):
+    trusted = installation.folder / "trusted"
+    trusted.mkdir(mode=0o750)
+    words = f"nothing was read or drawn:\n.*chmod 700 {trusted}"
+    with pytest.raises(ConfigurationError, match=words):
+        invoke("run", "--date", "2016-06-01")
+    trusted.chmod(0o701)
+    with pytest.raises(ConfigurationError, match=words):
+        release_days.fn("optstream.toml", ["2016-06-01"])
+    assert list(trusted.iterdir()) == []
 
 
 def lose(installation, *days):
@@ -159,15 +154,14 @@ def test_verify_is_0_for_a_whole_ledger_and_1_with_a_line_for_each_problem(charg
     assert (document["whole"], len(document["problems"])) == (False, 1)
 
 
-def test_no_command_makes_a_ledger_where_there_is_none(here):
+def test_no_command_makes_a_ledger_where_there_is_none(installation):
     result = invoke("ledger", "verify")
     assert result.exit_code == 0
     assert "there is no ledger yet" in result.output
     for words in (["ledger", "show"], ["ledger", "export", "--into", "out"], ["purge"]):
         with pytest.raises(LedgerError, match="there is no ledger"):
             invoke(*words)
-    assert not (here / "trusted").exists()
-    assert not (here / "out").exists()
+    assert [one.name for one in installation.folder.iterdir()] == ["optstream.toml"]
 
 
 def test_horizon_of_compromised_days_says_that_all_is_lost(charged):

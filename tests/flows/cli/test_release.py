@@ -10,7 +10,6 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.cli import release as run_days
 from optstream.ledger import open_ledger
-from tasks.config import load_settings
 from tests.by_night import few
 from tests.failing import raising
 from tests.flows.command import invoke
@@ -19,9 +18,12 @@ from tests.tasks.two_regions import two_products
 pytestmark = pytest.mark.slow
 
 DRY = ("run", "--date", "2016-02-01", "--dry-run")
+DAY = date(2016, 6, 1)
+RUN = ("run", "--date", str(DAY))
 
 
-def test_a_dry_run_needs_no_dump_and_spends_nothing(here):
+def test_a_dry_run_needs_no_dump_and_spends_nothing(installation):
+    here, settings = installation.folder, installation.settings
     before = sorted(here.rglob("*"))
     shown, written = invoke(*DRY, "--date", "2016-03-27"), invoke(*DRY, "--date", "2016-03-27", "--json")
     assert (shown.exit_code, written.exit_code, "it fits" in shown.output) == (0, 0, True)
@@ -31,7 +33,6 @@ def test_a_dry_run_needs_no_dump_and_spends_nothing(here):
     assert [period["n_steps"] for period in document["periods"]] == [48, 46]
     assert document["fits"] is True
     assert sorted(here.rglob("*")) == before
-    settings = load_settings(here / "optstream.toml")
     settings.trusted_folder.mkdir()
     open_ledger(settings.ledger_url).close()
     file = here / "trusted/ledger.sqlite"
@@ -39,10 +40,6 @@ def test_a_dry_run_needs_no_dump_and_spends_nothing(here):
     assert invoke(*DRY).exit_code == 0
     assert file.read_bytes() == ledger
     assert sorted(here.rglob("*")) == before
-
-
-DAY = date(2016, 6, 1)
-RUN = ("run", "--date", str(DAY))
 
 
 @pytest.fixture

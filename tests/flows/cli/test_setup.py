@@ -40,6 +40,15 @@ ODD = "31337.625"
 """Of a reading: no output and no file that `init` writes may hold it."""
 FIRST, SPRING = date(2024, 3, 30), date(2024, 3, 31)
 PARIS = ZoneInfo("Europe/Paris")
+LOADS = ("timestamp,kw,kwh", "{at},31337.625,1")
+DAILY = ["2024-03-30.csv"]
+BY_DAY = ("HistoryInformed", (True, False), False)
+BY_NIGHT = [
+    (name, template, hourly)
+    for name, template in product(MECHANISMS, TEMPLATES)
+    for hourly in (False, True)[: 1 + mechanism_named(name).serves_hours]
+    if (name, template, hourly) != BY_DAY
+]
 
 
 @dataclass(frozen=True)
@@ -205,10 +214,6 @@ def test_an_answer_that_is_none_is_refused_with_what_would_be_one(empty, words, 
         said = " ".join(refused.output.replace("│", " ").split())
     assert message in said
     assert sorted(empty.rglob("*")) == before
-
-
-LOADS = ("timestamp,kw,kwh", "{at},31337.625,1")
-DAILY = ["2024-03-30.csv"]
 
 
 @pytest.mark.parametrize(
@@ -384,15 +389,6 @@ def test_a_dump_is_whole_or_absent_and_one_without_its_marker_is_completed(insta
         assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
         (folder / "_SUCCESS").unlink()
     assert simulate(settings, [first, second])[:2] == [True, False], "the same in any range"
-
-
-BY_DAY = ("HistoryInformed", (True, False), False)
-BY_NIGHT = [
-    (name, template, hourly)
-    for name, template in product(MECHANISMS, TEMPLATES)
-    for hourly in (False, True)[: 1 + mechanism_named(name).serves_hours]
-    if (name, template, hourly) != BY_DAY
-]
 
 
 @pytest.mark.parametrize("kind", few([BY_DAY, *BY_NIGHT], 1), ids=lambda one: one[0])

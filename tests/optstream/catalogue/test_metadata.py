@@ -9,31 +9,15 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
-from optstream.catalogue import (
-    check_files,
-    metadata,
-    publish,
-    read_published,
-    stage,
-)
+from optstream.catalogue import check_files, metadata, publish, read_published, stage
 from optstream.catalogue.about import About, NodeFacts, parse_about, put_about, put_hierarchy
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.documents import json_schema
 from optstream.catalogue.layout import ABOUT
-from optstream.catalogue.metadata import (
-    OWN,
-    Dataset,
-    Deployment,
-    StatedTerms,
-    croissant,
-    data_package,
-    dcat,
-    deployment_card,
-    put_metadata,
-    read_dataset,
-)
+from optstream.catalogue.metadata import OWN, StatedTerms, deployment_card, put_metadata, read_dataset
 from optstream.catalogue.standard_errors import Replicates, encode_replicates
 from optstream.catalogue.statement import StatedErrors
 from optstream.errors import PublicationError
@@ -122,9 +106,9 @@ DCAT = [
     for key in ("dct:title", "dcat:distribution", "dct:publisher", "dct:issued")
 ]
 VALID = {
-    "package": (data_package, package_problems, PACKAGE),
-    "croissant": (croissant, croissant_problems, CROISSANT),
-    "dcat": (dcat, dcat_problems, DCAT),
+    "package": (metadata.data_package, package_problems, PACKAGE),
+    "croissant": (metadata.croissant, croissant_problems, CROISSANT),
+    "dcat": (metadata.dcat, dcat_problems, DCAT),
 }
 CONTACTS = ("data@example.org", "https://example.org/help", "Room 7")
 
@@ -137,8 +121,9 @@ def test_descriptions_of_any_folder_are_valid_and_what_is_not_is_found(folder, d
         dataset = read_dataset(open_storage(folder), about)
         assert problems(describe(dataset)) == []
     entries = tuple(entry.changed(withdrawn=True) for entry in dataset.catalogue.entries)
+    empty = dataset.catalogue.changed(periods=entries)
     for about in (DESCRIBED, About()):
-        assert problems(describe(Dataset(dataset.catalogue.changed(periods=entries), about, None))) == []
+        assert problems(describe(metadata.Dataset(empty, about, None))) == []
     for spoil in spoilings:
         broken = describe(read_dataset(open_storage(folder), DESCRIBED))
         spoil(broken)
@@ -224,10 +209,10 @@ def test_they_are_signed_where_the_catalogue_is(published):
 
 # The deployment card has the fields of the public registry, and never understates a loss.
 
-RECORD = json.loads((FORMATS / "registry_record.json").read_text())
+RECORD = yaml.safe_load((FORMATS / "registry_record.yaml").read_text())
 """Names, kinds and enumerations of schemas/deployments-schema.yaml in
 https://github.com/opendp/deployments-registry-data (commit 057e5d8), which is in no package."""
-DEPLOYMENT = Deployment(
+DEPLOYMENT = metadata.Deployment(
     guarantees=(PrivacyModel("2", 48, 10), PrivacyModel("1/3", 48, 10)),
     sharing=("gas",),
     terms=(StatedTerms("epsilon at most 5 for all", DAY, DAY, 1), StatedTerms("less", DAY, DAY, 2)),

@@ -134,15 +134,15 @@ def test_no_day_is_closed_in_a_catalogue_that_the_ledger_does_not_know(published
     assert published.files() == before
 
 
+X25519 = X25519PrivateKey.generate().public_key()
+
+
 @pytest.mark.parametrize(
     "given",
     [
         "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",
         "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
-        X25519PrivateKey.generate()
-        .public_key()
-        .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        .decode(),
+        X25519.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode(),
         "no-such-file.pem",
         [],
     ],

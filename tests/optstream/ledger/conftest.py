@@ -14,8 +14,9 @@ from optstream.ledger.schema import metadata
 from optstream.privacy import PrivacyModel, StepSpend
 
 
-def step_plan(first_step, charge, n_steps=4):
-    return (StepSpend(0, "samples", first_step, (Fraction(charge),) * n_steps, Fraction(1), 1),)
+def step_plan(first_step, charge, n_steps=4, alpha_units=1):
+    weights = (Fraction(charge) / alpha_units,) * n_steps
+    return (StepSpend(0, "samples", first_step, weights, Fraction(1), alpha_units),)
 
 
 def terms(stream="load", grant="customers", epsilon="1", window_length=4, hierarchy="tree", **more):

@@ -341,7 +341,6 @@ WEAKER = {
 
 @pytest.fixture
 def amended(ledger, publish, kit):
-
     def call(old, new):
         ledger.enrol(terms_of(old), kit.now)
         publish("day 0", plan_of(old, 0, old.window_length))

@@ -346,7 +346,6 @@ class History:
             said += grant_problems(connection, row, account)
         assert not said, said
         self.counts["histories"] += 1
-        self.counts["guarantees"] += len({one.guarantee for one in self.charged.values()})
 
 
 def run(url, histories, seed, n_steps=14, currency="epsilon"):
@@ -369,8 +368,8 @@ def run(url, histories, seed, n_steps=14, currency="epsilon"):
 HISTORIES = int(os.environ.get("OPTSTREAM_HISTORIES", "12"))
 SEED = os.environ.get("OPTSTREAM_HISTORIES_SEED", "1")
 HAPPENED = (
-    "products", "margins", "amendments", "shares refused", "refused", "restatements refused",
-    "currencies refused", "changes", "changes refused",
+    "products", "margins", "amendments", "shares refused", "refused", "refused by an earlier guarantee",
+    "restatements refused", "currencies refused", "changes", "changes refused", "compromised", *FATES,
 )  # fmt: skip
 
 

@@ -13,7 +13,6 @@ import pytest
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import Key, ReleaseState, open_ledger
 from optstream.ledger import terms as terms_module
-from optstream.privacy import StepSpend
 from tests.optstream.ledger.brute_force import Charged, broken
 
 DAY = Key("load", "day 0")
@@ -132,21 +131,15 @@ def product(kit, alpha=3, budget_alpha=1, **more):
     return changed(gas, alpha=Fraction(alpha), budget_alpha=budget_alpha)
 
 
-def plan_of(alpha_units, scale, first_step=0, n_steps=4):
-    """A measurement a step, with discrete Laplace noise of this scale."""
-    ones = (Fraction(1),) * n_steps
-    return (StepSpend(0, "samples", first_step, ones, Fraction(scale), alpha_units),)
-
-
 @pytest.mark.parametrize("amended", ["load", "gas"])
 def test_an_amendment_moves_the_alpha_of_every_product_alike(ledger, publish, reserve, kit, amended):
     with pytest.raises(LedgerError, match="shared, and has another alpha than stream 'gas'"):
         ledger.enrol(product(kit, budget_alpha=2), kit.now)
     ledger.enrol(product(kit), kit.now)
     with pytest.raises(LedgerError, match="priced for another alpha"):
-        reserve("day 0", plan_of(1, 24), stream="gas")
-    publish("day 0", plan_of(1, 16))
-    publish("day 0", plan_of(3, 48), stream="gas")
+        reserve("day 0", kit.plan(0, "1/24"), stream="gas")
+    publish("day 0", kit.plan(0, "1/16"))
+    publish("day 0", kit.plan(0, "1/16", alpha_units=3), stream="gas")
     assert ledger.worst("customers").epsilon == Fraction(1, 2)
     twice, gas = changed(kit.terms(), alpha=Fraction(2)), product(kit, 6, 2)
     ledger.amend({"load": twice, "gas": gas}[amended], "larger changes", kit.now)
@@ -162,7 +155,7 @@ def test_an_amendment_moves_the_alpha_of_every_product_alike(ledger, publish, re
 def test_a_product_with_releases_keeps_its_alpha_for_one_of_the_budget(ledger, publish, kit, terms):
     """Its spends would be priced by a factor that is not theirs."""
     ledger.enrol(product(kit), kit.now)
-    publish("day 0", plan_of(3, 48), stream="gas")
+    publish("day 0", kit.plan(0, "1/16", alpha_units=3), stream="gas")
     other = product(kit, **terms)
     with pytest.raises(LedgerError, match="under another"):
         ledger.enrol(other, kit.now)
@@ -171,32 +164,27 @@ def test_a_product_with_releases_keeps_its_alpha_for_one_of_the_budget(ledger, p
     assert ledger.terms("gas") == product(kit)
 
 
-def shared(kit, stream, share):
-    """Terms of a stream whose share of epsilon was chosen, not written."""
-    return replace(kit.terms(stream), stream_share=None if share is None else Fraction(share))
-
-
 def test_a_chosen_share_does_not_move_once_there_are_releases(ledger, publish, kit):
     """Refused whether it grew or shrank, with the number to write; and a number of one's own is taken."""
-    load = shared(kit, "load", "1/2")
+    load = kit.terms(stream_share=Fraction(1, 2))
     ledger.enrol(load, kit.now)
     with pytest.raises(LedgerError, match=r"together 9/8, more than all; .* shared_with"):
-        ledger.enrol(shared(kit, "gas", "5/8"), kit.now)
-    publish("day 0", plan_of(1, 8), terms=load)
+        ledger.enrol(kit.terms("gas", stream_share=Fraction(5, 8)), kit.now)
+    publish("day 0", kit.plan(0, "1/8"), terms=load)
     split = {"hierarchy_hash": "finer", "trees": ((None, "tree"), (96, "finer"))}
-    for moved in ({"share": "3/8"}, {"share": "5/8"}, {"share": "3/8", **split}):
-        terms = changed(shared(kit, "load", moved.pop("share")), **moved)
+    for share, others in (("3/8", {}), ("5/8", {}), ("3/8", split)):
+        terms = replace(load, stream_share=Fraction(share), **others)
         with pytest.raises(LedgerError, match=r'plan with 1/2 of epsilon, .* stream_share = "1/2"'):
             ledger.enrol(terms, kit.now)
     assert ledger.terms("load").stream_share == Fraction(1, 2)
-    number = shared(kit, "load", None)
+    number = kit.terms()
     assert load.differing(number) == []  # the number that the message names is no change to declare
     with pytest.raises(LedgerError, match="nothing to amend"):
         ledger.amend(number, "on purpose", kit.now)
     ledger.enrol(number, kit.now)
     assert ledger.terms("load").stream_share is None
     # and the share is given back, as when a stream has ended
-    ledger.enrol(shared(kit, "gas", "1"), kit.now)
+    ledger.enrol(kit.terms("gas", stream_share=Fraction(1)), kit.now)
     with pytest.raises(LedgerError, match=r"plan with a number of its own.* keep it, or declare"):
         ledger.enrol(load, kit.now)
 
@@ -215,7 +203,7 @@ def test_a_plan_from_before_an_amendment_is_made_again(ledger, reserve, drawn, k
     ledger.amend(changed(kit.terms(), alpha=Fraction(2)), "larger changes", kit.now)
     with pytest.raises(LedgerError, match="amended since"):
         ledger.begin_draw(held, kit.now)
-    drawn("day 0", plan_of(2, 16))
+    drawn("day 0", kit.plan(0, "1/8", alpha_units=2))
     # charged once, by its own guarantee
     assert ledger.window_spent("customers", range(0, 4)).epsilon == Fraction(1, 2)
 

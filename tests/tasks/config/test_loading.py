@@ -22,6 +22,8 @@ from tests.tasks.config.conftest import laid_over, refused
 from tests.tasks.two_regions import CONFIGURATION, POPULATION, two_products
 
 EPSILON, CUTS, N_SAMPLES = 'epsilon = "1"', '["07:00", "12:00", "18:00"]', "n_samples = 10"
+TREE = EXAMPLE[EXAMPLE.index("[hierarchy.parents]") : EXAMPLE.index("[budget]")]
+TWO = {"node": ["FR", "84"], "parent": ["", "FR"]}
 
 
 def test_all_problems_are_listed_at_once_and_nothing_else_is_blamed_for_what_is_missing(refusal, load_text):
@@ -217,9 +219,6 @@ def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load_text)
 
 
 # `[hierarchy]`: from a table or a file, with names, places and a margin.
-
-TREE = EXAMPLE[EXAMPLE.index("[hierarchy.parents]") : EXAMPLE.index("[budget]")]
-TWO = {"node": ["FR", "84"], "parent": ["", "FR"]}
 
 
 @pytest.mark.parametrize(("content", "message"), [

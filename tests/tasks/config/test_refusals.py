@@ -259,6 +259,8 @@ CASES = {
         (f'mechanism.name = "HistoryInformed"\n{COUNTED}', "privacy.counts must be false for HistoryInform"),
     ],
 }  # fmt: skip
+TEMPLATES = (False, False), (True, False), (False, True)
+"""Whether an example is of counts, and whether it is metered."""
 
 
 @pytest.mark.parametrize(
@@ -279,10 +281,6 @@ def test_of_a_key_of_an_earlier_version_it_is_said_once_what_to_do_without_it(lo
     text = LOAD.replace('levels = ["1/2", "1/2"]', "")
     text, n_found = re.subn(rf"^(# )?\[{table}\].*", f"{heading}\n{line}", text, flags=re.M)
     assert refused(load_text, text if n_found else f"{text}\n{heading}\n{line}").count(REMOVED[named]) == 1
-
-
-TEMPLATES = (False, False), (True, False), (False, True)
-"""Whether an example is of counts, and whether it is metered."""
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -312,7 +310,6 @@ def test_what_an_example_by_the_hour_leaves_to_be_chosen_is_usable_too(load_text
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"mechanism": "laplace"}, '"OptStream" or "Laplace"'),
         ({"counts": True, "metered": True}, "of counts or metered, not of both"),
         ({"hourly": True}, r"by the hour is for mechanism .*\"PeGaSus\".*; got 'OptStream'"),
     ],

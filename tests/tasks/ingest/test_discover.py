@@ -19,6 +19,10 @@ from tasks.release.lineage import hashing
 from tests.tasks.conftest import DAY, NEXT, SmallStream
 from tests.tasks.ingest.test_pattern import PARTITIONED, table
 
+FIRST, OTHER = f"region=84/date={DAY}", f"region=11/date={DAY}"
+NO_FIT = "does not fit input.path, 'region={region}/date={date:%Y-%m-%d}/*'"
+LOGS = ("_delta_log", "_DELTA_LOG", "_spark_metadata", ".hoodie", ".hoodie_partition_metadata", "metadata")
+
 
 @pytest.fixture
 def stream(small):
@@ -49,7 +53,7 @@ def test_whatever_is_not_hidden_counts_or_stops_the_day(stream, above):
     folder = [stream.folder("84"), *stream.folder("84").parents][above]
     for name in (
         *("part-1.PARQUET", "part-1.Parquet", "part-1.parq", "part-1.pq", "000001_0", "part-1", "x.csv.bz2"),
-        *("x.parquet.tmp", "x.parquet.gz", "notes.txt", "deeper/part-1.parquet", "hour=05/part-0.parquet"),
+        *("x.parquet.tmp", "x.parquet.gz", "notes.txt", "revision=1/part-1.pq", "hour=05/part-0.parquet"),
     ):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(stream.folder("84") / "part-0.parquet", folder / name)
@@ -61,11 +65,6 @@ def test_whatever_is_not_hidden_counts_or_stops_the_day(stream, above):
         if "/" in name:
             (folder / name).parent.rmdir()
     assert not isinstance(stream.found(), Exception)
-
-
-FIRST, OTHER = f"region=84/date={DAY}", f"region=11/date={DAY}"
-NO_FIT = "does not fit input.path, 'region={region}/date={date:%Y-%m-%d}/*'"
-LOGS = ("_delta_log", "_DELTA_LOG", "_spark_metadata", ".hoodie", ".hoodie_partition_metadata", "metadata")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ EVERY_CHANGE = pytest.mark.parametrize(("zone", "day"), [(zone, day) for (zone, 
 EITHER_CHANGE = pytest.mark.parametrize("day", [day for (zone, _), day in CHANGES.items() if zone == PARIS])
 EITHER = pytest.mark.parametrize("written", [SHOWN, ADDED])
 A_DAY = timedelta(days=1)
+ABSENT = [("metered", ""), ("aggregated", "missing_rows = 'zero'")]
+ROWS_MAY_BE_ABSENT = pytest.mark.parametrize(("schema", "keys"), ABSENT)
 
 
 @pytest.fixture
@@ -147,10 +149,6 @@ def test_a_supplier_of_the_same_slots_on_every_day_is_read_by_the_start_and_a_st
     begins = datetime(*day.timetuple()[:3])
     write(stream, day, [begins + timedelta(minutes=30 * number) for number in range(1, 49)])
     assert stream.verdict(day).units.tolist() == [list(range(1, 49))] * 2
-
-
-ABSENT = [("metered", ""), ("aggregated", "missing_rows = 'zero'")]
-ROWS_MAY_BE_ABSENT = pytest.mark.parametrize(("schema", "keys"), ABSENT)
 
 
 @pytest.mark.parametrize(("season", "written", "n_rows"), [("spring", SHOWN, 23), ("autumn", ADDED, 0)])

@@ -22,6 +22,9 @@ from tasks.ingest.delta import present_files
 from tests.tasks.conftest import DAY, NEXT, SmallStream
 
 pytestmark = pytest.mark.slow
+PARTITIONED = "date={date:%Y-%m-%d}/region={region}/*.parquet"
+REAL = Path(__file__).parents[2] / "fixtures/delta-log.tar.xz"
+"""The log that deltalake 1.6.6 leaves of 42 days, the second deleted: a checkpoint, three commits."""
 
 
 def text_of(stream, day, regions=("",), last=None):
@@ -269,9 +272,6 @@ def test_a_name_that_does_not_fit_stops_the_days_of_its_folder(small, place, sto
     assert all(message in str(found[day]) for day in stopped)
 
 
-PARTITIONED = "date={date:%Y-%m-%d}/region={region}/*.parquet"
-
-
 def commit_of(folder, number):
     return folder / f"_delta_log/{number:020}.json"
 
@@ -309,10 +309,6 @@ def test_a_delta_table_has_the_files_that_its_log_says_and_needs_no_marker(small
     assert named == {"new.parquet"} | ({"_SUCCESS"} if keys != "marker = ''" else set())
     (folder / "date=2025-01-15/region=84/new.parquet").unlink()
     assert "84/'new.parquet' must be a file" in str(stream.found())
-
-
-REAL = Path(__file__).parents[2] / "fixtures/delta-log.tar.xz"
-"""The log that deltalake 1.6.6 leaves of 42 days, the second deleted: a checkpoint, three commits."""
 
 
 def test_a_table_of_42_days_whose_old_commits_were_cleaned_up_is_read(small):

@@ -2,13 +2,12 @@
 
 import shutil
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from itertools import product
 from math import floor, inf, nan
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -29,6 +28,19 @@ ANY_BOUNDS = pytest.mark.parametrize("bounds", SEVERAL_BOUNDS, ids=str)
 AWKWARD = ["0", "0.0005", "-0.0005", "0.0015", "1.0005", "2.675", "0.1", "99.9995", "100.0005", "100.0006"]
 AWKWARD += ["-2.5", "-7", "100", "12345"]
 RESOLUTIONS = [Fraction(1, 1000), Fraction(1, 100), Fraction(1, 3), Fraction(7, 10), Fraction(40)]
+WHOLE = [pl.Int8, pl.Int64, pl.UInt8, pl.UInt64, pl.Int128, pl.Decimal(10, 0)]
+FACTORS = [Fraction(1), Fraction(1), Fraction(1, 1000), Fraction(1000), Fraction(1, 3), Fraction("0.0254")]
+FINE = [*RESOLUTIONS, Fraction(1, 10**8)]
+FLOAT_BOUNDS = [(Fraction(0), Fraction(6)), BOUNDS, (Fraction(5), Fraction(10**6))]
+DAYS = [date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)]
+LONG = "a customer with a name of many characters "
+NAMES = ["1", "2", "01", "12345678901234", "-7"]
+TEXTS = [*NAMES, "", " ", "é", LONG + "1", LONG + "2"]
+TIES = ["0", "0.0005", "0.0015", "0.345", "1.0005", "2.675", "99.9995", "100", "100.0004", "-0.0004"]
+TIES += ["-5", "1e9"]
+ODD = [None, float("nan"), float("inf"), float("-inf")]
+RULES = ["no_customer", "no_timestamp", "outside_day", "two_leaves", "duplicates", "absent"]
+RULES += ["infinite", "out_of_bounds", "steps_found"]
 
 
 def defined(text, bounds, resolution, factor=1):
@@ -45,9 +57,6 @@ def read(series, bounds=BOUNDS, resolution=RESOLUTIONS[0]):
     lazy = pl.DataFrame({"x": series}).lazy().select("x", units=found.units, kind=found.kind)
     kinds = ((pl.col("kind") == kind).alias(name) for kind, name in enumerate(KINDS))
     return lazy.collect(engine="streaming").with_columns(kinds)
-
-
-WHOLE = [pl.Int8, pl.Int64, pl.UInt8, pl.UInt64, pl.Int128, pl.Decimal(10, 0)]
 
 
 @pytest.mark.parametrize("dtype", WHOLE, ids=str)
@@ -86,10 +95,6 @@ def test_the_scale_of_a_decimal_column_does_not_decide_whether_it_is_counted(sca
 
 
 # Floats, also where floating point alone does not decide.
-
-FACTORS = [Fraction(1), Fraction(1), Fraction(1, 1000), Fraction(1000), Fraction(1, 3), Fraction("0.0254")]
-FINE = [*RESOLUTIONS, Fraction(1, 10**8)]
-FLOAT_BOUNDS = [(Fraction(0), Fraction(6)), BOUNDS, (Fraction(5), Fraction(10**6))]
 
 
 near_ties = st.builds(
@@ -135,8 +140,7 @@ def test_instants_and_wall_clock_say_the_same(small, days):
 # Whole metered days, row by row.
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One row as delivered. reading: as a decimal of Python's, which may be infinite or NaN, or None."""
 
     customer: str | None
@@ -144,25 +148,24 @@ class Row:
     reading: str | None
 
 
-def ingest_by_hand(
-    leaves: Sequence[Sequence[Sequence[Row]]],
-    n_steps: int,
-    bounds: tuple[Fraction, Fraction],
-    resolution: Fraction,
-) -> tuple[list[list[int]], list[Counter[str]]]:
+def ingest_by_hand(leaves, n_steps, bounds, resolution):
     """The units (n_leaves, n_steps), and how many rows of each leaf each rule is about."""
     units = [[0] * n_steps for _ in leaves]
-    counts: list[Counter[str]] = [Counter() for _ in leaves]
+    counts = [Counter() for _ in leaves]
     read = [(leaf, row) for leaf, files in enumerate(leaves) for file in files for row in file]
     homes = {(row.customer, row.step, leaf) for leaf, row in read}
     n_homes = Counter((customer, step) for customer, step, _ in homes)
-    seen: set[tuple[str, int]] = set()
+    seen = set()
     for leaf, row in read:
         counts[leaf]["no_customer"] += row.customer is None
         if row.step is None or not 0 <= row.step < n_steps:
             counts[leaf]["no_timestamp" if row.step is None else "outside_day"] += 1
             continue
-        counted, kind = _count(row.reading, bounds, resolution)
+        number = Decimal(row.reading or "nan")
+        if number.is_nan() or number.is_infinite():
+            kind = "absent" if number.is_nan() else "infinite"
+        else:
+            kind = "sound" if bounds[0] <= Fraction(number) <= bounds[1] else "out_of_bounds"
         counts[leaf][kind] += 1
         if row.customer is None:
             continue  # nobody's: not counted
@@ -172,32 +175,10 @@ def ingest_by_hand(
             counts[leaf]["duplicates"] += 1
         else:
             seen.add((row.customer, row.step))
-            units[leaf][row.step] += counted
+            units[leaf][row.step] += defined(str(number), bounds, resolution)
     for leaf, own in enumerate(counts):
         own["steps_found"] = len({row.step for at, row in read if at == leaf and row.step in range(n_steps)})
     return units, counts
-
-
-def _count(reading: str | None, bounds: tuple[Fraction, Fraction], resolution: Fraction) -> tuple[int, str]:
-    number = Decimal(reading or "nan")
-    if number.is_nan():
-        kind = "absent"
-    elif number.is_infinite():
-        kind = "infinite"
-    else:
-        kind = "sound" if bounds[0] <= Fraction(number) <= bounds[1] else "out_of_bounds"
-    return defined(str(number), bounds, resolution), kind
-
-
-DAYS = [date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)]
-LONG = "a customer with a name of many characters "
-NAMES = ["1", "2", "01", "12345678901234", "-7"]
-TEXTS = [*NAMES, "", " ", "é", LONG + "1", LONG + "2"]
-TIES = ["0", "0.0005", "0.0015", "0.345", "1.0005", "2.675", "99.9995", "100", "100.0004", "-0.0004"]
-TIES += ["-5", "1e9"]
-ODD = [None, float("nan"), float("inf"), float("-inf")]
-RULES = ["no_customer", "no_timestamp", "outside_day", "two_leaves", "duplicates", "absent"]
-RULES += ["infinite", "out_of_bounds", "steps_found"]
 
 
 @st.composite

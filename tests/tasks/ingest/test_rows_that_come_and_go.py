@@ -20,6 +20,18 @@ VALUES = (0.0, 40.0, 100.0)
 ONE_LEAF = [rows for size in range(3) for rows in itertools.product(VALUES, repeat=size)]
 SETS = list(itertools.product(ONE_LEAF, ONE_LEAF))
 """Rows of one customer and step: in the first leaf, in file order, and in the second; at most two in each."""
+NEXT, HALF_HOUR = 48, timedelta(minutes=30)
+STAMPS = st.sampled_from([None, *range(48), NEXT, -1, 17.001, -400_000.0])
+"""Steps of the day; of other days, of 1970, between two steps, or none."""
+ROW = st.tuples(
+    st.sampled_from(["84", "11", "nowhere", None]),
+    st.booleans(),
+    STAMPS,
+    st.sampled_from([None, float("nan"), float("inf"), float("-inf"), 1e300, -5.0, 0.0, 40.0, 100.0]),
+)
+"""One customer's row: its leaf, whether it names the customer, its stamp and its reading."""
+WORLD = st.tuples(st.lists(ROW, max_size=30), st.booleans())
+"""Rows, and whether a column of nothing has no type."""
 
 
 def leaves_of(rows):
@@ -125,18 +137,6 @@ def test_finer_rows_of_a_customer_are_added_before_they_are_clamped(small, combi
         assert sum(a != b for a, b in zip(counted[rows], counted[fewer], strict=True)) <= 1
 
 
-NEXT, HALF_HOUR = 48, timedelta(minutes=30)
-STAMPS = st.sampled_from([None, *range(48), NEXT, -1, 17.001, -400_000.0])
-"""Steps of the day; of other days, of 1970, between two steps, or none."""
-ROW = st.tuples(
-    st.sampled_from(["84", "11", "nowhere", None]),
-    st.booleans(),
-    STAMPS,
-    st.sampled_from([None, float("nan"), float("inf"), float("-inf"), 1e300, -5.0, 0.0, 40.0, 100.0]),
-)
-"""One customer's row: its leaf, whether it names the customer, its stamp and its reading."""
-
-
 def judged(stream, worlds, days):
     """A day for each world, with its rows of the customer: the verdicts in words, and the sums."""
     shutil.rmtree(stream.settings.input_folder, ignore_errors=True)
@@ -162,10 +162,6 @@ def judged(stream, worlds, days):
             frame = frame.with_columns(pl.lit(None).alias(name) for name in empty)
             stream.write(folder, frame, day, "one.parquet")
     return [(one.error, one.period and open_private_period(one.period)) for one in stream.judge(*days)]
-
-
-WORLD = st.tuples(st.lists(ROW, max_size=30), st.booleans())
-"""Rows, and whether a column of nothing has no type."""
 
 
 @pytest.mark.parametrize("n_examples", [2, pytest.param(20, marks=pytest.mark.nightly)])

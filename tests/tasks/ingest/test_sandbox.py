@@ -43,6 +43,14 @@ print("read", flush=True)
 sys.stdin.read()
 """
 """A run that has read one day and goes on."""
+LIMITED = {
+    "while True: pass": -signal.SIGALRM,
+    "signal.setitimer(signal.ITIMER_REAL, 0)\nwhile True: pass": -signal.SIGXCPU,
+    "bytes(2**32)": "MemoryError",
+    "open('x', 'wb', 0).write(b'x')": "File too large",
+    "os._exit(len(bytes(2**28)) % 2)": 0,
+}
+BEGIN = "import os, signal\nfrom tasks.ingest.sandbox import limit\nlimit(1, 2**32)\n"
 
 
 def dumps_of(stream, *days):
@@ -183,16 +191,6 @@ def test_the_process_ends_with_who_asked(metered):
     asker.kill()
     asker.communicate()
     child.wait(timeout=60)
-
-
-LIMITED = {
-    "while True: pass": -signal.SIGALRM,
-    "signal.setitimer(signal.ITIMER_REAL, 0)\nwhile True: pass": -signal.SIGXCPU,
-    "bytes(2**32)": "MemoryError",
-    "open('x', 'wb', 0).write(b'x')": "File too large",
-    "os._exit(len(bytes(2**28)) % 2)": 0,
-}
-BEGIN = "import os, signal\nfrom tasks.ingest.sandbox import limit\nlimit(1, 2**32)\n"
 
 
 def test_the_kernel_limits_a_reader(tmp_path):

@@ -24,6 +24,12 @@ pytestmark = pytest.mark.slow
 VALUES = [str(Decimal(number) / 8) for number in range(48)]
 UNITS = np.arange(48) * 125
 SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
+NOON = int(datetime(DAY.year, DAY.month, DAY.day, 12).timestamp())
+DATE_TIME = "timestamp = ['d', 't']", {"d": f"{DAY}", "t": "00:00"}
+HOURS = "timestamp = ['d', 'h']\nstamps_format = '%Y-%m-%d %H'", {"d": DAY, "h": 5}
+NUMBER = "timestamp = 'd'\nperiod_number = 'number'", {"d": f"{DAY}", "number": 1}
+SECONDS = "timestamp = 'd'\nstamps_format = 'epoch'", {"d": NOON}
+BOUNDS = Fraction(-20), Fraction("1234.5")
 
 
 def lines_of(stream, values=VALUES, day=DAY):
@@ -206,13 +212,6 @@ def test_where_the_clock_changes_metered_text_is_refused_whatever_its_rows_hold(
     assert [one.fits_clock for one in found] == [False] * 3, "it is foreseen on any day"
 
 
-NOON = int(datetime(DAY.year, DAY.month, DAY.day, 12).timestamp())
-DATE_TIME = "timestamp = ['d', 't']", {"d": f"{DAY}", "t": "00:00"}
-HOURS = "timestamp = ['d', 'h']\nstamps_format = '%Y-%m-%d %H'", {"d": DAY, "h": 5}
-NUMBER = "timestamp = 'd'\nperiod_number = 'number'", {"d": f"{DAY}", "number": 1}
-SECONDS = "timestamp = 'd'\nstamps_format = 'epoch'", {"d": NOON}
-
-
 @pytest.mark.parametrize(
     ("stamps", "other", "counted"),
     [
@@ -284,9 +283,6 @@ def test_a_sum_of_a_tiny_and_a_large_number_is_there(small, tiny, large, units):
     stream = small(marker="step = '10min'\ncombine = 'sum'")
     write(stream, written(thirds(stream, (tiny, large, "0"))), "84", "11")
     assert (stream.units() == units).all()
-
-
-BOUNDS = Fraction(-20), Fraction("1234.5")
 
 
 @settings(deadline=None)

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.slow
 SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
 PLANTED = 77.625
 FOLDER = f"region=84/date={DAY}"
+FIRST = date(2016, 6, 1)
+SUITES = {"raw": ("rows", {"max_value": 1}), "release": ("total", {"max_value": -1})}
 
 
 def rows_of(stream, customer, value, day):
@@ -220,10 +222,6 @@ def test_instants_on_fixed_slots_are_refused_where_the_clock_changes(small, day)
     fixed.write("11", pl.DataFrame({"timestamp": wall, "load": [1.0] * 48}), day)
     judged = fixed.verdict(day)
     assert_stopped(judged, 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone')
-
-
-FIRST = date(2016, 6, 1)
-SUITES = {"raw": ("rows", {"max_value": 1}), "release": ("total", {"max_value": -1})}
 
 
 def add(folder, suites, what="values"):

@@ -157,33 +157,49 @@ def test_a_publisher_that_the_ledger_gave_up_meanwhile_is_not_listed(in_store):
     assert days_in(in_store.name) == [NEXT]
 
 
-class HalfForgetful(MemoryStore):
-    """A store that heeds If-None-Match and ignores If-Match."""
-
-    def put_instead(self, name, data, tag):
-        self.filesystem.pipe_file(self.path(name), data)
-        return True
+def overwrite(store, name, data, _tag=None):
+    store.filesystem.pipe_file(store.path(name), data)
+    return True
 
 
-class Forgetful(HalfForgetful):
-    """A store that takes conditions and ignores them."""
-
-    def put_new(self, name, data):
-        return self.put_instead(name, data, None)
+def overwrite_by_bare_tags(store, *given):
+    return store.bare_tags and overwrite(store, *given)
 
 
-class Losing(MemoryStore):
-    """A store in which another publisher was always faster."""
-
-    def put_instead(self, name, data, tag):
-        return False
+def be_slower(*_):
+    return False
 
 
-class HalfLiteral(Literal):
-    """A store that takes any tag without quotes, also a wrong one."""
+def odd(kind=MemoryStore, **ways):
+    return type("Odd", (kind,), ways)
 
-    def put_instead(self, name, data, tag):
-        return self.bare_tags and HalfForgetful.put_instead(self, name, data, tag)
+
+IGNORED = "does not refuse a put whose condition fails.*use a store"
+OVERTAKEN = "others replaced it every time"
+REFUSED = {
+    "it ignores all conditions": (odd(put_new=overwrite, put_instead=overwrite), IGNORED),
+    "it ignores If-Match": (odd(put_instead=overwrite), IGNORED),
+    "it ignores If-None-Match": (odd(put_new=overwrite), IGNORED),
+    "it has no conditions": (Store, "no put here that fails.*local folder"),
+    "another was always faster": (odd(put_instead=be_slower), OVERTAKEN),
+    "it takes wrong tags without quotes": (odd(Literal, put_instead=overwrite_by_bare_tags), OVERTAKEN),
+}
+
+
+@pytest.mark.parametrize(("kind", "rule"), REFUSED.values(), ids=REFUSED)
+def test_a_store_that_cannot_keep_publishers_apart_is_read_and_never_published_to(monkeypatch, kind, rule):
+    folder, empty = memory_folder(), memory_folder()
+    put(folder.name, DAY)
+    before = folder.files()
+    monkeypatch.setitem(KINDS_OF_STORES, "memory", kind)
+    with pytest.raises(PublicationError, match=rule):
+        put(folder.name, NEXT)
+    assert days_in(folder.name) == [DAY]
+    if rule != OVERTAKEN:
+        assert folder.files() == before
+        with pytest.raises(PublicationError, match=rule):
+            put(empty.name, DAY)
+        assert empty.files() == {}
 
 
 class Fleeting(MemoryStore):
@@ -196,31 +212,6 @@ class Fleeting(MemoryStore):
             self.refused.append(name)
             return False
         return super().put_new(name, data)
-
-
-REFUSED = {
-    Forgetful: r"does not refuse a put whose condition fails.*use a store",
-    HalfForgetful: r"does not refuse a put whose condition fails.*use a store",
-    Store: r"no put here that fails.*local folder",
-    Losing: "others replaced it every time",
-    HalfLiteral: "others replaced it every time",
-}
-
-
-@pytest.mark.parametrize(("kind", "rule"), REFUSED.items())
-def test_a_store_that_cannot_keep_publishers_apart_is_read_and_never_published_to(monkeypatch, kind, rule):
-    folder, empty = memory_folder(), memory_folder()
-    put(folder.name, DAY)
-    before = folder.files()
-    monkeypatch.setitem(KINDS_OF_STORES, "memory", kind)
-    with pytest.raises(PublicationError, match=rule):
-        put(folder.name, NEXT)
-    assert days_in(folder.name) == [DAY]
-    if kind not in (Losing, HalfLiteral):
-        assert folder.files() == before
-        with pytest.raises(PublicationError, match=rule):
-            put(empty.name, DAY)
-        assert empty.files() == {}
 
 
 @pytest.mark.parametrize("kind", [Literal, Fleeting])
