@@ -44,9 +44,6 @@ def measurements(installation):
     return {path.name.partition("-")[2]: data for path, data in found.items() if "-" in path.name}
 
 
-# Owners that raise, stop or die.
-
-
 @pytest.mark.parametrize("error", [MemoryError("71234"), ValueError("71234"), None], ids=str)
 def test_an_exception_after_the_first_sample_voids_and_stays_charged(installation, monkeypatch, error):
     with monkeypatch.context() as patch:
@@ -172,9 +169,6 @@ def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
     assert installation.record(DAY) is None
 
 
-# Draws that cannot be recorded, and owners that lose their lease meanwhile.
-
-
 def away(ledger, monkeypatch, times):
     genuine, calls = type(ledger).record_drawn, []
 
@@ -235,7 +229,6 @@ def test_measurements_that_are_not_whole_are_drawn_afresh(either, monkeypatch):
 
 @pytest.mark.parametrize("ledger_answers", [True, False])
 def test_the_word_of_an_owner_that_was_fenced_off_voids_nothing(either, monkeypatch, ledger_answers):
-    """It raises when another run has taken the day over and not drawn yet."""
     taken = {}
 
     def asleep():
@@ -340,7 +333,6 @@ def test_the_doctor_tries_the_noise():
 
 @pytest.mark.nightly
 def test_the_lease_of_a_long_draw_does_not_end(either):
-    """Another run, by real clocks, is refused long after the lease of the draw's start."""
     refused, lease = threading.Event(), timedelta(seconds=2)
     real = {"clock": lambda: datetime.now(UTC), "lease": lease}
 
@@ -373,9 +365,6 @@ def test_a_lease_of_a_clock_that_ran_ahead_is_ended_by_a_person(either, monkeypa
     assert either.record(DAY).redraws == 0
     assert not drawn or measurements(either) == before
     assert either.ledger.verify() == []
-
-
-# Days that readers have, and files that fail or were forged after that.
 
 
 @contextmanager

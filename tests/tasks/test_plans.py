@@ -15,13 +15,7 @@ from optstream.privacy import worst_window
 from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
 from tasks.plan import advise
-from tasks.plan.advise import (
-    choose_stream_shares,
-    compare_plans,
-    total_of,
-    useful_levels,
-    write_proposal,
-)
+from tasks.plan.advise import choose_stream_shares, compare_plans, total_of, useful_levels, write_proposal
 from tasks.plan.dry_run import Expected, dry_run
 from tasks.release import mechanism
 from tasks.release.mechanism import long_spans_of, mechanism_for, plan_horizons
@@ -242,8 +236,6 @@ def test_another_process_takes_it_from_the_file_unless_that_is_damaged(small, co
     settings.long_spans_file.mkdir()  # cannot be written either
     assert long_spans_of(settings, FIRST_OF_JUNE, 0) == found
 
-
-# Plans compared, shares of streams, and the proposal that is written.
 
 COARSE = ('alpha = "1"', 'alpha = "100"')
 HOURLY = ('step = "30min"', 'step = "1h"'), ("window = 48", "window = 24")
