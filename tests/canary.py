@@ -1,11 +1,7 @@
 """The canary's search: recognisable numbers and words, in every form in which a program lets them slip.
 
-Numbers are found as text (plain or scientific, cut or rounded to 7 digits or more, with marks between the
-thousands or a decimal comma), as int64 and float64 of either sign and as float32, in either byte order, and
-as a pickle's integer; words and numbers in UTF-8, UTF-16 and NumPy's four bytes a letter, or with letters
-escaped as JSON, Python, URLs and HTML do; files' plain hashes as hex or bytes. Each of these also inside
-base64, hex, zstd, gzip, zlib, bz2, xz and lz4, inside Parquet files
-(pages of any codec, statistics, metadata), and one of these inside another, four deep.
+The forms of numbers, words and hashes, and the wrappings in which they are found, one inside another, four
+deep, are those of `tests/secrets/test_canary_search.py`.
 
 Chance. A canary has 13 digits of its own, 43 bits. Among N of them a random 64-bit word hits with chance
 N/2^64, a random number of 12 digits with N/10^12, two neighbouring float32 with N²/2^64 (one alone would hit

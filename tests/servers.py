@@ -14,14 +14,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.parse import quote
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import OpenerDirector, ProxyHandler, build_opener
 
 from flows.orchestration.environment import environment
 
@@ -47,11 +47,26 @@ def running_server(home: Path, port: int | None = None) -> Iterator[str]:
             stderr=log,
             start_new_session=True,
         )
+    deadline, opener = time.monotonic() + START_SECONDS, build_opener(ProxyHandler({}))
     try:
-        _wait_for(server, f"{url}/health", home)
+        while not _answers(opener, f"{url}/health"):
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the server did not start: see {home / 'server.log'}")
+            time.sleep(0.05)
         yield url
     finally:
-        _stop(server)
+        server.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(STOP_SECONDS)
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def _answers(opener: OpenerDirector, url: str) -> bool:
+    with suppress(URLError), opener.open(url, timeout=5):
+        return True
+    return False
 
 
 def without_prefect() -> dict[str, str]:
@@ -63,29 +78,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
-
-
-def _wait_for(server: subprocess.Popen[bytes], health: str, home: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    opener = build_opener(ProxyHandler({}))
-    while True:
-        with suppress(URLError), opener.open(health, timeout=5):
-            return
-        if server.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"the server did not start: see {home / 'server.log'}")
-        time.sleep(0.05)
-
-
-def _stop(server: subprocess.Popen[bytes]) -> None:
-    server.terminate()
-    with suppress(subprocess.TimeoutExpired):
-        server.wait(STOP_SECONDS)
-    with suppress(ProcessLookupError):
-        os.killpg(server.pid, signal.SIGKILL)
-    server.wait()
-
-
-SET_PARENT_DEATH_SIGNAL = 1
 
 
 def find_binaries() -> Path | None:
@@ -108,13 +100,11 @@ class Cluster:
     user: str | None
     fsync: str = "off"
     process: "subprocess.Popen[bytes] | None" = None
-
-    def __post_init__(self) -> None:
-        self._numbers = count()
+    numbers: Iterator[int] = field(default_factory=count)
 
     def new_url(self, *settings: str) -> str:
         """The URL of an empty place: a schema, quicker made than a database. settings: "name=value"."""
-        schema = f"fresh_{next(self._numbers)}"
+        schema = f"fresh_{next(self.numbers)}"
         self.run_sql(f"CREATE SCHEMA {schema}")
         options = " ".join(f"-c{setting}" for setting in (f"search_path={schema}", *settings))
         return f"postgresql://owner@/postgres?host={self.folder}&options={quote(options)}"
@@ -160,7 +150,7 @@ class Cluster:
 
 def die_with_parent(number: int = signal.SIGKILL) -> None:
     """In a child: end by this signal when the parent ends, however that is."""
-    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, number)
+    ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
 
 
 @contextmanager

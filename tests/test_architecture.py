@@ -53,40 +53,38 @@ def calls_in(path):
     return {call.rpartition(".")[2] for call in calls}
 
 
+MEASUREMENT, PERIOD = Path("optstream/measurement"), Path("optstream/stream/private_period.py")
+
+
+def packages(*names, defined=PERIOD, found=None):
+    """The packages that have any of these names, or call them, but for the file that defines them."""
+    return {path.parent for path in mentioning(*names, found=found) - {defined}}
+
+
 @pytest.mark.slow
 def test_only_measurement_opens_a_private_period():
-    allowed = {Path("optstream/stream/private_period.py")}
     for opens, hidden in (("open_private_period", "units"), ("open_customers", "customers")):
-        openers = mentioning(opens, f"_PrivatePeriod__{hidden}", f"__{hidden}") - allowed
-        assert {path.parent for path in openers} == {Path("optstream/measurement")}
+        assert packages(opens, f"_PrivatePeriod__{hidden}", f"__{hidden}") == {MEASUREMENT}
 
 
 def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_one():
-    allowed = {Path("optstream/stream/private_period.py")}
-    openers = mentioning("open_raw_state", "_RawState__content")
-    assert {path.parent for path in openers - allowed} == {Path("optstream/measurement")}
-    writers = mentioning("raw_bytes", "with_raw") - allowed
-    assert writers == {Path("tasks/release/draw.py")}
+    assert packages("open_raw_state", "_RawState__content") == {MEASUREMENT}
+    assert mentioning("raw_bytes", "with_raw") - {PERIOD} == {Path("tasks/release/draw.py")}
 
 
 @pytest.mark.slow
 def test_only_measurement_builds_measurements():
-    allowed = {Path("optstream/stream/measured.py")}
-    builders = mentioning("Measured", found=calls_in) - allowed
-    assert builders
-    assert {path.parent for path in builders} == {Path("optstream/measurement")}
+    defined = Path("optstream/stream/measured.py")
+    assert packages("Measured", defined=defined, found=calls_in) == {MEASUREMENT}
 
 
 def test_only_the_grouper_and_joint_noise_hand_raw_state_to_the_next_period():
     """`tasks.operate.declare` looks at groups, orders need no look, and it would miss another kind."""
-    makers = mentioning("RawState", found=calls_in)
-    measurement, stream = Path("optstream/measurement"), Path("optstream/stream")
-    assert makers == {measurement / "grouping.py", measurement / "ordered.py", stream / "private_period.py"}
+    makers = {PERIOD, MEASUREMENT / "grouping.py", MEASUREMENT / "ordered.py"}
+    assert mentioning("RawState", found=calls_in) == makers
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in SOURCES if path.parent == Path("optstream/measurement")], ids=str
-)
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.parent == MEASUREMENT], ids=str)
 def test_every_function_of_measurement_states_its_privacy(path):
     """Under "Privacy:" a lemma of docs/privacy.md where raw values are touched, else "none"."""
     proofs = (CHECKOUT / "docs/privacy.md").read_text()

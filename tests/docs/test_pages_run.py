@@ -47,25 +47,14 @@ CHECKER = doctest.OutputChecker()
 LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-class Directive:
-    """Parses `<!-- name: value -->` and keeps the value under that name for the blocks that follow."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self._lexer = name, DirectiveInHTMLCommentLexer(name)
-
-    def __call__(self, document: Document) -> Iterator[Region]:
-        for region in self._lexer(document):
-            said = str(region.lexemes["arguments"]).strip()
-            yield Region(region.start, region.end, said, lambda example: self._keep(example))
-
-    def _keep(self, example: Example) -> None:
-        example.namespace[f"{self.name}:"] = example.parsed
+def exits(document: Document) -> Iterator[Region]:
+    """Parse `<!-- exits: 1 -->` and keep the code for the block that follows."""
+    for region in DirectiveInHTMLCommentLexer("exits")(document):
+        yield Region(region.start, region.end, str(region.lexemes["arguments"]).strip(), keep_code)
 
 
-def begins_from(page: Path) -> str | None:
-    """The page in whose folder this one goes on, if it says so."""
-    found = BEGINS.search(page.read_text(encoding="utf-8"))
-    return found[1] if found else None
+def keep_code(example: Example) -> None:
+    example.namespace["exits:"] = example.parsed
 
 
 def parse(page: Path, environment: dict[str, str]) -> Document:
@@ -73,7 +62,7 @@ def parse(page: Path, environment: dict[str, str]) -> Document:
         CodeBlockParser(language, lambda example: _run_shell(example, environment)) for language in SHELLS
     ]
     python = CodeBlockParser("python", PythonEvaluator())
-    return Document.parse(str(page), SkipParser(), Directive("exits"), *shells, python)
+    return Document.parse(str(page), SkipParser(), exits, *shells, python)
 
 
 def run(page: Path, folder: Path, environment: dict[str, str]) -> None:
@@ -140,27 +129,12 @@ PAGES = [
     *sorted(page for page in (CHECKOUT / "docs").rglob("*.md") if page != TUTORIAL),
 ]
 BY_NIGHT = {
-    CHECKOUT / name
-    for name in (
-        "README.md",
-        "docs/recover.md",
-        "docs/upgrade.md",
-        "docs/restate.md",
-        "docs/backfill.md",
-        "docs/methods/choose-epsilon.md",
-        "docs/data/contracts.md",
-        "docs/products.md",
-        "docs/two-dimensions.md",
-        "docs/constraints.md",
-        "docs/configure.md",
-        "docs/monitoring.md",
-        "docs/pages.md",
-        "docs/research/leakage.md",
-    )
+    *("README", "recover", "upgrade", "restate", "backfill", "choose-epsilon", "contracts", "products"),
+    *("two-dimensions", "constraints", "configure", "monitoring", "pages", "leakage"),
 }
 """Pages that take longest. By day the command line takes their commands, and does nothing."""
 WITH_CODE = [
-    pytest.param(page, marks=[pytest.mark.nightly] if page in BY_NIGHT else [])
+    pytest.param(page, marks=[pytest.mark.nightly] if page.stem in BY_NIGHT else [])
     for page in PAGES
     if list(parse(page, {}))
 ]
@@ -187,22 +161,19 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_every_block_of_the_page_runs(page, shell, left, tmp_path):
     folder = tmp_path / "here"
-    begins = begins_from(page)
-    if begins is None:
+    found = BEGINS.search(page.read_text(encoding="utf-8"))
+    if found is None:
         folder.mkdir()
     else:
+        begins = found[1]
         if begins not in left:
             left[begins] = tmp_path / begins
             left[begins].mkdir()
-            run(page_named(begins), left[begins], shell)
+            (before,) = (one for one in PAGES if one.name == begins)
+            run(before, left[begins], shell)
         shutil.copytree(left[begins], folder)
     run(page, folder, shell)
     left[page.name] = folder
-
-
-def page_named(name):
-    (page,) = (one for one in PAGES if one.name == name)
-    return page
 
 
 def calls_of(page):

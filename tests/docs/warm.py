@@ -10,10 +10,11 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import date, timedelta
 from importlib import import_module
 from pathlib import Path
+from socketserver import BaseRequestHandler, ForkingMixIn, UnixStreamServer
 
 from tests.cheap_days import warm_libraries
 
@@ -70,24 +71,9 @@ def _serve(address: str) -> None:
     warm_libraries()
     _plan_the_example()
     gc.freeze()  # present objects stay; no child scans them again
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(address)
-    server.listen()
-    print("ready", flush=True)
-    while True:
-        call, _ = server.accept()
-        first, streams, _, _ = socket.recv_fds(call, 4, 3)
-        said = b""
-        while len(said) < int.from_bytes(first, "big"):
-            said += call.recv(LONGEST_CALL)
-        if os.fork() == 0:
-            _answer(call, streams, *json.loads(said))
-        for opened in (*streams, call.fileno()):
-            os.close(opened)
-        call.detach()
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+    with Server(address, Call) as server:
+        print("ready", flush=True)
+        server.serve_forever()
 
 
 def _plan_the_example() -> None:
@@ -105,13 +91,25 @@ def _plan_the_example() -> None:
         mechanism.long_spans_of(settings, date(2016, 2, 1), 0)
 
 
-def _answer(call: socket.socket, streams: list[int], words: list[str], folder: str, environ: dict) -> None:
-    """In a fork that ends at once: fork the command itself, wait for it, and say how it ended."""
-    command = os.fork()
-    if command:
+class Server(ForkingMixIn, UnixStreamServer):
+    """Handles each call in a fork."""
+
+
+class Call(BaseRequestHandler):
+    def handle(self) -> None:
+        """Fork the command itself, wait for it, and say how it ended."""
+        first, streams, _, _ = socket.recv_fds(self.request, 4, 3)
+        said = b""
+        while len(said) < int.from_bytes(first, "big"):
+            said += self.request.recv(LONGEST_CALL)
+        command = os.fork()
+        if command == 0:
+            _become(streams, *json.loads(said))
         _, status = os.waitpid(command, 0)
-        call.sendall(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
-        os._exit(0)
+        self.request.sendall(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
+
+
+def _become(streams: list[int], words: list[str], folder: str, environ: dict) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.chdir(folder)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.cheap_storage import keep_in_memory
 from tests.faults.commands import WORDS, open_commands
-from tests.faults.cuts import DEAF, CutBench, Recorded, at_every_step, by_chance, open_cuts
+from tests.faults.cuts import DEAF, CutBench, Recorded, by_chance, open_cuts
 from tests.faults.disk import Rules, why_not
 from tests.faults.hook import REFUSALS
 from tests.faults.life import AT_POINTS, FIRST, Bench, Tally, make_bench, night_by, strike_at_each
@@ -52,7 +52,7 @@ def cut_everywhere(cuts: CutBench, n_cuts: int, seed: int) -> Iterator[tuple[str
         if history is FIRST:
             for deaf in DEAF["postgresql" if cuts.cluster else "sqlite"]:
                 yield f"control: syncs of {deaf} do nothing", _control(cuts, recorded, deaf)
-            places = [*at_every_step(recorded)][:n_cuts] + places
+            places = recorded.every_step[:n_cuts] + places
         tally = Tally()
         for at, remains in places:
             one = cuts.cut(recorded, at, remains, chance.randrange(2**31))

@@ -23,7 +23,7 @@ from optstream.catalogue import find_catalogue, read_published
 from optstream.errors import OptStreamError
 from tests.faults.hook import ARM, CHECKOUT, armed
 from tests.faults.judge import LIVE, PUBLIC_KEY, Seen, judge_remains, judge_sightings, read_books
-from tests.faults.life import AFTER_THE_LEASE, MECHANISMS, Bench, Life, Meanwhile, make_dumps
+from tests.faults.life import AFTER_THE_LEASE, MECHANISMS, Bench, Life, Meanwhile, make_dumps, struck
 from tests.faults.night import ENDS, LastWords, Night, is_stopped
 from tests.faults.world import DAYS, World, make_world
 from tests.servers import die_with_parent, find_binaries, temporary_cluster, without_prefect
@@ -352,12 +352,6 @@ def leftovers(folder: Path, seconds: float = SECONDS_TO_END) -> list[str]:
 # What else happens to a command while a process of it stands still.
 
 
-def _interrupted(_life: Life, _night: Night, process: Command) -> None:
-    """SIGINT to the whole group, as a terminal does."""
-    process.strike(signal.SIGINT, group=True)
-    process.strike(signal.SIGCONT)
-
-
 def _robbed(life: Life, _night: Night, process: Command) -> None:
     """SIGKILL for one of the processes that it has started, as the kernel does when memory is short."""
     others = [pid for pid, words in processes_of(life.world.folder).items() if str(OPTSTREAM) not in words]
@@ -368,7 +362,4 @@ def _robbed(life: Life, _night: Night, process: Command) -> None:
     process.strike(signal.SIGCONT)
 
 
-OF_COMMANDS: dict[str, Meanwhile] = {
-    "interrupted": _interrupted,
-    "a child killed": _robbed,
-}
+OF_COMMANDS = {"interrupted": struck(signal.SIGINT, group=True), "a child killed": _robbed}

@@ -103,10 +103,10 @@ class Recorded:
     sights: Sequence[tuple[int, Mapping[Sight, str]]]
 
     @property
-    def syncs(self) -> list[int]:
-        """Every durable step: the cut that comes just before the disk is asked for it."""
+    def every_step(self) -> list[tuple[int, str]]:
+        """Cuts just before the disk is asked for each durable step; all that is not synced is lost."""
         asked = range(self.settled, self.ends[-1])
-        return [at for at in asked if self.operations[at].kind == "sync"]
+        return [(at, "all unsynced lost") for at in asked if self.operations[at].kind == "sync"]
 
 
 @dataclass
@@ -221,11 +221,6 @@ def open_cuts(bench: Bench, binaries: Path | None = None) -> Iterator[CutBench]:
             yield CutBench(bench, folder, cluster, template, Rules(syncs_names=f"/{SERVER}/"))
     finally:
         shutil.rmtree(folder)
-
-
-def at_every_step(recorded: Recorded) -> Iterator[tuple[int, str]]:
-    """All that is not synced lost at every durable step."""
-    yield from ((at, "all unsynced lost") for at in recorded.syncs)
 
 
 def by_chance(recorded: Recorded, chance: random.Random) -> Iterator[tuple[int, str]]:

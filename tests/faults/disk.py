@@ -1,8 +1,6 @@
 """A disk as operations, as a FUSE file system in memory writes them down; its remains after a power cut."""
 
-import contextlib
 import errno
-import io
 import os
 import pickle
 import signal
@@ -12,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -226,14 +224,11 @@ def mounted(folder: Path, log: Path) -> Iterator[None]:
 
 
 def read_log(log: Path) -> list[Operation]:
-    with log.open("rb") as file:
-        return list(_operations(io.BytesIO(file.read())))
-
-
-def _operations(file: io.BytesIO) -> Iterator[Operation]:
-    with contextlib.suppress(EOFError):
+    found = []
+    with log.open("rb") as file, suppress(EOFError):
         while True:
-            yield Operation(*pickle.load(file))  # noqa: S301 - our own log, written a moment ago
+            found.append(Operation(*pickle.load(file)))  # noqa: S301 - our own log, written a moment ago
+    return found
 
 
 class Recording:
@@ -325,11 +320,10 @@ class Recording:
         self._make(path, stat.S_IFDIR | stat.S_IMODE(mode))
         return 0
 
-    def open(self, path: str, flags: int) -> int:
+    def open(self, path: str, flags: int = 0) -> int:
         return self._find(path)
 
-    def opendir(self, path: str) -> int:
-        return self._find(path)
+    opendir = open
 
     def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
         return bytes(self._disk.nodes[fh].content[offset : offset + size])
@@ -349,8 +343,7 @@ class Recording:
     def fsync(self, path: str, datasync: int, fh: int) -> int:
         return self._do("sync", fh)
 
-    def fsyncdir(self, path: str, datasync: int, fh: int) -> int:
-        return self._do("sync", fh)
+    fsyncdir = fsync
 
     def link(self, target: str, source: str) -> int:
         folder, name = self._place(target)

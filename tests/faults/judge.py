@@ -94,8 +94,7 @@ def _undisturbed(world: World) -> Iterator[str | None]:
 
 def _has_tables(url: str) -> bool:
     engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
-    with engine.connect() as connection:
-        return inspect(connection).has_table("events")
+    return inspect(engine).has_table("events")
 
 
 def forge(world: World, statement: str) -> None:
@@ -153,19 +152,16 @@ class Judge:
         broken += self._voids(books)
         broken += self._sharpened(books)
         broken += self._strays(books)
-        broken += self._descriptions()
         return broken
 
     def _always(self, books: Books) -> list[str]:
-        return [*self._window(books), *self._draws(books), *self._kept(books), *self._catalogue(books)]
+        grant = Fraction(self.world.settings.model.epsilon)
+        over = [f"WINDOW: the worst one costs {books.worst} of {grant}"] if books.worst > grant else []
+        over += [f"LEDGER: {problem}" for problem in books.problems]
+        return [*over, *self._draws(books), *self._kept(books), *self._catalogue(books)]
 
     def voids(self) -> int:
         return sum(record.state is ReleaseState.VOID for record in read_books(self.world).records)
-
-    def _window(self, books: Books) -> list[str]:
-        grant = Fraction(self.world.settings.model.epsilon)
-        over = [f"WINDOW: the worst one costs {books.worst} of {grant}"] if books.worst > grant else []
-        return [*over, *(f"LEDGER: {problem}" for problem in books.problems)]
 
     def _draws(self, books: Books) -> list[str]:
         """A draw must have been announced, and only one may ever be recorded."""
@@ -309,19 +305,16 @@ class Judge:
         return broken
 
     def _strays(self, books: Books) -> list[str]:
-        """Nothing but what the catalogue lists, and nothing drawn but what the ledger knows."""
-        folder = self.world.settings.published_folder
-        broken = [f"LIVE: {line}" for line in self._checked()] if find_catalogue(folder) else []
+        """Nothing but what the catalogue lists, all descriptions; nothing drawn but what the ledger knows."""
+        folder, broken = self.world.settings.published_folder, []
+        if find_catalogue(folder):
+            broken += [f"LIVE: {line}" for line in self._checked()]
+            missing = [name for name in DESCRIPTIONS if not (folder / name).exists()]
+            broken += [f"LOST: there is no {name}" for name in missing]
         for record in books.records:
             if record.state in LIVE:
                 broken += self._measurements(record)
         return broken
-
-    def _descriptions(self) -> list[str]:
-        folder = self.world.settings.published_folder
-        catalogue = find_catalogue(folder)
-        missing = [name for name in DESCRIPTIONS if not (folder / name).exists()] if catalogue else []
-        return [f"LOST: there is no {name}" for name in missing]
 
     def _measurements(self, record: ReleaseRecord) -> list[str]:
         folder = self.world.settings.measurements_of(date.fromisoformat(record.period), record.revision)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from signal import SIGCONT, SIGTERM
+from signal import SIGCONT, SIGTERM, Signals
 from typing import Any
 
 from sqlalchemy.exc import OperationalError, ProgrammingError
@@ -157,13 +157,12 @@ def _in(fault: Callable[[World], Any]) -> Meanwhile:
     return happen
 
 
-def _folder(name: str) -> Meanwhile:
-    return _in(lambda world: read_only(world.folder / name))
+def struck(number: Signals, **more: Any) -> Meanwhile:
+    def happen(_life: Life, _night: Night, process: Any) -> None:
+        process.strike(number, **more)
+        process.strike(SIGCONT)
 
-
-def _terminated(_life: Life, _night: Night, process: Any) -> None:
-    process.strike(SIGTERM)
-    process.strike(SIGCONT)
+    return happen
 
 
 def _jumped(hours: float) -> Meanwhile:
@@ -221,7 +220,7 @@ def _away(life: Life, _night: Night, process: Any, until_the_end: bool = False) 
 
 MEANWHILE: dict[str, Meanwhile] = {
     "locked": _in(locked),
-    "terminated": _terminated,
+    "terminated": struck(SIGTERM),
     "with another": _met,
     "with seven": _with_others,
     "overtaken": partial(_met, hours=AFTER_THE_LEASE),
@@ -229,11 +228,11 @@ MEANWHILE: dict[str, Meanwhile] = {
     "clock ahead": _jumped(24.0),
     "clock back": _jumped(-24.0),
 }
-OF_ROOT = {"trusted read-only": _folder("trusted"), "published read-only": _folder("published")}
-OF_SERVERS: dict[str, Meanwhile] = {
-    "restarted": _away,
-    "away": partial(_away, until_the_end=True),
+OF_ROOT = {
+    "trusted read-only": _in(lambda world: read_only(world.folder / "trusted")),
+    "published read-only": _in(lambda world: read_only(world.folder / "published")),
 }
+OF_SERVERS: dict[str, Meanwhile] = {"restarted": _away, "away": partial(_away, until_the_end=True)}
 
 
 def night_by(chance: random.Random, bench: Bench, verbs: Sequence[str] = VERBS) -> Night:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.cuts import DEAF, at_every_step, by_chance, open_cuts
+from tests.faults.cuts import DEAF, by_chance, open_cuts
 from tests.faults.disk import Rules, after_cut, mounted, read_log, why_not
 from tests.faults.life import UNSYNCED
 
@@ -96,10 +96,10 @@ def test_cuts_of_a_first_day(cuts, recorded):
     """At every eightieth durable step, where a dead run's folder is not synced, where the making of the
     ledger was cut off, so that its first page is zeros, and where some of what was not synced is left.
     """
-    assert len(recorded.syncs) > 50
+    assert len(recorded.every_step) > 50
     gone = [operation.kind == "unname" and "-journal" in operation.name for operation in recorded.operations]
     places = [
-        *list(at_every_step(recorded))[4::80],
+        *recorded.every_step[4::80],
         (recorded.sights[0][0], "all unsynced lost"),
         (gone.index(True) - 1, "names of zeros"),
         next(by_chance(recorded, random.Random(SEED))),

@@ -45,6 +45,12 @@ def configured(
     return text if mechanism == "OptStream" else released_by(mechanism, text)
 
 
+def configure(folder: Path, text: str) -> Settings:
+    """Write a folder's configuration, and load it."""
+    (folder / "optstream.toml").write_text(text)
+    return load_settings(folder / "optstream.toml")
+
+
 def deliver(settings: Settings, days: Sequence[date]) -> None:
     simulate(settings, days, seed=1)
 

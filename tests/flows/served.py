@@ -19,11 +19,10 @@ from urllib.request import ProxyHandler, Request, build_opener
 import psutil
 
 from optstream.stream.period import day_of
-from tasks.config import Settings, load_settings
+from tasks.config import Settings
 from tasks.monitor.facts import last_ended
-from tasks.operate.simulate import simulate
 from tests.faults.hook import ARM, armed
-from tests.faults.world import LEDGER, configured, deliver
+from tests.faults.world import LEDGER, configure, configured, deliver
 from tests.servers import without_prefect
 
 CHECKOUT = Path(__file__).parents[2]
@@ -43,15 +42,10 @@ def stream_of(folder: Path, name: str, first_day_ago: int = 0, watched: bool = F
     """A stream of two regions, looked at every minute, with dumps from so many days before yesterday on."""
     folder.mkdir()
     text = configured().replace("two-regions", name)
-    file = folder / "optstream.toml"
-    file.write_text(text)
-    last = last_ended(load_settings(file), datetime.now(UTC))
-    first = last - timedelta(days=first_day_ago)
+    first = last_ended(configure(folder, text), datetime.now(UTC)) - timedelta(days=first_day_ago)
     schedule = EVERY_MINUTE if watched else EVERY_MINUTE.replace('watch_cron = "* * * * *"\n', "")
-    file.write_text(f"{text}{schedule}first_day = {first}\n")
-    settings = load_settings(file)
-    days = [first + timedelta(days=number) for number in range(first_day_ago + 1)]
-    deliver(settings, days)
+    settings = configure(folder, f"{text}{schedule}first_day = {first}\n")
+    deliver(settings, [first + timedelta(days=number) for number in range(first_day_ago + 1)])
     return settings
 
 
@@ -62,16 +56,13 @@ def stream_of_hours(
     folder.mkdir()
     text = configured(ledger, mechanism="PeGaSus").replace("two-regions", folder.name)
     text = text.replace('"people"', f'"{folder.name}"').replace('step = "1h"', 'step = "1h"\nperiod = "hour"')
-    file = folder / "optstream.toml"
-    file.write_text(text)
-    settings = load_settings(file)
+    settings = configure(folder, text)
     calendar, last = settings.calendar, last_ended(settings, datetime.now(UTC))
     hours = [calendar.after(last, -number) for number in range(n_hours - 1, -1, -1)]
     first = day_of(hours[0])
-    file.write_text(f"{text}[schedule]\n{schedule}catch_up_days = 2\n[watch]\n{watch}first_day = {first}\n")
-    days = [first + timedelta(days=number) for number in range((day_of(last) - first).days + 1)]
-    simulate(settings, days, seed=1)
-    return load_settings(file), hours
+    text += f"[schedule]\n{schedule}catch_up_days = 2\n[watch]\n{watch}first_day = {first}\n"
+    deliver(settings, [first + timedelta(days=number) for number in range((day_of(last) - first).days + 1)])
+    return configure(folder, text), hours
 
 
 def stand_still_once(folder: Path, word: str = "prefect.engine") -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Dumps of one day: files of two regions, sound, odd or hostile."""
 
+import io
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 from optstream.stream import Calendar
 from tests.properties.damage import CANARY, damaged, names
 from tests.properties.footers import lying
-from tests.properties.hierarchies import parquet_of
 
 FIRST_DAY = date(2025, 3, 28)
 """Two days before the clock goes forward."""
@@ -38,6 +38,12 @@ def cases(n_days: int, *, metered: bool) -> st.SearchStrategy[list[list[Delivere
     """For each of these days what the regions delivered: read in one chunk, each stands among others."""
     days = [_day(FIRST_DAY + timedelta(days=number), metered) for number in range(n_days)]
     return st.tuples(*days).map(list)
+
+
+def parquet_of(frame: pl.DataFrame, **options: object) -> bytes:
+    sink = io.BytesIO()
+    frame.write_parquet(sink, **options)
+    return sink.getvalue()
 
 
 def sound(day: date, *, metered: bool) -> bytes:

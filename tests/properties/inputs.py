@@ -16,7 +16,7 @@ from tasks.config import load_settings
 from tasks.config.templates import EXAMPLE
 from tasks.release.mechanism import mechanism_for
 from tasks.release.run import terms_of
-from tests.properties import catalogues, configurations, dumps, hierarchies, measurements
+from tests.properties import configurations, dumps, written
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered
 from tests.properties.world import World, refusal_of
@@ -129,7 +129,7 @@ def _as_dump(data: bytes) -> tuple[str, list[list[Delivered]]]:
 
 def _as_folder(data: bytes) -> dict[str, bytes]:
     """The first byte says which file of a whole folder the rest stands for."""
-    files = dict(catalogues.whole())
+    files = dict(written.whole())
     names = sorted(files)
     files[names[int.from_bytes(data[:1], "big") % len(names)]] = data[1:]
     return files
@@ -137,7 +137,7 @@ def _as_folder(data: bytes) -> dict[str, bytes]:
 
 def _hierarchy_seeds() -> list[bytes]:
     frame = pl.DataFrame({"node": ["FR", "84", "11"], "parent": ["", "FR", "FR"]})
-    return [b"\0node,parent\nFR,\n84,FR\n11,FR\n", b"\xff" + hierarchies.parquet_of(frame)]
+    return [b"\0node,parent\nFR,\n84,FR\n11,FR\n", b"\xff" + dumps.parquet_of(frame)]
 
 
 def _dump_seeds() -> list[bytes]:
@@ -145,7 +145,7 @@ def _dump_seeds() -> list[bytes]:
 
 
 def _folder_seeds() -> list[bytes]:
-    files = catalogues.whole()
+    files = written.whole()
     return [bytes([number]) + files[name] for number, name in enumerate(sorted(files))]
 
 
@@ -160,8 +160,8 @@ DUMPS = st.one_of(
 )
 INPUTS = (
     Input("configuration", configurations.tables(), read_configuration, bytes, _configuration_seeds),
-    Input("hierarchy", hierarchies.files(), read_hierarchy, _as_hierarchy, _hierarchy_seeds),
+    Input("hierarchy", configurations.hierarchies(), read_hierarchy, _as_hierarchy, _hierarchy_seeds),
     Input("dumps", DUMPS, read_dumps, _as_dump, _dump_seeds, partial(read_dumps, how=World.ingest)),
-    Input("catalogue", catalogues.folders(), read_folder, _as_folder, _folder_seeds),
-    Input("measurements", measurements.files(), read_measurements, bytes, lambda: [measurements.whole()]),
+    Input("catalogue", written.folders(), read_folder, _as_folder, _folder_seeds),
+    Input("measurements", written.measurements(), read_measurements, bytes, lambda: [written.measured()]),
 )

@@ -21,12 +21,11 @@ from tasks.config import load_settings
 from tasks.config.fields import is_node_name
 from tasks.config.templates import EXAMPLE
 from tasks.ingest import discover
-from tests.properties import footers, measurements
-from tests.properties.catalogues import whole
-from tests.properties.dumps import FIRST_DAY, Delivered, sound
-from tests.properties.hierarchies import parquet_of
+from tests.properties import footers
+from tests.properties.dumps import FIRST_DAY, Delivered, parquet_of, sound
 from tests.properties.inputs import INPUTS
 from tests.properties.world import World
+from tests.properties.written import measured, whole
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +104,6 @@ def claiming(file: bytes, change: Callable[[footers.Struct], None]) -> bytes:
 
 
 def rows_everywhere(n_rows: int) -> Callable[[footers.Struct], None]:
-    """A footer that does not contradict itself."""
 
     def change(footer: footers.Struct) -> None:
         (group,) = footer[footers.ROW_GROUPS][1][1]
@@ -195,11 +193,9 @@ def test_a_file_list_that_is_a_pipe_is_not_waited_for(world):
     assert f"region=84/date={FIRST_DAY}/'_FILES' must be a file; replace it" in str(found)
 
 
-MEASURED = json.loads(measurements.whole())
-EXPONENT = json.loads(measurements.whole().replace(b'"scale":"', b'"scale":"1e999999999'))
-"""An exponent that would take all memory, and hours."""
-
-
+MEASURED = json.loads(measured())
+EXPONENT = json.loads(measured().replace(b'"scale":"', b'"scale":"1e999999999'))
+"""It would take all memory, and hours."""
 RELEASE = next(name for name in sorted(whole()) if name.endswith(".parquet"))
 MANIFEST = f"manifests/{RELEASE.rsplit('/')[-1].removesuffix('.parquet')}.json"
 
@@ -237,13 +233,8 @@ def test_a_published_file_that_is_none_or_claims_too_much_is_refused_unread(read
 @pytest.mark.parametrize(
     "content",
     [
-        *(
-            b"[" * 10**5,
-            b"[]",
-            b"1",
-            b'{"format": "optstream.measured/2"}',
-            b'{"format": ' + b"9" * 5000 + b"}",
-        ),
+        *(b"[" * 10**5, b"[]", b"1"),
+        *(b'{"format": "optstream.measured/2"}', b'{"format": ' + b"9" * 5000 + b"}"),
         *(json.dumps(one).encode() for one in (MEASURED | {"resolution": "1e999999999"}, EXPONENT)),
     ],
     ids=lambda content: f"{content!r:.30}",

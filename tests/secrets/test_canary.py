@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -17,6 +16,7 @@ import pytest
 
 from optstream.noise import simulated_noise
 from optstream.stream.private_period import raw_bytes
+from tasks.config import Settings
 from tasks.ingest import discover, ingest
 from tasks.release.mechanism import mechanism_for
 from tasks.trusted.files import make_private_folder
@@ -24,9 +24,10 @@ from tests.canary import UNITS, Search
 from tests.servers import running_server
 from tests.tasks.two_regions import CONFIGURATION, Installation, released_by
 
-Change = Callable[[pl.DataFrame], pl.DataFrame]
-Fault = Callable[[Installation, date], object]
+pytestmark = pytest.mark.slow
+
 FIRST = date(2016, 6, 1)
+RAISING = dict.fromkeys(["ingest raises", "draw raises", "estimate raises"])
 LEAVES = {"84": ["a", "b"], "11": ["c"]}
 WORDS = {
     "customer": "Kq7Zx9-kanarek",
@@ -86,11 +87,16 @@ for said, words in json.loads(commands).items():
 
 @dataclass
 class Flown:
-    """One run of the command and everything that it left. ended: each fault's day, with how it ended."""
+    """One run of the commands and all that it left. ended: how each fault's day ended."""
 
     installation: Installation
     search: Search
     ended: dict[str, str] = field(default_factory=dict)
+
+
+def people_of(settings: Settings) -> dict[str, list[str]]:
+    """By leaf; of aggregated dumps one for all."""
+    return LEAVES if settings.metered else {leaf: ["all"] for leaf in LEAVES}
 
 
 def unit(*place: object) -> int:
@@ -102,23 +108,16 @@ def unit(*place: object) -> int:
 def dumps(installation: Installation, day: date) -> None:
     """The same readings every day; other columns, footers and markers hold words."""
     settings = installation.settings
-    stamps = pl.Series(settings.calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+    stamps = pl.Series("timestamp", settings.calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     value = settings.input_of(day).value
-    for leaf, customers in LEAVES.items():
+    for leaf, people in people_of(settings).items():
         folder = settings.input_folder / f"region={leaf}" / f"date={day}"
         folder.mkdir(parents=True)
-        people = customers if settings.metered else ["all"]
-        frames = [
-            pl.DataFrame(
-                {
-                    "customer_id": [f"{WORDS['customer']}-{person}"] * len(stamps),
-                    "timestamp": stamps,
-                    value: [unit(leaf, person, step) / UNITS for step in range(len(stamps))],
-                    "note": [WORDS["note"]] * len(stamps),
-                }
-            )
-            for person in people
-        ]
+        frames = []
+        for person in people:
+            load = pl.Series(value, [unit(leaf, person, step) / UNITS for step in range(len(stamps))])
+            words = {"customer_id": pl.lit(f"{WORDS['customer']}-{person}"), "note": pl.lit(WORDS["note"])}
+            frames.append(pl.DataFrame([stamps, load]).with_columns(**words))
         rows = pl.concat(frames)
         rows = rows if settings.metered else rows.drop("customer_id")
         rows.write_parquet(folder / "part-0.parquet", metadata={"owner": WORDS["footer"]})
@@ -129,8 +128,7 @@ def canaries(installation: Installation) -> Search:
     """Every reading, each sum over leaf, tree and day that it enters, each file's plain hashes."""
     units: set[int] = set()
     root = [0] * 48
-    for leaf, customers in LEAVES.items():
-        people = customers if installation.settings.metered else ["all"]
+    for leaf, people in people_of(installation.settings).items():
         readings = [[unit(leaf, person, step) for step in range(48)] for person in people]
         sums = [sum(column) for column in zip(*readings, strict=True)]
         root = [above + own for above, own in zip(root, sums, strict=True)]
@@ -147,10 +145,8 @@ def run(installation: Installation, days: dict[str, date], *, served: bool) -> F
     for name in ("temporary", "home", "here", "terminals"):
         (installation.folder / name).mkdir()
     search = canaries(installation)
-    reading = repr(unit("84", "a" if installation.settings.metered else "all", 0) / UNITS)
-    faults = [
-        str(days.get(name, "")) or "none" for name in ("ingest raises", "draw raises", "estimate raises")
-    ]
+    reading = repr(unit("84", people_of(installation.settings)["84"][0], 0) / UNITS)
+    faults = [str(days.get(name, "none")) for name in RAISING]
     words = [word for day in sorted(days.values()) for word in ("--date", str(day))]
     environment = {
         "PATH": os.environ["PATH"],
@@ -186,30 +182,28 @@ def run(installation: Installation, days: dict[str, date], *, served: bool) -> F
             check=True,
             timeout=600,
         )
-    ended = {}
-    for line in (terminals / "run").read_text().splitlines():
-        for name, day in days.items():
-            if line.startswith(f"{day} "):
-                ended[name] = " ".join(line.split()[1:])
-    return Flown(installation, search, ended)
+    lines = [line.split() for line in (terminals / "run").read_text().splitlines()]
+    ended = {words[0]: " ".join(words[1:]) for words in lines if words}
+    return Flown(installation, search, {name: ended[str(day)] for name, day in days.items()})
 
 
-def damaged(installation: Installation, faults: dict[str, object]) -> dict[str, date]:
-    """A day for each fault, and a sound one; each fault's day."""
+def flown_of(folder: Path, text: str, faults: dict[str, object], *, served: bool) -> Flown:
+    """A day for each fault, and a sound one."""
+    installation = Installation(folder)
+    (folder / "optstream.toml").write_text(text.replace('alpha = "1"', EXACT))
     days = {name: FIRST + timedelta(days=number) for number, name in enumerate(["sound", *faults])}
     for name, day in days.items():
         dumps(installation, day)
-        damage = faults.get(name)
-        if callable(damage):
+        if damage := faults.get(name):
             damage(installation, day)
-    return days
+    return run(installation, days, served=served)
 
 
 def place_of(installation: Installation, day: date) -> Path:
     return installation.folder / f"dumps/region=84/date={day}"
 
 
-def rewriting(change: Change) -> Fault:
+def rewriting(change):
     def rewrite(installation: Installation, day: date) -> None:
         path = place_of(installation, day) / "part-0.parquet"
         change(pl.read_parquet(path)).write_parquet(path)
@@ -217,7 +211,7 @@ def rewriting(change: Change) -> Fault:
     return rewrite
 
 
-def with_value(column: str, value: object, row: int = 0) -> Change:
+def with_value(column: str, value: object, row: int = 0):
     def change(rows: pl.DataFrame) -> pl.DataFrame:
         one = pl.int_range(pl.len()) == row
         changed = rows.with_columns(pl.when(one).then(pl.lit(value)).otherwise(column).alias(column))
@@ -226,7 +220,7 @@ def with_value(column: str, value: object, row: int = 0) -> Change:
     return change
 
 
-def cut(n_bytes: int | None) -> Fault:
+def cut(n_bytes: int | None):
     def truncate(installation: Installation, day: date) -> None:
         path = place_of(installation, day) / "part-0.parquet"
         path.write_bytes(path.read_bytes()[:n_bytes])
@@ -234,7 +228,7 @@ def cut(n_bytes: int | None) -> Fault:
     return truncate
 
 
-def another_region(name: str) -> Fault:
+def another_region(name: str):
     return lambda installation, day: shutil.copytree(
         place_of(installation, day), installation.folder / f"dumps/{name}/date={day}"
     )
@@ -271,32 +265,21 @@ def odd_rows(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([rows, rows[20:21]])
 
 
-RAISING = dict.fromkeys(["ingest raises", "draw raises", "estimate raises"])
-
-
 @pytest.fixture(scope="module")
 def aggregated(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     """Aggregated dumps: every refusal and every wait, and three steps that raise."""
-    installation = Installation(tmp_path_factory.mktemp("aggregated"))
-    (installation.folder / "optstream.toml").write_text(SHOWN.replace('alpha = "1"', EXACT))
-    days = damaged(installation, BROKEN | RAISING)
-    return run(installation, days, served=True)
+    return flown_of(tmp_path_factory.mktemp("aggregated"), SHOWN, BROKEN | RAISING, served=True)
 
 
 @pytest.fixture(scope="module")
 def metered(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     """Metered dumps under PeGaSus, which keeps raw state: every alarm, and a draw that raises."""
-    installation = Installation(tmp_path_factory.mktemp("metered"))
-    text = released_by("PeGaSus", SHOWN.replace('alpha = "1"', EXACT)).replace(
-        '"aggregated"\nvalue = "load_mw"', '"metered"\nvalue = "energy_kwh"'
-    )
-    (installation.folder / "optstream.toml").write_text(text)
-    # The void day not last: it would destroy the raw state of the day before it.
-    days = damaged(installation, {"draw raises": None, "odd rows": rewriting(odd_rows)})
-    return run(installation, days, served=False)
+    text = released_by("PeGaSus", SHOWN)
+    text = text.replace('"aggregated"\nvalue = "load_mw"', '"metered"\nvalue = "energy_kwh"')
+    # the void day not last: it would destroy the raw state of the day before it
+    faults = {"draw raises": None, "odd rows": rewriting(odd_rows)}
+    return flown_of(tmp_path_factory.mktemp("metered"), text, faults, served=False)
 
-
-pytestmark = pytest.mark.slow
 
 # The first that holds a file is its place. True: noisy values are expected there, so 12 digits count.
 PLACES = {
@@ -349,9 +332,7 @@ def flown(request):
 @pytest.mark.nightly
 def test_every_fault_of_aggregated_dumps_ended_as_it_should(aggregated):
     assert aggregated.ended.pop("sound").startswith("published")
-    raised = {
-        name: aggregated.ended.pop(name) for name in ("ingest raises", "draw raises", "estimate raises")
-    }
+    raised = {name: aggregated.ended.pop(name) for name in RAISING}
     assert all(words.startswith("failed") for words in raised.values()), raised
     waits = {aggregated.ended.pop(name).split()[0] for name in ("no region", "no marker")}
     assert waits == {"waiting"}

@@ -238,6 +238,7 @@ def test_an_event_as_rare_as_delta_says_nothing():
 
 ROWS, BROKEN_ROWS = row_subjects(), broken_row_subjects()
 AMENDED, HASTY = amended_subjects(), hasty_subjects()
+TOGETHER, APART = product_subjects(), apart_subjects()
 
 
 def of_laplace(subject):
@@ -248,16 +249,13 @@ def of_laplace(subject):
 
 
 @pytest.mark.slow
-def test_rows_cost_what_the_table_says_exactly():
+def test_rows_cost_what_the_table_says_exactly_and_what_broken_rules_do():
+    """Of broken rules a day of 4 steps: its first row, and the four that come back."""
     laplace = [subject for subject in ROWS if "OptStream" not in subject.name]
     assert len(laplace) == 5
     for subject in laplace:
         assert of_laplace(subject) == pytest.approx(subject.claimed, rel=1e-12), subject.neighbours
 
-
-@pytest.mark.slow
-def test_what_broken_rules_and_claims_cost_exactly():
-    """A day of 4 steps: its first row, and the four that come back."""
     assert [of_laplace(subject) for subject in BROKEN_ROWS] == pytest.approx([5, 4, 4, 100])
     assert [subject.claimed for subject in BROKEN_ROWS] == [1, 2, 2, 1]
 
@@ -289,15 +287,9 @@ def test_what_the_change_costs_exactly():
     assert [loss(subject) for subject in HASTY] == [5.5, 5.5]
 
 
-TOGETHER, APART = product_subjects(), apart_subjects()
-
-
-def test_the_ledger_takes_what_fits():
+def test_the_ledger_takes_what_fits_and_a_window_of_all_streams_costs_it_exactly():
     assert [name for name, _ in released_products(WANTED, one_budget=True)] == ["electricity", "heat"]
     assert [name for name, _ in released_products(WANTED, one_budget=False)] == list(ALPHAS)
-
-
-def test_what_a_window_of_all_streams_costs_exactly():
     assert [loss(subject, 1) for subject in TOGETHER] == pytest.approx([1, 1])
     assert [loss(subject, 1) for subject in APART] == pytest.approx([3])
 

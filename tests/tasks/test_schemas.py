@@ -1,7 +1,7 @@
 """The JSON Schemas of status, manifest and catalogue, on documents of a real stream."""
 
 import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from functools import cache
 
 import pytest
@@ -11,7 +11,7 @@ from optstream.ledger import Key
 from studies.audit.run import keep_audit
 from tasks.monitor.view import status_document
 from tasks.schemas import DOCUMENTS, schema_of
-from tests.tasks.two_regions import CONFIGURATION, STEPS, WATCH, Installation
+from tests.tasks.two_regions import STEPS
 
 FIRST = date(2016, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(8)]
@@ -22,36 +22,30 @@ def validator(name):
     return Draft202012Validator(schema_of(name), format_checker=Draft202012Validator.FORMAT_CHECKER)
 
 
-@pytest.fixture
-def installation(tmp_path):
-    """A stream with a day in every state that alarms, and one of each that is fine but for running."""
-    folder = tmp_path
-    text = CONFIGURATION.replace("[input]\n", "[input]\nraw_retention_days = 9\n")
-    text = text.replace('restatement_share = "0"', 'restatement_share = "1/10"')
-    accepted = WATCH.replace("max_runtime", "accepted_gaps = [2016-06-06]\nmax_runtime")
-    (folder / "optstream.toml").write_text(text + accepted)
-    installation = Installation(folder, datetime(2016, 6, 9, 12, tzinfo=UTC))
-    installation.simulate(*DAYS)
-    installation.released(*DAYS[:3])
-    installation.release(DAYS[1], restate=True)
-    installation.withdraw(DAYS[0])
-    installation.release(DAYS[3], steps=STEPS[:6])
-    installation.ledger.void(Key("two-regions", str(DAYS[3])), "a person said so", installation.now)
-    installation.compromise(DAYS[2], "a stolen disk")
+def test_real_documents_fit_their_schema(watched):
+    """Of a stream with a day in every state that alarms, and one of each that is fine but for running."""
+    folder = watched.folder
+    watched.configure("[input]\n", "[input]\nraw_retention_days = 9\n")
+    watched.configure('restatement_share = "0"', 'restatement_share = "1/10"')
+    watched.configure("max_runtime", "accepted_gaps = [2016-06-06]\nmax_runtime")
+    watched.at("2016-06-09T12:00")
+    watched.simulate(*DAYS)
+    watched.released(*DAYS[:3])
+    watched.release(DAYS[1], restate=True)
+    watched.withdraw(DAYS[0])
+    watched.release(DAYS[3], steps=STEPS[:6])
+    watched.ledger.void(Key("two-regions", str(DAYS[3])), "a person said so", watched.now)
+    watched.compromise(DAYS[2], "a stolen disk")
     (folder / f"dumps/region=84/date={DAYS[5]}/_SUCCESS").unlink()
     (folder / f"dumps/region=84/date={DAYS[6]}").rename(folder / "84")
     (folder / f"dumps/region=FR-AURA/date={DAYS[6]}").mkdir(parents=True)
-    keep_audit(installation.settings, {"passed": False}, installation.now)
-    return installation
-
-
-def test_real_documents_fit_their_schema(installation):
-    folder, view = installation.folder / "published", installation.watch()
-    manifests = [json.loads(path.read_text()) for path in sorted((folder / "manifests").iterdir())]
+    keep_audit(watched.settings, {"passed": False}, watched.now)
+    published, view = folder / "published", watched.watch()
+    manifests = [json.loads(path.read_text()) for path in sorted((published / "manifests").iterdir())]
     documents = {
-        "optstream.status/3": [json.loads(json.dumps(status_document(installation.settings, view)))],
+        "optstream.status/3": [json.loads(json.dumps(status_document(watched.settings, view)))],
         "optstream.manifest/1": manifests,
-        "optstream.catalogue/1": [json.loads((folder / "catalogue.json").read_text())],
+        "optstream.catalogue/1": [json.loads((published / "catalogue.json").read_text())],
     }
     for name, found in documents.items():
         Draft202012Validator.check_schema(schema_of(name))

@@ -151,7 +151,6 @@ class Installation:
         return replace(run, **changes)
 
     def release(self, *days, steps=STEPS, **changes):
-        """Take the days through these steps; return them by date."""
         run, works = self.run(**changes), [Requested(day) for day in days]
         done = chunk.groups(run, works)
         for number in range(len(done)):
@@ -163,7 +162,6 @@ class Installation:
         return self.release(day, **changes)[day]
 
     def ends(self, day, status, *words, **changes):
-        """A run ends the day so, with these words."""
         return assert_ended(self.outcome(day, **changes), status, *words)
 
     def status(self, day, **changes):

@@ -37,10 +37,9 @@ from flows.orchestration.backfill import (
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import ReleaseState, open_ledger
-from tasks.config import load_settings
 from tasks.ledger.verify import verify
 from tasks.release.run import Status
-from tests.faults.world import configured, deliver
+from tests.faults.world import configure, configured, deliver
 from tests.flows.command import invoke
 from tests.flows.served import CHECKOUT, PROGRAM, kill_all, until
 from tests.tasks.two_regions import DRAWN, Installation
@@ -53,13 +52,7 @@ SPAN = ("--from", str(FIRST), "--to", str(ABSENT))
 
 @pytest.fixture
 def settings(tmp_path):
-    (tmp_path / "optstream.toml").write_text(configured())
-    return load_settings(tmp_path / "optstream.toml")
-
-
-def in_postgresql(settings, url):
-    settings.file.write_text(configured(url))
-    return load_settings(settings.file)
+    return configure(tmp_path, configured())
 
 
 @pytest.fixture
@@ -88,7 +81,7 @@ def logged():
 
 
 @pytest.mark.usefixtures("prefect_api")
-def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here, logged):
+def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here, settings, logged):
     priced = invoke("backfill", *SPAN, "--dry-run")
     assert priced.exit_code == 0
     assert "3 days to release, 0 to finish, 1 without a dump" in priced.output
@@ -114,13 +107,14 @@ def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here, logged):
     assert any(said.startswith(f"{FIRST} refused: ") for said in logged)
 
     before = (here / "published/catalogue.json").read_bytes()
-    events = open_ledger(load_settings(here / "optstream.toml").ledger_url).head("two-regions")
+    ledger = open_ledger(settings.ledger_url)
+    events = ledger.head("two-regions")
     again = invoke("backfill", "--from", "2016-05-31", "--to", str(LAST))
     assert again.exit_code == 0
     assert "0 days to release, 0 to finish, 0 without a dump, 2 published" in again.output
     assert "nothing to do; nothing changed, nothing spent" in again.output
     assert (here / "published/catalogue.json").read_bytes() == before
-    assert open_ledger(load_settings(here / "optstream.toml").ledger_url).head("two-regions") == events
+    assert ledger.head("two-regions") == events
 
 
 @pytest.mark.parametrize("server", [True, False])
@@ -146,11 +140,11 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here, server
     assert published(here) == [FIRST + timedelta(days=number) for number in (1, 2)]
 
 
-def test_a_cluster_needs_a_shared_ledger_and_a_server(here, settings, monkeypatch):
+def test_a_cluster_needs_a_shared_ledger_and_a_server(here, monkeypatch):
     with pytest.raises(ConfigurationError, match="PostgreSQL"):
         invoke("backfill", *SPAN, "--dask", "tcp://127.0.0.1:1")
     assert not (here / "trusted").exists()
-    in_postgresql(settings, "postgresql://nobody@/none")
+    configure(here, configured("postgresql://nobody@/none"))
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     with pytest.raises(ConfigurationError, match="PREFECT_API_URL"):
         invoke("backfill", *SPAN, "--dask", "tcp://127.0.0.1:1")
@@ -190,9 +184,8 @@ def vintages(here):
 def test_a_backfill_that_died_before_its_new_estimates_makes_them_the_next_time(tmp_path, monkeypatch):
     """Three days of two months, of which the last two are given new estimates."""
     monkeypatch.chdir(tmp_path)
-    text = configured(mechanism="HistoryInformed")
-    (tmp_path / "optstream.toml").write_text(text + "[release]\nrevise_days = 2\n")
-    deliver(load_settings(tmp_path / "optstream.toml"), DAYS)
+    text = configured(mechanism="HistoryInformed") + "[release]\nrevise_days = 2\n"
+    deliver(configure(tmp_path, text), DAYS)
     span = ("backfill", "--from", str(FIRST), "--to", str(LAST))
     with temporary_settings({PREFECT_API_URL: None}):
         with monkeypatch.context() as dying:
@@ -261,7 +254,7 @@ def two_busy_workers(settings, request, server):
 @pytest.mark.nightly
 def test_no_process_lives_on(settings, request, server, database):
     if database:
-        settings = in_postgresql(settings, request.getfixturevalue(database))
+        settings = configure(settings.folder, configured(request.getfixturevalue(database)))
     with two_busy_workers(settings, request, server) as process:
         process.kill()
         process.wait()
@@ -343,7 +336,7 @@ class Killer(threading.Thread):
 @pytest.mark.nightly
 def test_a_worker_killed_in_the_middle_loses_nothing(settings, postgresql_url, cluster):
     """Twelve days of two months on a Dask cluster of two worker processes, the ledger in PostgreSQL."""
-    settings, days = in_postgresql(settings, postgresql_url), MANY_DAYS[2:14]
+    settings, days = configure(settings.folder, configured(postgresql_url)), MANY_DAYS[2:14]
     deliver(settings, days)
     progress = SimpleNamespace(months=lambda days: None, step=lambda label: nullcontext())
     killer = Killer(settings)

@@ -1,9 +1,6 @@
 """Prefect as the project runs it: quiet, forgetful, one thread, and flows that can be sent."""
 
-import os
 import socket
-import subprocess
-import sys
 from datetime import date
 from pathlib import Path
 from threading import Thread
@@ -20,12 +17,11 @@ from flows.orchestration.nightly import nightly, nights
 from flows.orchestration.release import release_days
 from flows.orchestration.supervise import found_by_runs
 from optstream.errors import ConfigurationError
-from tasks.config import load_settings
 from tasks.operate.doctor import ask_server
 from tasks.trusted.files import make_private_folder
 from tests.by_night import few
-from tests.faults.world import configured, deliver
-from tests.flows.served import CHECKOUT, optstream
+from tests.faults.world import configure, configured, deliver
+from tests.flows.served import optstream
 from tests.servers import free_port
 from tests.tasks.two_regions import Installation
 
@@ -46,9 +42,7 @@ except ValueError as error:
 def test_no_server_is_started_that_nobody_asked_for(tmp_path: Path) -> None:
     make_private_folder(tmp_path / "trusted")
     with found_by_runs([tmp_path / "trusted"], "http://127.0.0.1:9/api", None):  # of one that is gone
-        command = [sys.executable, "-c", UNASKED, str(tmp_path / "trusted")]
-        plain = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
-        done = subprocess.run(command, env=plain, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+        done = optstream(str(tmp_path / "trusted"), program=("-c", UNASKED))
     server, refusal = done.stdout.splitlines()
     assert server == "None"
     assert "No Prefect API URL" in refusal
@@ -107,8 +101,7 @@ DAYS = [date(2016, 5, 30), date(2016, 5, 31)]
 
 @pytest.fixture
 def settings(tmp_path):
-    (tmp_path / "optstream.toml").write_text(configured().replace("two-regions", "found"))
-    settings = load_settings(tmp_path / "optstream.toml")
+    settings = configure(tmp_path, configured().replace("two-regions", "found"))
     deliver(settings, DAYS)
     return settings
 

@@ -1,8 +1,6 @@
 """Nights: runs of hours and of several streams, what a server has of them, and lost connections."""
 
 import shutil
-import subprocess
-import sys
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -30,8 +28,8 @@ from tasks.config import load_settings
 from tasks.config.templates import EXAMPLE
 from tasks.monitor.facts import last_ended
 from tasks.plan.backfill import UnreleasedError, looks_of
-from tests.flows.served import CHECKOUT, stream_of_hours
-from tests.servers import without_prefect
+from tests.faults.world import configure
+from tests.flows.served import CHECKOUT, optstream, stream_of_hours
 from tests.tasks.two_regions import two_products
 
 
@@ -113,8 +111,7 @@ KEPT = {"entrypoint", "description", "tags", "parameters", "work_pool_name", "pa
 
 @pytest.fixture
 def settings(tmp_path):
-    (tmp_path / "optstream.toml").write_text(EXAMPLE)
-    return load_settings(tmp_path / "optstream.toml")
+    return configure(tmp_path, EXAMPLE)
 
 
 def test_the_files_say_what_serve_registers(settings, monkeypatch):
@@ -149,22 +146,17 @@ def test_a_server_takes_both_the_same(settings, prefect_api):
     assert by_file["limit"] == (1, "CANCEL_NEW")
 
     # a changed configuration replaces what was there, whole
-    text = EXAMPLE.replace("# [schedule]", "[schedule]").replace(
-        '# cron = "0 3 * * *"', 'cron = "*/5 2-4 * * *"'
-    )
-    settings.file.write_text(text)
-    changed = load_settings(settings.file)
-    register(night_document([changed]), 30)
+    text = EXAMPLE.replace("# [schedule]", "[schedule]")
+    text = text.replace('# cron = "0 3 * * *"', 'cron = "*/5 2-4 * * *"')
+    register(night_document([configure(settings.folder, text)]), 30)
     assert known()["schedules"] == [("*/5 2-4 * * *", "Europe/Paris", True)]
     assert known()["automations"] == [(True, 90.0)]
 
 
 def prefect(*words, api, home):
-    own = {"PREFECT_API_URL": api, "PREFECT_HOME": str(home / "prefect"), "PYTHONPATH": str(CHECKOUT)}
-    own |= {"OPTSTREAM_CONFIG": str(home / "optstream.toml"), "COLUMNS": "200"}
-    command = [sys.executable, "-m", "prefect", *words]
-    environment = without_prefect() | own
-    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    own = {"PREFECT_API_URL": api, "PREFECT_HOME": str(home / "prefect"), "COLUMNS": "200"}
+    own |= {"OPTSTREAM_CONFIG": str(home / "optstream.toml")}
+    done = optstream(*words, program=("-m", "prefect"), **own)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

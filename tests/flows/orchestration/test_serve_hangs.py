@@ -25,7 +25,7 @@ from flows.orchestration.nightly import night_document, register
 from flows.orchestration.serve import pages_socket
 from flows.orchestration.supervise import Child, Supervisor, pulse_of
 from optstream.errors import ConfigurationError
-from tasks.config import load_settings
+from tests.faults.world import configure
 from tests.flows.served import descendants, gone, serving, stream_of, until
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -45,8 +45,7 @@ def test_a_deployment_whose_runs_are_not_planned_has_no_pulse_unless_it_is_pause
     prefect_api, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
-    (tmp_path / "optstream.toml").write_text(CONFIGURATION.replace("two-regions", "unplanned"))
-    settings = load_settings(tmp_path / "optstream.toml")
+    settings = configure(tmp_path, CONFIGURATION.replace("two-regions", "unplanned"))
     never = [{"cron": "0 0 30 2 *", "timezone": "UTC"}]  # as of a scheduler that died
     register(night_document([settings], "unplanned") | {"schedules": never})
     name = "optstream-nightly/unplanned"

@@ -1,4 +1,4 @@
-"""The watch against a real server: a renamed region and a skipped day raise alarms the same night."""
+"""The watch against a real server: what it finds, whom it tells, and that nothing silences it."""
 
 import json
 import os
@@ -26,7 +26,7 @@ from tasks.monitor.alarms import Kind, alarm
 from tasks.monitor.facts import last_end, last_ended, note_end
 from tasks.monitor.notify import Notification
 from tasks.trusted.files import exclusive_in
-from tests.faults.world import configured, deliver
+from tests.faults.world import configure, configured, deliver
 from tests.flows.served import descendants, optstream, until
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
@@ -81,12 +81,9 @@ def settings(tmp_path, monkeypatch, prefect_api):
     """Three days up to yesterday, watched, with a dump each; midnight of UTC is when a day is late."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
-    text, file = configured(), tmp_path / "optstream.toml"
-    file.write_text(text)
-    days = last_three(load_settings(file))
+    days = last_three(configure(tmp_path, configured()))
     watching = f'[watch]\nfirst_day = {days[0]}\nlate_after = "00:00"\n'
-    file.write_text(text + watching + 'notify = ["custom-webhook/watch-test"]\n')
-    settings = load_settings(file)
+    settings = configure(tmp_path, configured() + watching + 'notify = ["custom-webhook/watch-test"]\n')
     deliver(settings, days)
     return settings
 
@@ -208,8 +205,8 @@ def test_a_watch_that_cannot_record_receivers_notifies_all_the_same(missing, rec
 def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(settings, receiver):
     """By a cron of every minute, in processes as `serve` starts them; the first one is made up for."""
     text = settings.file.read_text()
-    settings.file.write_text(f'{text}[schedule]\ncron = "* * * * *"\nwatch_cron = "* * * * *"\n')
-    settings = load_settings(settings.file)
+    text += '[schedule]\ncron = "* * * * *"\nwatch_cron = "* * * * *"\n'
+    settings = configure(settings.folder, text)
     release(settings, *last_three(settings)[:2])
     long_ago = datetime.now(UTC) - timedelta(hours=1)
     note_end(settings, "watch", long_ago)
@@ -261,9 +258,7 @@ def test_a_block_whose_notify_is_a_coroutine_is_heard(monkeypatch):
 
 
 def test_the_event_log_has_a_line_a_transition_and_says_when_it_cannot(tmp_path):
-    file = tmp_path / "optstream.toml"
-    file.write_text(CONFIGURATION + '[watch]\nlog = "trusted/log/events.jsonl"\n')
-    settings = load_settings(file)
+    settings = configure(tmp_path, CONFIGURATION + '[watch]\nlog = "trusted/log/events.jsonl"\n')
     for _ in range(2):
         assert _look_and_send(settings, ()).failed == ()
     (line,) = settings.event_log_file.read_text().splitlines()

@@ -59,9 +59,6 @@ def test_a_node_is_the_sum_of_the_same_leaves_or_is_not_there(wanted, day, expec
     assert {node: " ".join(found[node]) if node in found else None for node in expected} == expected
 
 
-NEW = {"9": "N"}
-
-
 @pytest.mark.parametrize(
     "after",
     [
@@ -72,7 +69,7 @@ NEW = {"9": "N"}
 )
 def test_what_a_new_unit_was_merged_into_is_not_the_unit_of_before(after):
     """Days with rows of the new unit cannot be read as of a day before it came."""
-    changes = [{"added": NEW}, *after]
+    changes = [{"added": {"9": "N"}}, *after]
     days = [SPLIT + number * DAY for number in range(len(changes))]
     own = [TreeChange(day, **one) for day, one in zip(days, changes, strict=True)]
     hierarchy = DatedHierarchy(OLDEST, tuple(own))

@@ -121,7 +121,6 @@ def test_a_file_without_the_footer_or_with_other_rows_is_refused(tmp_path):
 
 # What a release says about itself.
 
-
 MONTH = LongSpan.rounded(30, 7.549601781, Fraction(1, 10**6), Fraction(7217, 240), "draws")
 DONE, STOPPED = Optimality(7.7e-24, 1.9e-12, 8, True), Optimality(0.0123, 0.11, 50, False)
 FULL = {"long_spans": (MONTH,), "consistency": Consistency.rounded(DONE)}

@@ -14,16 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import Key, Vintage, open_ledger
 from optstream.ledger.schema import metadata
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request):
-    return request.getfixturevalue(f"{request.param}_url")
-
-
-MOSTLY_SQLITE = pytest.mark.parametrize(
-    "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)], indirect=True
-)
+from tests.optstream.ledger.conftest import BOTH
 
 
 @pytest.fixture
@@ -112,6 +103,7 @@ def test_an_edit_is_found(tamper, statement, finding):
     assert re.search(finding, found), found
 
 
+@BOTH
 def test_an_overspend_that_was_let_through_is_found(publish, ledger, kit, let_through):
     """Of one stream, and of two that are each within the budget."""
     ledger.enrol(kit.terms("second"), kit.now)
@@ -148,7 +140,6 @@ def test_a_spend_whose_words_moved_to_another_column_is_found(drawn, ledger, kit
     assert any(re.search("day 1.*spends are not those", found) for found in ledger.verify())
 
 
-@MOSTLY_SQLITE
 @pytest.mark.parametrize(
     "statement",
     [
@@ -229,24 +220,19 @@ def test_the_database_itself_keeps_spends_and_events(ledger, publish, round_the_
     assert ledger.verify() == []
 
 
-def collect(ledger, n_rows):
-    tables = {}
-    for table, columns in ledger.batches(n_rows):
-        sizes = {len(values) for values in columns.values()}
-        assert len(sizes) == 1
-        assert max(sizes) <= n_rows
-        known = tables.setdefault(table, {name: [] for name in columns})
-        for name, values in columns.items():
-            known[name] += values
-    return tables
-
-
+@BOTH
 @pytest.mark.parametrize("n_rows", [1, 1000])
 @pytest.mark.slow
 def test_batches_of_any_size_hold_the_same_rows(ledger, drawn, reserve, kit, n_rows):
     drawn("day 0", outcome=kit.plan(0, "1/8"))
     reserve("day 4", kit.plan(4, "1/8"))
-    tables = collect(ledger, n_rows)
+    tables = {}
+    for table, columns in ledger.batches(n_rows):
+        (size,) = {len(values) for values in columns.values()}
+        assert size <= n_rows
+        known = tables.setdefault(table, {name: [] for name in columns})
+        for name, values in columns.items():
+            known[name] += values
     assert list(tables) == ["streams", "releases", "spends", "events"]
     assert tables["streams"]["epsilon"] == ["1"]
     assert tables["releases"]["period"] == ["day 0", "day 4"]
@@ -255,6 +241,7 @@ def test_batches_of_any_size_hold_the_same_rows(ledger, drawn, reserve, kit, n_r
     assert tables["events"]["hash"][-1] == ledger.head("load")
 
 
+@BOTH
 def test_what_is_written_meanwhile_is_not_in_it(ledger, reserve, kit):
     reserve("day 0")
     batches = ledger.batches(1)
@@ -353,7 +340,6 @@ def stored(connection):
     }
 
 
-@MOSTLY_SQLITE
 @pytest.mark.slow
 def test_no_step_changes_what_is_stored_and_each_kind_is_as_ever(ledger, url, kit, round_the_library, edit):
     """With the triggers gone, so that only the library keeps the guarantee."""

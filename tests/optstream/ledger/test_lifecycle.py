@@ -460,6 +460,11 @@ def test_adjacent_days_never_both_pass_when_only_one_fits(ledger, kit, monkeypat
 def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch, broken_on_purpose):
     """The control. SQLite notices too, but late and as a failure: it lets nobody write on an old snapshot."""
     ledger.enrol(kit.terms("second"), kit.now)
+
+    def lock_nothing(connection, stream):
+        row = schema.find_stream(connection, stream)
+        return row, schema.grant_of(connection, row)
+
     monkeypatch.setattr(lifecycle, "lock", lock_nothing)
     # as `writing`, without SQLite's lock from the start
     monkeypatch.setattr("optstream.ledger.ledger.writing", database._begun)
@@ -469,8 +474,3 @@ def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch, b
     else:
         assert outcome == ["reserved", "reserved"]
         assert ledger.worst("customers").epsilon == Fraction(3, 2)
-
-
-def lock_nothing(connection, stream):
-    row = schema.find_stream(connection, stream)
-    return row, schema.grant_of(connection, row)

@@ -62,10 +62,6 @@ def test_a_store_that_nobody_knows_is_refused_with_a_remedy():
         read_published("nosuch://bucket/published")
 
 
-LONGEST_READ = 60.0
-"""Seconds; a reader that hangs is given up."""
-
-
 @pytest.fixture
 def url(s3_bucket):
     return locate(f"s3://{s3_bucket}/published")
@@ -76,7 +72,7 @@ def test_a_forked_child_reads_a_store_that_its_parent_has_used(url):
     child = os.fork()
     if child == 0:
         os._exit(0 if open_store(url).get("a").data == b"1" else 1)
-    until = time.monotonic() + LONGEST_READ
+    until = time.monotonic() + 60.0  # a reader that hangs is given up
     while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
         time.sleep(0.05)
     if ended == (0, 0):

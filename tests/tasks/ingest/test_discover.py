@@ -54,7 +54,7 @@ def test_whatever_is_not_hidden_counts_or_stops_the_day(stream, above):
     folder = [stream.folder("84"), *stream.folder("84").parents][above]
     for name in (
         *("part-1.PARQUET", "part-1.Parquet", "part-1.parq", "part-1.pq", "000001_0", "part-1", "x.csv.bz2"),
-        *("x.parquet.tmp", "x.parquet.gz", "notes.txt", "deeper/part-1.parquet", "hour=05/part-0.parquet"),
+        *("x.parquet.tmp", "x.parquet.gz", "notes.txt", "revision=1/part-1.pq", "hour=05/part-0.parquet"),
     ):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(stream.folder("84") / "part-0.parquet", folder / name)

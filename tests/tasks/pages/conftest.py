@@ -10,13 +10,7 @@ import polars as pl
 import pytest
 
 from optstream import AggregationTree, PrivacyModel
-from optstream.catalogue import (
-    ReleaseStatement,
-    StandardErrors,
-    error_columns,
-    read_catalogue,
-    stage,
-)
+from optstream.catalogue import ReleaseStatement, StandardErrors, error_columns, read_catalogue, stage
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.publication import publish, withdraw
 from optstream.stream import Calendar, days_from

@@ -45,8 +45,7 @@ def test_trouble_is_a_value_and_the_look_before_stays(small):
 def test_a_defect_is_a_value_too(small, monkeypatch, part):
     """Raised, it would end the loop that looks at all streams."""
     monkeypatch.setattr(f"tasks.pages.snapshot.{part}", raising(NotADirectoryError("a place")))
-    found = take_snapshot(small().settings.file, NOW)
-    assert "NotADirectoryError" in (found.problem or "")
+    assert "NotADirectoryError" in (take_snapshot(small().settings.file, NOW).problem or "")
 
 
 def test_streams_are_sorted_by_what_needs_a_person(snapshot):
@@ -94,7 +93,6 @@ def test_the_metrics_of_a_stream_that_is_seen(snapshot):
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind.depends_on_readings])
 def test_no_metric_depends_on_readings(snapshot, kind):
-    """Control: an alarm of any other kind is counted."""
     assert metrics_text([snapshot(alarms=[alarm(kind)])], AT) == metrics_text([snapshot()], AT)
     assert metrics_text([snapshot(alarms=[alarm()])], AT) != metrics_text([snapshot()], AT)
 

@@ -21,14 +21,7 @@ from tasks.pages.calendar import marks_of_facts
 from tasks.pages.public import public_page, write_public_page
 from tasks.pages.published import NO_SUMMARIES, Node, public_facts, read_summaries
 from tasks.pages.render import day_in_words, seconds
-from tests.tasks.pages.conftest import (
-    GONE,
-    N_DAYS,
-    OLDEST,
-    facts_of,
-    lay_out_published,
-    statement_of,
-)
+from tests.tasks.pages.conftest import GONE, N_DAYS, OLDEST, facts_of, lay_out_published, statement_of
 
 
 def rows_of(folder):

@@ -103,7 +103,6 @@ def lost(installation, one, other):
 
 @pytest.mark.parametrize("window", [1, 8])
 def test_one_absent_row_or_window_changes_its_own_steps_alone(movers, window):
-    """The customer is in the last leaf all along, and in the first at the window around midnight."""
     installation = movers('name = "Laplace"', window)
     length = len(installation.settings.calendar.utc_times(DAYS[0]))
     steps = range(length - window // 2 - window % 2, length + window // 2)
@@ -173,7 +172,6 @@ def in_each_leaf(files, n_leaves):
 
 
 def test_one_customer_moves_the_counts_of_a_day_by_two_at_most(small, monkeypatch):
-    """Whatever rows of one customer come, go and move, in any leaves and steps of a window over midnight."""
     stream, days = reporting(small(schema="metered")), [DAY, DAY + timedelta(days=1)]
     rng = np.random.default_rng(3)
 
@@ -197,7 +195,6 @@ def test_one_customer_moves_the_counts_of_a_day_by_two_at_most(small, monkeypatc
 
 @pytest.mark.parametrize(("window", "hourly"), [(48, False), (50, False), (5, False), (1, False), (48, True)])
 def test_no_window_is_charged_more_than_the_share(small, window, hourly):
-    """Over days of 46 and of 50 steps, against windows counted one by one."""
     settings = reporting(small(schema="metered")).settings
     privacy = settings.privacy.model_copy(update={"window": window})
     stream = settings.stream.model_copy(update={"period": "hour" if hourly else "day"})
@@ -231,9 +228,8 @@ def test_what_a_customer_moves_loses_the_charge():
     assert spend.whole_charge <= Fraction(1, 40)
 
 
-@pytest.fixture
-def metered(installation):
-    """The small stream of rows of customers, released from the rest of a share for their numbers."""
+@pytest.mark.parametrize("mechanism", few(["OptStream", "PeGaSus", "Laplace", "BudgetAbsorption"], 1))
+def test_readers_have_the_customers_of_each_node_with_their_error(installation, mechanism):
     installation.configure('schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "kwh"')
     installation.configure('alpha = "1"', 'alpha = "5"')
     installation.configure('["0", "20000"]', '["0", "5"]')
@@ -241,18 +237,13 @@ def metered(installation):
     installation.configure('restatement_share = "0"', 'restatement_share = "1/2"\nrevisions = 1')
     shutil.rmtree(installation.folder / "dumps")
     installation.simulate(*DAYS)
-    return installation
-
-
-@pytest.mark.parametrize("mechanism", few(["OptStream", "PeGaSus", "Laplace", "BudgetAbsorption"], 1))
-def test_readers_have_the_customers_of_each_node_with_their_error(metered, mechanism):
-    metered.change_mechanism(mechanism)
-    assert metered.statuses(*DAYS) == {Status.PUBLISHED}
-    settings, measured = metered.settings, metered.measured(DAYS[0])
+    installation.change_mechanism(mechanism)
+    assert installation.statuses(*DAYS) == {Status.PUBLISHED}
+    settings, measured = installation.settings, installation.measured(DAYS[0])
     (spend,) = (one for one in measured.spends if one.stage == CUSTOMERS)
     scale = float(scale_of(spend))
     assert spend in plan_of(settings, mechanism_for(settings, DAYS[0]), DAYS[0])
-    rows = metered.rows().filter(pl.col("date") == DAYS[0])["node", "customers", "customers_se"].unique()
+    rows = installation.rows().filter(pl.col("date") == DAYS[0])["node", "customers", "customers_se"].unique()
     found = {node: (count, error) for node, count, error in rows.iter_rows()}
     leaves = settings.tree_of(DAYS[0]).leaves
     assert rows.height == 3
@@ -260,18 +251,18 @@ def test_readers_have_the_customers_of_each_node_with_their_error(metered, mecha
     assert found["FR"][0] == sum(measured.customers)
     assert found["FR"][1] == pytest.approx(sqrt(2) * found[leaves[0]][1], rel=1e-5)
     assert found[leaves[0]][1] == pytest.approx(sqrt(2) * scale, rel=1e-5)
-    assert metered.statement(DAYS[0])["customers_scale"] == str(Fraction(scale))
-    assert CUSTOMERS not in {one["stage"] for one in metered.statement(DAYS[0])["noise"]}
+    assert installation.statement(DAYS[0])["customers_scale"] == str(Fraction(scale))
+    assert CUSTOMERS not in {one["stage"] for one in installation.statement(DAYS[0])["noise"]}
     # plans that look at what was spent, as those of joint noise do, do not see this share
     steps = settings.calendar.steps_over(DAYS[1], DAYS[1])
-    near = metered.ledger.charged_near(Key("two-regions", str(DAYS[1])), steps)
+    near = installation.ledger.charged_near(Key("two-regions", str(DAYS[1])), steps)
     assert near
     assert CUSTOMERS not in {one.stage for one in near}
     # a restatement counts again, from its own share; all windows keep theirs
-    assert metered.status(DAYS[0]) is Status.UNCHANGED
-    for region in sorted(metered.folder.glob("dumps/region=*")):
-        shutil.copytree(region, metered.folder / "dumps/revision=1" / region.name)
-    assert metered.status(DAYS[0]) is Status.PUBLISHED
-    assert metered.measured(DAYS[0], 1).customers is not None
-    assert Fraction(1, 2) < metered.spent <= 1
-    assert metered.problems() == []
+    assert installation.status(DAYS[0]) is Status.UNCHANGED
+    for region in sorted(installation.folder.glob("dumps/region=*")):
+        shutil.copytree(region, installation.folder / "dumps/revision=1" / region.name)
+    assert installation.status(DAYS[0]) is Status.PUBLISHED
+    assert installation.measured(DAYS[0], 1).customers is not None
+    assert Fraction(1, 2) < installation.spent <= 1
+    assert installation.problems() == []

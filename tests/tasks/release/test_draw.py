@@ -235,7 +235,6 @@ def test_measurements_that_are_not_whole_are_drawn_afresh(either, monkeypatch):
 
 @pytest.mark.parametrize("ledger_answers", [True, False])
 def test_the_word_of_an_owner_that_was_fenced_off_voids_nothing(either, monkeypatch, ledger_answers):
-    """It raises when another run has taken the day over and not drawn yet."""
     taken = {}
 
     def asleep():
@@ -340,7 +339,6 @@ def test_the_doctor_tries_the_noise():
 
 @pytest.mark.nightly
 def test_the_lease_of_a_long_draw_does_not_end(either):
-    """Another run, by real clocks, is refused long after the lease of the draw's start."""
     refused, lease = threading.Event(), timedelta(seconds=2)
     real = {"clock": lambda: datetime.now(UTC), "lease": lease}
 

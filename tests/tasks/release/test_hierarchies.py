@@ -15,6 +15,7 @@ from tests.by_night import few
 from tests.tasks.two_regions import DAYS, FEW_BLOCKS
 
 CHANGED = DAYS[2]
+CHANGE = f"[[hierarchy.changes]]\nvalid_from = {CHANGED}\n"
 OPERATIONS = {
     "renamed": ('renamed = { 11 = "IDF" }', {"84", "IDF"}),
     "added": ('added = { 94 = "FR" }', {"84", "11", "94"}),
@@ -23,11 +24,6 @@ OPERATIONS = {
     "merged": ('merged = { ALL = ["84", "11"] }', {"ALL"}),
 }
 MECHANISMS = ("OptStream", "PeGaSus", "HistoryInformed", "BudgetAbsorption")
-
-
-def change_from(installation, day, operation):
-    entry = f"[[hierarchy.changes]]\nvalid_from = {day}\n{operation}\n[budget]\n"
-    installation.configure("[budget]\n", entry)
 
 
 BY_DAY = [*product(OPERATIONS, ["OptStream"]), ("merged", "HistoryInformed")]
@@ -40,7 +36,7 @@ def test_a_change_before_and_after_which_days_are_released(installation, change)
     installation.change_mechanism(mechanism)
     done = installation.release(*DAYS[:2])
     text, leaves = OPERATIONS[operation]
-    change_from(installation, CHANGED, text)
+    installation.configure("[budget]\n", f"{CHANGE}{text}\n[budget]\n")
     installation.simulate(*DAYS[2:4])
     done |= installation.release(*DAYS[2:4])
     assert {one.status for one in done.values()} == {Status.PUBLISHED}, done
@@ -60,7 +56,7 @@ def test_a_change_before_and_after_which_days_are_released(installation, change)
 def test_no_raw_state_goes_over_a_change(installation):
     installation.change_mechanism("PeGaSus")
     installation.released(*DAYS[:2])
-    change_from(installation, CHANGED, 'renamed = { 11 = "IDF" }')
+    installation.configure("[budget]\n", f"{CHANGE}{OPERATIONS['renamed'][0]}\n[budget]\n")
     installation.simulate(CHANGED)
     settings = installation.settings
     assert list(settings.measurements_of(DAYS[1], 0).glob("*.raw"))
@@ -133,8 +129,7 @@ def test_days_are_published_and_add_up_both_ways(cells):
     settings, folder = cells.settings, str(cells.settings.published_folder)
     cells.write_pages()
     assert verify(settings, cells.ledger).problems == ()
-    day = optstream.read_measurements(folder, DAYS[0])
-    assert day.mechanism.tree == settings.tree_of(DAYS[0])
+    assert optstream.read_measurements(folder, DAYS[0]).mechanism.tree == settings.tree_of(DAYS[0])
     published = optstream.read_published(folder).filter(pl.col("date") == DAYS[0])
     one = optstream.read_sum(folder, ["industry"], DAYS[0], DAYS[0])
     assert one.value == pytest.approx(published.filter(pl.col("node") == "industry")["load_mw"].sum())
@@ -145,8 +140,7 @@ def test_days_are_published_and_add_up_both_ways(cells):
     assert both.standard_error == pytest.approx(nation.standard_error, rel=1e-3)
     with pytest.raises(ParameterError, match="'industry' is of the margin, and others are not"):
         optstream.read_sum(folder, ["industry", "84"], DAYS[0], DAYS[0])
-    page = (settings.published_folder / "index.html").read_text()
-    assert "Margin sector" in page
+    assert "Margin sector" in (settings.published_folder / "index.html").read_text()
 
 
 def test_a_row_of_an_unknown_cell_or_a_file_without_the_column_stops_the_day(cells):

@@ -176,8 +176,7 @@ def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_i
     asked = days_of_night(installation.settings, installation.ledger, installation.now)
     assert asked == hours(DAY)[:5]
     installation.release(*asked[:2])
-    dump = installation.settings.input_folder / "region=84" / partition_of(asked[4]) / "_SUCCESS"
-    dump.unlink()
+    (installation.settings.input_folder / "region=84" / partition_of(asked[4]) / "_SUCCESS").unlink()
     view = installation.watch()
     expected = [State.PUBLISHED] * 2 + [State.MISSING] * 2 + [State.WAITING]
     assert [one.state for one in view.days] == expected

@@ -38,7 +38,6 @@ def products(tmp_path):
 
 
 def test_noise_of_one_that_became_known_is_said_by_all(products):
-    """Card, page, descriptions and alarms of the sibling: its windows are lost too."""
     electricity, gas = products["electricity"], products["gas"]
     for one in (electricity, gas):
         one.release(DAY, NEXT)
@@ -87,7 +86,6 @@ def charges_of(records):
 
 
 def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(products, tmp_path):
-    """Twice the changes in each: both statements of before hold, and both files say the new alpha."""
     electricity, gas = products["electricity"], products["gas"]
     electricity.configure('stream_share = "1/2"', 'stream_share = "1/4"')
     for one in (electricity, gas):

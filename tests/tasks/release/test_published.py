@@ -23,6 +23,7 @@ from tasks.release.mechanism import mechanism_for
 from tasks.release.run import Status
 from tasks.release.statement import known_errors, published_rows, statement_of
 from tests.by_night import few
+from tests.failing import raising
 from tests.tasks.test_schemas import validator
 from tests.tasks.two_regions import CONFIGURATION, DAYS, Installation, night
 
@@ -30,9 +31,8 @@ FIRST, SECOND, THIRD = DAYS[:3]
 DAY = date(2025, 1, 15)
 N_LEAVES = 30
 LEAVES = "".join(f'{1000 + leaf} = "FR"\n' for leaf in range(N_LEAVES))
-SMALL = CONFIGURATION.replace('84 = "FR"\n11 = "FR"\n', LEAVES).replace(
-    'bounds = ["0", "20000"]', 'bounds = ["0", "20000"]\nresolution = "1"\nlower_bound = "0"'
-)
+SMALL = CONFIGURATION.replace('84 = "FR"\n11 = "FR"\n', LEAVES)
+SMALL = SMALL.replace('"20000"]', '"20000"]\nresolution = "1"\nlower_bound = "0"')
 """Thirty leaves of small values, in whole numbers."""
 ROUNDED = SMALL.replace('epsilon = "1"', 'epsilon = "5"')
 PLAIN = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", SMALL)
@@ -55,15 +55,12 @@ def units_of(settings, release, day=DAY):
     return np.rint(values).astype(int)
 
 
-def with_rule(rule, text=ROUNDED):
-    return text.replace("[trusted]", f'rounding = "{rule}"\n[trusted]')
-
-
 @pytest.mark.parametrize("rule", ["nearest", "unbiased"])
 @pytest.mark.parametrize("resolution", ["1", "0.5"])
 def test_every_node_is_within_a_unit_of_its_estimate_and_adds_up(load_text, rule, resolution):
     """The control: leaves to the nearest unit, as it was, take the nation along by more."""
-    settings = load_text(with_rule(rule, ROUNDED.replace('resolution = "1"', f'resolution = "{resolution}"')))
+    unit = 'resolution = "1"', f'resolution = "{resolution}"'
+    settings = load_text(ROUNDED, unit, ("[trusted]", f'rounding = "{rule}"\n[trusted]'))
     release, tree = drawn(settings), settings.tree_of(date.min)
     units, exact = units_of(settings, release), release.values / float(resolution)
     assert release.optimality is not None
@@ -85,7 +82,7 @@ def test_an_estimate_below_the_bound_is_raised_to_it(load_text):
 
 @pytest.mark.parametrize(("rule", "same"), [("unbiased", False), ("nearest", True)])
 def test_unbiased_rounding_goes_on_where_the_day_before_ended(load_text, rule, same):
-    settings = load_text(with_rule(rule))
+    settings = load_text(ROUNDED, ("[trusted]", f'rounding = "{rule}"\n[trusted]'))
     release = drawn(settings)
     days = [units_of(settings, release, DAY + timedelta(days=number)) for number in range(2)]
     assert np.array_equal(*days) is same
@@ -279,8 +276,7 @@ def test_a_file_that_was_replaced_while_days_were_read_is_read_where_it_lies(nig
     before = read_day(storage, known, known.entry(SECOND), verify=True)
     night(nights, THIRD)
     assert nights.entry(SECOND).vintage == 1
-    again = read_day(storage, known, known.entry(SECOND), verify=True)
-    assert again.rows.equals(before.rows)
+    assert read_day(storage, known, known.entry(SECOND), verify=True).rows.equals(before.rows)
 
 
 @pytest.mark.parametrize(("nodes", "n_steps"), [("FR 11", 48), ("FR 11 84", 47), ("FR 11 12", 48)])
@@ -295,9 +291,7 @@ def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch, nodes, n
 
 
 def test_a_day_does_not_wait_for_errors_that_cannot_be_drawn(installation, monkeypatch):
-    def fails(*_):
-        raise np.linalg.LinAlgError("no covariance")
-
+    fails = raising(np.linalg.LinAlgError("no covariance"))
     monkeypatch.setattr("optstream.mechanisms.base.Mechanism.noise_replicates", fails)
     assert installation.status(FIRST) is Status.PUBLISHED
     assert files(installation) == {}

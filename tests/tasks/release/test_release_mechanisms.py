@@ -64,7 +64,6 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_m
 
 @pytest.mark.parametrize("name", few(ADAPTIVE, 2))
 def test_a_day_begins_with_what_the_day_before_left_and_a_lost_memory_stops_none(with_mechanism, name):
-    """A late day, too, is released after the days around it."""
     installation = with_mechanism(name)
     installation.released(*DAYS[:2])
     first, second = installation.measured(DAYS[0]), installation.measured(DAYS[1])

@@ -25,7 +25,6 @@ L1 = ('method = "equally_spaced"\nn_samples = 10', 'method = "l1"\nn_samples = 1
 
 @pytest.fixture
 def kept_back(installation):
-    """A tenth of epsilon is kept back; two days are released from the rest."""
     installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.released(DAY, NEXT)
     return installation
@@ -148,12 +147,7 @@ def spoil(path):
     path.write_bytes(bytes(data))
 
 
-HARMS = [
-    (Path.unlink, ["file"]),
-    (cut, ["file"]),
-    (Path.unlink, ["manifest"]),
-    (spoil, ["file", "manifest"]),
-]
+HARMS = [(Path.unlink, ["file"]), (cut, ["file"]), (Path.unlink, ["manifest"]), (spoil, ["file", "manifest"])]
 
 
 @pytest.mark.parametrize("source", ["staging", "measurements"])

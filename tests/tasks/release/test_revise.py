@@ -55,7 +55,6 @@ def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
 
 
 def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_after_them_that_count(learning):
-    """Days of a span two months back are due at once; a night looks at the two days before the newest."""
     old = [date(2016, 3, 29), *(date(2016, 4, 1) + timedelta(days=number) for number in range(4))]
     learning.simulate(*old)
     learning.released(*DAYS[:3])
@@ -125,14 +124,9 @@ def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learni
     assert listed(learning) == {FIRST: 2, SECOND: 0, THIRD: 1, FOURTH: 0}
     assert learning.entry(SECOND).revision == 1
     assert learning.problems() == []
-
-
-def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
-    learning.released(*DAYS[:3])
-    learning.released(FOURTH)
-    assert learning.status(THIRD, restate=True) is Status.PUBLISHED
-    again = learning.measured(THIRD, 1)
-    before, first = learning.measured(SECOND), learning.measured(THIRD)
+    # it remembers what was measured before its day
+    again = learning.measured(SECOND, 1)
+    before, first = learning.measured(FIRST), learning.measured(SECOND)
     for level, known in again.state["levels"].items():
         starts = [one for one in known["history"]["starts"] if one < again.first_step]
         assert starts == before.state["levels"][level]["history"]["starts"]
@@ -220,9 +214,7 @@ def test_an_owner_that_was_thought_dead_shows_nothing(learning):
     assert learning.problems() == []
 
 
-def test_what_was_listed_is_recorded_and_what_it_replaced_leaves_data(
-    learning,
-):
+def test_what_was_listed_is_recorded_and_what_it_replaced_leaves_data(learning):
     """Else a reader of data/ without the catalogue finds the day twice."""
     run, staged = half_shown(learning)
     before = next((learning.folder / "published" / "data").glob(f"date={FIRST}/*"))

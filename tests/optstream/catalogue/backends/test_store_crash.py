@@ -179,6 +179,7 @@ OVERTAKEN = "others replaced it every time"
 REFUSED = {
     "it ignores all conditions": (odd(put_new=overwrite, put_instead=overwrite), IGNORED),
     "it ignores If-Match": (odd(put_instead=overwrite), IGNORED),
+    "it ignores If-None-Match": (odd(put_new=overwrite), IGNORED),
     "it has no conditions": (Store, "no put here that fails.*local folder"),
     "another was always faster": (odd(put_instead=be_slower), OVERTAKEN),
     "it takes wrong tags without quotes": (odd(Literal, put_instead=overwrite_by_bare_tags), OVERTAKEN),

@@ -15,13 +15,7 @@ from optstream.privacy import worst_window
 from tasks.config import load_settings
 from tasks.config.schema import MECHANISMS
 from tasks.plan import advise
-from tasks.plan.advise import (
-    choose_stream_shares,
-    compare_plans,
-    total_of,
-    useful_levels,
-    write_proposal,
-)
+from tasks.plan.advise import choose_stream_shares, compare_plans, total_of, useful_levels, write_proposal
 from tasks.plan.dry_run import Expected, dry_run
 from tasks.release import mechanism
 from tasks.release.mechanism import long_spans_of, mechanism_for, plan_horizons

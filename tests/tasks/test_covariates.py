@@ -23,6 +23,7 @@ FIRST = date(2016, 2, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
 INFORMED = released_by("HistoryInformed", keys=FEW_BLOCKS)
 UNKNOWN = "0" * 64
+CSV, PARQUET = "warmth.csv", "warmth.parquet"
 ENTRY = f"""[[covariates]]
 name = "warmth"
 path = "warmth.csv"
@@ -33,7 +34,7 @@ source = "the weather service"
 
 def hashed(folder, text=ENTRY):
     """The text with the hash of the file that it names, and with its ending."""
-    for name in ("warmth.csv", "warmth.parquet"):
+    for name in (CSV, PARQUET):
         if (file := folder / name).is_file():
             text = text.replace("warmth.csv", name)
             text = text.replace(UNKNOWN, hashlib.sha256(file.open("rb").read(2**20)).hexdigest())
@@ -71,22 +72,25 @@ def by_node(nodes=("84", "11"), **columns):
     return pl.DataFrame(rows, schema=["date", "node", "value"], orient="row").with_columns(**columns)
 
 
-@pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_a_row_for_each_node_the_nodes_above_as_their_mean(configured, tmp_path, ending):
-    table = by_node()
-    if ending == "csv":
-        table.write_csv(tmp_path / "warmth.csv")
-    else:
-        table.write_parquet(tmp_path / "warmth.parquet")
+def csv(*nodes, **columns):
+    return lambda folder: by_node(*nodes, **columns).write_csv(folder / CSV)
+
+
+def parquet(**columns):
+    return lambda folder: by_node(**columns).write_parquet(folder / PARQUET)
+
+
+@pytest.mark.parametrize("write", [parquet(), csv()], ids=[PARQUET, CSV])
+def test_a_row_for_each_node_the_nodes_above_as_their_mean(configured, tmp_path, write):
+    write(tmp_path)
     found = one(configured())
     assert (found.name, found.first_day, found.lag_days) == ("warmth", (FIRST - ORIGIN).days, 1)
     assert np.array_equal(found.values, [[5, 6, 7, 8], [0, 1, 2, 3], [10, 11, 12, 13]])
 
 
 def test_one_row_serves_all_and_gaps_are_missing(configured, tmp_path):
-    by_node(("84",)).drop("node")[[0, 1, 3]].write_parquet(tmp_path / "warmth.parquet")
-    found = one(configured())
-    assert np.array_equal(found.values, [[0, 1, np.nan, 3]], equal_nan=True)
+    by_node(("84",)).drop("node")[[0, 1, 3]].write_parquet(tmp_path / PARQUET)
+    assert np.array_equal(one(configured()).values, [[0, 1, np.nan, 3]], equal_nan=True)
     assert one(configured(), DAYS[1]).values.tolist() == [[0, 1]], "nothing of later days"
 
 
@@ -95,20 +99,8 @@ def test_instants_are_averaged_over_local_days(configured, tmp_path):
     times = [datetime(2016, 2, 1, 12, tzinfo=UTC), datetime(2016, 2, 1, 23, 30, tzinfo=UTC)]
     later = [datetime(2016, 2, 2, 12, tzinfo=UTC)]
     table = pl.DataFrame({"timestamp": times + later, "degrees": [1, 2, 4]})
-    table.write_parquet(tmp_path / "warmth.parquet")
-    found = one(configured(ENTRY + 'value = "degrees"\n'))
-    assert found.values.tolist() == [[1, 3]]
-
-
-CSV, PARQUET = "warmth.csv", "warmth.parquet"
-
-
-def csv(*nodes, **columns):
-    return lambda folder: by_node(*nodes, **columns).write_csv(folder / CSV)
-
-
-def parquet(**columns):
-    return lambda folder: by_node(**columns).write_parquet(folder / PARQUET)
+    table.write_parquet(tmp_path / PARQUET)
+    assert one(configured(ENTRY + 'value = "degrees"\n')).values.tolist() == [[1, 3]]
 
 
 @pytest.mark.parametrize(
@@ -143,10 +135,10 @@ def test_what_cannot_be_used_is_gone_without_and_said(configured, tmp_path, writ
 
 
 def test_no_other_file_is_read_than_the_one_whose_hash_is_named(configured, tmp_path):
-    by_node().write_csv(tmp_path / "warmth.csv")
+    by_node().write_csv(tmp_path / CSV)
     settings = configured()
     assert one(settings).values.shape == (3, 4)
-    with (tmp_path / "warmth.csv").open("a") as file:
+    with (tmp_path / CSV).open("a") as file:
         file.write("2016-02-04,84,1\n")
     assert "warmth.csv is not the file whose sha256 the configuration names" in gone_without(settings)
 
@@ -154,7 +146,7 @@ def test_no_other_file_is_read_than_the_one_whose_hash_is_named(configured, tmp_
 def test_values_beyond_all_measure_and_days_of_other_centuries_cost_themselves_alone(configured, tmp_path):
     table = by_node(("84",)).drop("node")
     wrong = pl.DataFrame({"date": [date(1, 1, 1), date(9999, 12, 31), DAYS[1]], "value": [1.0, 2.0, 1e300]})
-    pl.concat([table, table, wrong]).write_csv(tmp_path / "warmth.csv")
+    pl.concat([table, table, wrong]).write_csv(tmp_path / CSV)
     found = one(configured())
     assert found.first_day == (FIRST - ORIGIN).days
     assert found.values.tolist() == [[0, 1, 2, 3]]

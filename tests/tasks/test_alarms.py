@@ -25,19 +25,11 @@ from tasks.monitor import notify
 from tasks.monitor.alarms import Kind, Severity, likeness, renamed
 from tasks.monitor.days import lacking, touched
 from tasks.monitor.facts import LEAST_DAYS, Suspect, compare, last_audit, loudest, read_verdicts
-from tasks.monitor.notify import (
-    heard,
-    line_of,
-    log_transitions,
-    news_for,
-    read_memory,
-    seen,
-    write_memory,
-)
+from tasks.monitor.notify import heard, line_of, log_transitions, news_for, read_memory, seen, write_memory
 from tasks.trusted.files import append_lines
 from tests.tasks.conftest import DAY, NOW
 from tests.tasks.pages.conftest import AT, alarm
-from tests.tasks.two_regions import DAYS, FEW_BLOCKS, Installation, in_another_unit, released_by
+from tests.tasks.two_regions import DAYS, FEW_BLOCKS, in_another_unit
 
 FIRST, TWO = DAYS[:2]
 TREE = AggregationTree.from_parents(
@@ -63,7 +55,6 @@ def test_no_leaf_is_suggested_twice_and_the_most_alike_pair_always_is(unknown, v
 
 
 def test_the_nodes_that_lack_their_input_are_the_fewest_that_cover_it():
-    """Every subset of the leaves, against the definitions."""
     below = {name: {name} for name in TREE.leaves}
     for number in range(len(TREE.nodes) - 1, 0, -1):
         below.setdefault(TREE.nodes[TREE.parents[number]], set()).update(below[TREE.nodes[number]])
@@ -205,13 +196,8 @@ def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, c
 def compared(*means, noise=1.0, model=None):
     """The comparison of a node's last mean with those before, one a day; those that are far."""
     hashes = [f"{day:064}" for day in range(len(means))]
-    entries = [
-        Entry(
-            period=FIRST + timedelta(days=number), revision=0, vintage=0, file_hash=file_hash,
-            rows_hash="0" * 64, ledger_head="head",
-        )
-        for number, file_hash in enumerate(hashes)
-    ]  # fmt: skip
+    usual = {"revision": 0, "vintage": 0, "rows_hash": "0" * 64, "ledger_head": "head"}
+    entries = [Entry(period=FIRST + timedelta(n), file_hash=one, **usual) for n, one in enumerate(hashes)]
     kept = pl.DataFrame({"file_hash": hashes, "node": "a", "mean": means})
     kept = kept.with_columns(noise=pl.lit(noise, pl.Float64), model=pl.lit(model, pl.Float64))
     found = compare(kept, entries, lambda _day: {"a"})
@@ -263,11 +249,10 @@ def test_each_of_the_last_days_is_compared_with_those_before_it_by_brute_force()
     assert [(one.day, one.mean, one.usual) for one in far] == expected
 
 
-def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
-    (tmp_path / "optstream.toml").write_text(released_by("HistoryInformed", keys=FEW_BLOCKS))
-    installation = Installation(tmp_path)
+def test_a_day_unlike_all_others_is_a_warning_until_the_next(installation):
+    installation.change_mechanism("HistoryInformed", FEW_BLOCKS)
     installation.simulate(*SPAN)
-    for path in (tmp_path / "dumps").glob(f"region=*/date={SPAN[8]}/*.parquet"):
+    for path in (installation.folder / "dumps").glob(f"region=*/date={SPAN[8]}/*.parquet"):
         pl.read_parquet(path).with_columns(pl.col("load_mw") * 0.25).write_parquet(path)
     installation.released(*SPAN[:8])
     assert installation.of_kind("unlike-history") == []  # ordinary days are no news
@@ -280,15 +265,14 @@ def test_a_day_unlike_all_others_is_a_warning_until_the_next(tmp_path):
     assert "finds unlike all others: 9 Jun 2016." in installation.settings.report_file.read_text()
 
 
-def test_a_level_that_misses_its_predictions_is_a_warning(tmp_path, monkeypatch):
-    (tmp_path / "optstream.toml").write_text(released_by("HistoryInformed", keys=FEW_BLOCKS))
-    installation = Installation(tmp_path)
-    installation.simulate(*SPAN[:2])
+def test_a_level_that_misses_its_predictions_is_a_warning(installation, monkeypatch):
+    installation.change_mechanism("HistoryInformed", FEW_BLOCKS)
     installation.released(SPAN[0])
     assert installation.of_kind("off-prior") == []  # a stream that has learned nothing expects nothing
     monkeypatch.setattr(InformedMechanism, "self_check", lambda mechanism, measured: SelfCheck((), (1,)))
     installation.release(SPAN[1])
-    newest = max((tmp_path / "trusted/validation").rglob("*-release.json"), key=lambda one: one.name[21:])
+    found = (installation.folder / "trusted/validation").rglob("*-release.json")
+    newest = max(found, key=lambda one: one.name[21:])
     document = json.loads(newest.read_bytes())
     document["meta"]["self_checks"] = {str(SPAN[1]): {}}  # of a later estimate of the day
     newest.with_name(f"{newest.name[:22]}9{newest.name[23:]}").write_text(json.dumps(document))
@@ -375,8 +359,7 @@ LATE = alarm(node="84")
 
 
 def parts_of(line):
-    document = json.loads(line)
-    (resource,) = document["resourceLogs"]
+    (resource,) = json.loads(line)["resourceLogs"]
     (scope,) = resource["scopeLogs"]
     (record,) = scope["logRecords"]
     return resource["resource"], record

@@ -10,13 +10,7 @@ import pytest
 from optstream.catalogue.backends import LocalTransaction
 from optstream.ledger import Key, open_ledger
 from tasks.plan import backfill
-from tasks.plan.backfill import (
-    cost_of,
-    days_of_night,
-    over_already,
-    plan_backfill,
-    words_of_left,
-)
+from tasks.plan.backfill import cost_of, days_of_night, over_already, plan_backfill, words_of_left
 from tasks.release.reserve import look_at_folders
 from tasks.release.revise import due
 from tasks.release.run import Requested, Status
@@ -142,7 +136,6 @@ def test_an_estimate_that_is_due_is_still_to_be_made(learning):
 
 
 def test_a_day_that_another_mechanism_measured_stays_due_and_is_no_work(installation):
-    """But where its measurements are gone, which a run reports."""
     installation.released(DAY)
     installation.change_mechanism("HistoryInformed")
     installation.released(NEXT)

@@ -1,4 +1,4 @@
-"""Published folders: a catalogue, manifests and releases in which one thing was changed by somebody else."""
+"""What OptStream wrote, with one thing changed by others or a disk: published folders, measurements."""
 
 import json
 from collections.abc import Mapping
@@ -9,6 +9,11 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import strategies as st
 
+from optstream.measurement import EquallySpaced
+from optstream.mechanisms import BudgetDistribution, Hierarchical, OptStream, PeGaSus
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree
 from tests.optstream.catalogue.conftest import put_days
 from tests.properties import footers
 from tests.properties.damage import changed, damaged
@@ -59,3 +64,32 @@ def _other_statement(draw: st.DrawFn, file: bytes) -> bytes:
             statement = changed(draw, json.loads(pair[2][1]))
             pair[2] = (footers.BINARY, json.dumps(statement).encode())
     return footers.join(body, footer)
+
+
+TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+
+
+@cache
+def _documents() -> tuple[bytes, ...]:
+    model, shares = PrivacyModel(epsilon="1", window_length=4, alpha=10), ("1/2", "1/2")
+    made = (
+        OptStream(model, TREE, sampling=EquallySpaced(2), features=[], level_shares=shares),
+        Hierarchical(BudgetDistribution(model), TREE, shares),
+        Hierarchical(PeGaSus(model), TREE, shares),
+    )
+    values = [[1.0] * 4, [2.0] * 4]
+    return tuple(one.measure(values, noise=simulated_noise(1)).to_bytes() for one in made)
+
+
+def measured() -> bytes:
+    """One that was measured level by level."""
+    return _documents()[1]
+
+
+@st.composite
+def measurements(draw: st.DrawFn) -> bytes:
+    """Documents with other entries, and hurt bytes."""
+    data = draw(st.sampled_from(_documents()))
+    if draw(st.booleans()):
+        return draw(damaged(st.just(data)))
+    return json.dumps(changed(draw, json.loads(data))).encode()

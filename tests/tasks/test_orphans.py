@@ -17,11 +17,12 @@ import pytest
 from tasks.trusted import files as private_files
 from tasks.trusted.covariates import private_zones
 from tasks.trusted.files import DrawingFile, destroy_raw, write_private
+from tests.failing import NoiseMeanwhile
 from tests.flows.served import gone, kill_all, until
 from tests.tasks.conftest import DAY
 from tests.tasks.two_regions import Installation
 
-REPOSITORY = str(Path(__file__).parents[3])
+REPOSITORY = str(Path(__file__).parents[2])
 
 
 BUSY = """
@@ -49,10 +50,6 @@ if __name__ == "__main__":
 """Each worker writes its id at once, so that there are two of them."""
 
 
-def ended(processes):
-    until("they end", lambda: gone(processes), 60)
-
-
 def started(text, *words, **more):
     command, pipe = [sys.executable, "-c", text, *words], subprocess.PIPE
     return subprocess.Popen(command, cwd=REPOSITORY, stdout=pipe, text=True, **more)
@@ -72,7 +69,7 @@ def test_a_busy_process_ends_when_its_peer_is_closed(when):
             own.send("nobody reads this: it is busy")
             assert not gone([process.pid])
             own.close()
-        ended([process.pid])
+        until("it ends", lambda: gone([process.pid]), 60)
     finally:
         process.kill()
         process.communicate()
@@ -85,7 +82,7 @@ def test_a_pool_s_workers_end_when_its_owner_is_killed():
         assert not any(gone([one]) for one in workers)
         pool.kill()
         pool.wait()
-        ended(workers)
+        until("they end", lambda: gone(workers), 60)
     finally:
         pool.kill()
         kill_all(workers)
@@ -136,12 +133,9 @@ def test_the_folders_of_a_stream_are_known_by_the_configuration_above_a_file(tmp
         bad.write_text("streams = 1\n")
     elif damaged:
         bad.symlink_to(bad)
-    settings = SimpleNamespace(
-        folder=tmp_path / "load",
-        input_folder=tmp_path / "load/dumps",
-        trusted_folder=tmp_path / "load/trusted",
-        privacy=SimpleNamespace(population_file=damaged and str(bad)),
-    )
+    load, population = tmp_path / "load", SimpleNamespace(population_file=damaged and str(bad))
+    places = {"folder": load, "input_folder": load / "dumps", "trusted_folder": load / "trusted"}
+    settings = SimpleNamespace(**places, privacy=population)
     found = private_zones(settings, gas / "weather.csv" if damaged else gas).values()
     assert gas / zone in {one.resolve() for one in found}
 
@@ -160,11 +154,7 @@ settings = load_settings(Path(sys.argv[1]))
 print(read.metrics["rows"].sum())
 """
 CUSTOMERS = 300
-SHORT = {
-    "POLARS_OOC_MEMORY_BUDGET_MB": "1",
-    "POLARS_OOC_DRIFT_THRESHOLD": "1",
-    "POLARS_OOC_SPILL_MIN_BYTES": "1",
-}
+SHORT = {f"POLARS_OOC_{name}": "1" for name in ("MEMORY_BUDGET_MB", "DRIFT_THRESHOLD", "SPILL_MIN_BYTES")}
 """As if the memory were full, whatever this process has read before."""
 
 
@@ -192,16 +182,9 @@ RELEASED = date(2016, 6, 1)
 PROGRAM = """
 import sys
 from pathlib import Path
-from tests.tasks.trusted.test_orphans import run_until
+from tests.tasks.test_orphans import run_until
 run_until(Path(sys.argv[1]), sys.argv[2])
 """
-
-
-class Aborting:
-    simulated = False
-
-    def discrete_laplace(self, scale, size):
-        os.abort()
 
 
 def run_until(folder, end):
@@ -212,7 +195,7 @@ def run_until(folder, end):
     installation = Installation(folder)
     if end == "before it reads":
         os.abort()
-    installation.release(RELEASED, noise=Aborting())
+    installation.release(RELEASED, noise=NoiseMeanwhile(os.abort, at=1))
 
 
 @pytest.mark.skipif(
