@@ -102,7 +102,6 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "`optstream init` writes an example"),
         (b"#" * (2**20 + 1), "must be at most 1 MiB"),
         (b'a = 1\nb = "\xff"\n', "UTF-8 text; see line 2"),
         (b"input = {}\n[[input.changes]]\n", r"line 2, column 16\); .* write it as \[NAME\], a line a key"),
@@ -110,8 +109,7 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
     ],
 )
 def test_an_unreadable_configuration_is_reported(tmp_path, content, message):
-    if content is not None:
-        (tmp_path / "optstream.toml").write_bytes(content)
+    (tmp_path / "optstream.toml").write_bytes(content)
     with pytest.raises(ConfigurationError, match=message):
         load_settings(tmp_path / "optstream.toml")
 

@@ -196,10 +196,8 @@ def test_a_list_may_give_the_hash_of_each_file(small):
 
 
 XLS = (
-    "2025-01-15: region=84/date=2025-01-15/'part-0.txt' does not fit input.path, "
-    "'region={region}/date={date:%Y-%m-%d}/*' with files that end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, "
-    '.zip or .xls; correct one of them, move it away, or begin its name with "_", which hides it '
-    "(and so for '11')"
+    f"{DAY}: {FIRST}/'part-0.txt' {NO_FIT} with files that end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, "
+    '.zip or .xls; correct one of them, move it away, or begin its name with "_", which hides it (and so f'
 )
 
 
