@@ -25,6 +25,11 @@ from tests.tasks.two_regions import CONFIGURATION, POPULATION, two_products
 EPSILON, CUTS, N_SAMPLES = 'epsilon = "1"', '["07:00", "12:00", "18:00"]', "n_samples = 10"
 TREE = EXAMPLE[EXAMPLE.index("[hierarchy.parents]") : EXAMPLE.index("[budget]")]
 TWO = {"node": ["FR", "84"], "parent": ["", "FR"]}
+SECTORS = """
+input = { region = "region", margin = "sector" }
+hierarchy.margins.sector = ["industry", "households"]
+budget = { levels = ["1/4", "1/4", "1/4"], margins.sector = "1/4" }
+"""
 
 
 @pytest.fixture
@@ -282,13 +287,6 @@ def test_codes_are_text_or_whole_numbers(load, tmp_path, codes):
     pl.DataFrame({"node": codes, "parent": [None, codes[0]]}).write_parquet(tmp_path / "nodes.parquet")
     settings = load((TREE, '[hierarchy]\nfile = "nodes.parquet"\n'))
     assert settings.tree_of(date.min).nodes == tuple(str(code) for code in codes)
-
-
-SECTORS = """
-input = { region = "region", margin = "sector" }
-hierarchy.margins.sector = ["industry", "households"]
-budget = { levels = ["1/4", "1/4", "1/4"], margins.sector = "1/4" }
-"""
 
 
 def test_a_leaf_may_have_some_of_the_margins_nodes_alone(load_text):

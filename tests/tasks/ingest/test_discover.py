@@ -23,6 +23,10 @@ FIRST, OTHER = f"region=84/date={DAY}", f"region=11/date={DAY}"
 NO_FIT = "does not fit input.path, 'region={region}/date={date:%Y-%m-%d}/*'"
 NO_LEAF = " is not a leaf of the hierarchy of that day, which has '84', '11'; add it to"
 LOGS = ("_delta_log", "_DELTA_LOG", "_spark_metadata", ".hoodie", ".hoodie_partition_metadata", "metadata")
+XLS = (
+    f"{DAY}: {FIRST}/'part-0.txt' {NO_FIT} with files that end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, "
+    '.zip or .xls; correct one of them, move it away, or begin its name with "_", which hides it (and so f'
+)
 
 
 @pytest.fixture
@@ -193,12 +197,6 @@ def test_a_list_may_give_the_hash_of_each_file(small):
     stream.write("84", stream.rows(1.0), name="part-1.parquet")
     (stream.folder("84") / "_FILES").write_text(f"{'0' * 64}  part-0.parquet\npart-1.parquet\n")
     assert_stopped(stream, "must have the SHA-256 of every file, or of none")
-
-
-XLS = (
-    f"{DAY}: {FIRST}/'part-0.txt' {NO_FIT} with files that end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, "
-    '.zip or .xls; correct one of them, move it away, or begin its name with "_", which hides it (and so f'
-)
 
 
 @pytest.mark.parametrize(

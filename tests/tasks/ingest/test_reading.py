@@ -40,6 +40,11 @@ TIES += ["-5", "1e9"]
 ODD = [None, float("nan"), float("inf"), float("-inf")]
 RULES = ["no_customer", "no_timestamp", "outside_day", "two_leaves", "duplicates", "absent"]
 RULES += ["infinite", "out_of_bounds", "steps_found"]
+near_ties = st.builds(
+    lambda units, halves, ulps: float(np.float64(units * 0.001 + halves * 0.0005) * (1 + ulps * 2.0**-52)),
+    st.integers(-10, 7000), st.integers(0, 1), st.integers(-2, 2),
+)  # fmt: skip
+decimals = st.decimals(-3, 120, allow_nan=False, places=4).map(float)
 
 
 def defined(text, bounds, resolution, factor=1):
@@ -94,13 +99,6 @@ def test_the_scale_of_a_decimal_column_does_not_decide_whether_it_is_counted(sca
 
 
 # Floats, also where floating point alone does not decide.
-
-
-near_ties = st.builds(
-    lambda units, halves, ulps: float(np.float64(units * 0.001 + halves * 0.0005) * (1 + ulps * 2.0**-52)),
-    st.integers(-10, 7000), st.integers(0, 1), st.integers(-2, 2),
-)  # fmt: skip
-decimals = st.decimals(-3, 120, allow_nan=False, places=4).map(float)
 
 
 @settings(deadline=None)
