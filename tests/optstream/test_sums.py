@@ -230,7 +230,6 @@ def test_joint_noise_of_other_points_is_refused(spend):
 
 
 def covered(blocks, lengths, first_step):
-    """How often each step is measured over periods of these lengths, by the rule period after period."""
     counts, at = [], first_step
     for length in lengths:
         own = np.zeros(length, dtype=int)

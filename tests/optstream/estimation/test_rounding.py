@@ -75,7 +75,6 @@ def rounded(values, lattice, **more):
 
 
 def test_it_costs_no_more_than_any_other_rounding():
-    """Of all roundings of 2 times 3 cells, by trying them."""
     lattice, rng = cells_of(2, 3), np.random.default_rng(5)
     values = lattice.add_up(rng.uniform(0, 4, (6, 8)))
     found = rounded(values, lattice)

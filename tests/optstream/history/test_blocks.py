@@ -85,7 +85,6 @@ def test_blocks_are_joined_in_time_and_the_latest_are_kept():
 
 
 def random_history(generator, steps_per_day, n_days=80):
-    """Single steps as blocks, of days that have none, a few or many of them."""
     rates = generator.choice([0.0, 0.1, 0.5, 1.0], n_days, p=[0.1, 0.2, 0.3, 0.4])
     starts = np.flatnonzero(generator.random(n_days * steps_per_day) < np.repeat(rates, steps_per_day))
     return BlockHistory(starts, np.ones_like(starts), np.ones(starts.size), np.zeros((1, starts.size)))

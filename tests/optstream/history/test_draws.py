@@ -189,7 +189,6 @@ def errors_of(tree_name="ragged", *, factor=FACTOR, is_day=True, noise=1.0, noth
 
 @pytest.fixture
 def exact(monkeypatch):
-    """The noise's part by a small difference."""
     monkeypatch.setattr(filter_module, "MORE_NOISE", 1e-4)
 
 
@@ -222,7 +221,6 @@ def test_draws_vary_as_the_closed_form_says(name):
 @pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("noise", [0.1, 1.0, 100.0])
 def test_more_is_of_what_the_prior_leaves_open_of_the_day(noise):
-    """Not of what the noise did; written out."""
     errors = errors_of(noise=noise)
     posterior, steps = errors.fitted.posterior, errors.steps
     dense, seen = Dense(posterior.prior, posterior.seen), posterior.seen
@@ -239,7 +237,6 @@ def test_more_is_of_what_the_prior_leaves_open_of_the_day(noise):
 @pytest.mark.parametrize("noise_name", NOISES)
 @pytest.mark.parametrize("tree_name", TREES)
 def test_sums_over_steps_have_the_variances_of_the_dense_process(tree_name, noise_name):
-    """Of any weights, and with the root; of blocks of steps too."""
     prior, seen, steps = case(tree_name, noise_name)
     posterior, nodes = TreePosterior(prior, seen), len(seen.tree.nodes)
     times = np.random.default_rng(5).normal(size=(4, 12))

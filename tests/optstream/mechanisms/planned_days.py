@@ -19,11 +19,6 @@ def daily_noise(seed, n_steps):
     return lambda step: simulated_noise([seed, step // n_steps])
 
 
-def drawn(mechanism, values, lengths, state=None, first_step=0):
-    periods = np.split(values, np.cumsum(lengths), axis=1)[: len(lengths)]
-    return in_turn(mechanism.measure, periods, lambda step: simulated_noise([1, step]), first_step, state)
-
-
 def spends_of(measured):
     return [spend for one in measured for spend in one.spends]
 

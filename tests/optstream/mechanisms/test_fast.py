@@ -28,7 +28,6 @@ def build(model=MODEL, **changes):
 
 
 def test_values_and_variances_are_the_filters():
-    """By the recursion written out step by step, in the unit of the readings."""
     mechanism = build(process_deviation=6.0)
     (release,) = released(mechanism, WALK, [])
     estimate, measured = mechanism.fitted(release.measured), release.measured

@@ -88,7 +88,6 @@ def test_coordinates_of_the_largest_readings_and_the_longest_periods_are_exact(n
 @pytest.mark.parametrize("n_coordinates", [1, 3, 5, 7])
 @pytest.mark.parametrize("alpha", [1, pytest.param(7, marks=pytest.mark.nightly), 1000])
 def test_no_change_of_one_series_moves_them_further_than_the_bound(n_steps, n_coordinates, alpha):
-    """Every choice of steps and signs, on several series to be changed."""
     generator = np.random.default_rng(n_steps * alpha)
     change, far = change_of(n_coordinates, alpha, shortest=n_steps), [0] * (n_steps + 1)
     for one in generator.integers(-5000, 5000, (3, 1, n_steps)):

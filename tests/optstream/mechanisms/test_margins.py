@@ -73,7 +73,6 @@ def with_blocks(lattice):
 )  # fmt: skip
 @pytest.mark.parametrize("lattice", [LATTICE, incomplete(0)], ids=["complete", "incomplete"])
 def test_no_change_of_a_customer_loses_more_than_is_charged_and_some_lose_all(lattice, make):
-    """Every change by -1, 0 or 1 at two steps, each in any cell."""
     mechanism = make(lattice)
     plan = mechanism.plan(2, 0)
     charged = worst_window(plan, 2).epsilon

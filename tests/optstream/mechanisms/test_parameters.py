@@ -15,6 +15,7 @@ from optstream.mechanisms import (
     Fourier,
     Hierarchical,
     HistoryInformed,
+    HistoryInformedTree,
     Laplace,
     OptStream,
     PeGaSus,
@@ -95,6 +96,10 @@ WRONG = [
         ({"level_shares": ["1/8"] * 3}, "must have 4 shares"),
         ({"level_shares": ["1/2"] * 4}, "at most 1"),
         ({"level_shares": ["1", "0", "0", "0"]}, "holds the leaf"),
+    ]),
+    (HistoryInformedTree, MARGIN | {"mechanism": HistoryInformed(**BLOCKS)}, [
+        ({"level_shares": "model"}, "without a scale"),
+        ({"level_shares": "best"}, "got 'best'"),
     ]),
     (Laplace, JOINT | {"n_nodes": 1}, [
         ({"noise": "gaussian"}, 'noise must be "joint" or "laplace", or be left out'),

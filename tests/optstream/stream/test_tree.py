@@ -229,7 +229,6 @@ def test_the_map_over_several_changes_says_what_each_leaf_was():
 
 
 def test_random_lists_of_changes_keep_every_total():
-    """What the readings of the day before add up to is what their map to the day after adds up to."""
     random = np.random.default_rng(26)
     for _ in range(200):
         hierarchy = _random_hierarchy(random)
