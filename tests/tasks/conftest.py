@@ -115,16 +115,11 @@ class SmallStream:
         files = result_files(self.settings, ".json")
         results = next(one.path for one in files if (one.suite, one.first, one.last) == (RAW, *span))
         alarms = json.loads(results.read_text())["meta"]["alarms"]
-        return [
-            Verdict(
-                day.day,
-                None if isinstance(one, ContractError) else one,
-                one if isinstance(one, ContractError) else None,
-                tuple(alarms.get(str(day.day), ())),
-                results,
-            )
-            for day, one in zip(ingested, found, strict=True)
-        ]
+        verdicts = []
+        for day, one in zip(ingested, found, strict=True):
+            error, own = one if isinstance(one, ContractError) else None, alarms.get(str(day.day), ())
+            verdicts.append(Verdict(day.day, None if error else one, error, tuple(own), results))
+        return verdicts
 
     def verdict(self, day: date = DAY) -> Verdict:
         (judged,) = self.judge(day)
@@ -209,18 +204,6 @@ def learning(installation):
     installation.configure("[published]\n", "[published]\nreplicates = 5\n")  # of 50: they take time
     installation.simulate(*DAYS)
     return installation
-
-
-@pytest.fixture
-def with_mechanism(installation):
-    """The small stream with dumps of all days, released by another mechanism: with_mechanism("Sample")."""
-
-    def make(name):
-        installation.change_mechanism(name)
-        installation.simulate(*DAYS)
-        return installation
-
-    return make
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])

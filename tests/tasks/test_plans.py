@@ -237,8 +237,6 @@ def test_another_process_takes_it_from_the_file_unless_that_is_damaged(small, co
     assert long_spans_of(settings, FIRST_OF_JUNE, 0) == found
 
 
-# Plans compared, shares of streams, and the proposal that is written.
-
 COARSE = ('alpha = "1"', 'alpha = "100"')
 HOURLY = ('step = "30min"', 'step = "1h"'), ("window = 48", "window = 24")
 

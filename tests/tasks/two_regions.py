@@ -6,7 +6,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -256,6 +256,12 @@ class Installation:
         path = self.folder / "optstream.toml"
         path.write_text(released_by(mechanism, path.read_text(), keys))
 
+    def by(self, mechanism):
+        """This stream with dumps of all days, to be released by another mechanism."""
+        self.change_mechanism(mechanism)
+        self.simulate(*DAYS)
+        return self
+
     def copy_ledger(self):
         copy, ledger = self.folder / "older.sqlite", self.folder / "trusted/ledger.sqlite"
         with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
@@ -303,11 +309,8 @@ class Installation:
     def watch(self, *, live=True):
         """What the watch says at this time, the ledger closed again."""
         ledger = find_ledger(self.settings)
-        try:
+        with closing(ledger) if ledger else nullcontext():
             return watch(self.settings, ledger, self.now, live=live)
-        finally:
-            if ledger:
-                ledger.close()
 
     def of_kind(self, kind):
         return [alarm for alarm in self.watch(live=False).alarms if alarm.kind == kind]

@@ -1,6 +1,5 @@
 """Customers: what rows of one who moves lose by what was charged, and how many are behind each node."""
 
-import re
 import shutil
 from datetime import date, timedelta
 from fractions import Fraction
@@ -31,22 +30,16 @@ DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 REGIONS = 8
 
 
-@pytest.fixture
-def movers(installation):
-    """movers("Laplace", window=1): eight metered leaves with a keeper each, and rows of one customer."""
-
-    def make(mechanism, window, step="3h"):
-        path = installation.folder / "optstream.toml"
-        text = path.read_text().replace('name = "OptStream"', mechanism).replace("30min", step)
-        text = text.replace("Europe/Paris", "UTC").replace('["1/2", "1/2"]', '["0", "1"]')
-        text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
-        text = text.replace("window = 48", f"window = {window}").replace('"20000"]', '"1"]')
-        text = text.replace('schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "kwh"')
-        leaves = "".join(f'R{number} = "FR"\n' for number in range(REGIONS))
-        path.write_text(text.replace('84 = "FR"\n11 = "FR"\n', leaves))
-        return installation
-
-    return make
+def movers(installation, mechanism, window):
+    """Make it eight metered leaves, with a keeper each, and rows of one customer."""
+    installation.change_mechanism(mechanism)
+    path = installation.folder / "optstream.toml"
+    text = path.read_text().replace("30min", "3h").replace("Europe/Paris", "UTC")
+    text = text.replace('["1/2", "1/2"]', '["0", "1"]')
+    text = text.replace("window = 48", f"window = {window}").replace('"20000"]', '"1"]')
+    text = text.replace('schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "kwh"')
+    leaves = "".join(f'R{number} = "FR"\n' for number in range(REGIONS))
+    path.write_text(text.replace('84 = "FR"\n11 = "FR"\n', leaves))
 
 
 def write(installation, rows):
@@ -102,8 +95,8 @@ def lost(installation, one, other):
 
 
 @pytest.mark.parametrize("window", [1, 8])
-def test_one_absent_row_or_window_changes_its_own_steps_alone(movers, window):
-    installation = movers('name = "Laplace"', window)
+def test_one_absent_row_or_window_changes_its_own_steps_alone(installation, window):
+    movers(installation, "Laplace", window)
     length = len(installation.settings.calendar.utc_times(DAYS[0]))
     steps = range(length - window // 2 - window % 2, length + window // 2)
     always = [(step, REGIONS - 1) for step in range(2 * length)]
@@ -126,9 +119,9 @@ def test_one_absent_row_or_window_changes_its_own_steps_alone(movers, window):
     assert epsilon < lost(installation, always_only, moved) <= 2 * epsilon
 
 
-def test_fourier_is_priced_for_who_is_in_another_leaf_at_each_step(movers):
+def test_fourier_is_priced_for_who_is_in_another_leaf_at_each_step(installation):
     """Its charge grows as the root of the steps only for one who stays in a leaf, which no row need do."""
-    installation = movers('name = "Fourier"', 8)
+    movers(installation, "Fourier", 8)
     rows = [(step, step % REGIONS) for step in range(8)]
     write(installation, rows)
     epsilon = charged(installation)

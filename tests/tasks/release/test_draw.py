@@ -44,9 +44,6 @@ def measurements(installation):
     return {path.name.partition("-")[2]: data for path, data in found.items() if "-" in path.name}
 
 
-# Owners that raise, stop or die.
-
-
 @pytest.mark.parametrize("error", [MemoryError("71234"), ValueError("71234"), None], ids=str)
 def test_an_exception_after_the_first_sample_voids_and_stays_charged(installation, monkeypatch, error):
     with monkeypatch.context() as patch:
@@ -170,9 +167,6 @@ def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
     (work,) = steps.reserve_budget(run, works)
     assert "changed while this run was under way" in work.message
     assert installation.record(DAY) is None
-
-
-# Draws that cannot be recorded, and owners that lose their lease meanwhile.
 
 
 def away(ledger, monkeypatch, times):
@@ -371,9 +365,6 @@ def test_a_lease_of_a_clock_that_ran_ahead_is_ended_by_a_person(either, monkeypa
     assert either.record(DAY).redraws == 0
     assert not drawn or measurements(either) == before
     assert either.ledger.verify() == []
-
-
-# Days that readers have, and files that fail or were forged after that.
 
 
 @contextmanager

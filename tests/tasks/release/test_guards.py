@@ -299,9 +299,6 @@ def test_a_copied_trusted_folder_run_elsewhere_is_noticed_by_the_second_place(in
     assert elsewhere.record(SECOND) is None
 
 
-# Witnesses that are behind, broken, shared or locked.
-
-
 def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_reported(either):
     either.released(FIRST)
     file = either.folder / "trusted/witness/ledger-heads.json"

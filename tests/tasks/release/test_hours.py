@@ -52,24 +52,18 @@ def hours(*days):
     return [Hour(day, hour) for day in days for hour in range(24)]
 
 
-@pytest.fixture
-def by_the_hour(with_mechanism):
-    """The small stream by the hour: by_the_hour("PeGaSus")."""
-
-    def make(name, *days):
-        installation = with_mechanism(name)
-        shutil.rmtree(installation.settings.input_folder)  # dumps of days
-        installation.configure('step = "30min"', 'step = "30min"\nperiod = "hour"')
-        installation.simulate(*(days or (DAY, NEXT)))
-        return installation
-
-    return make
+def by_the_hour(installation, mechanism, *days):
+    """The small stream, now of hours, with dumps of these days."""
+    shutil.rmtree(installation.settings.input_folder)  # dumps of days
+    installation.change_mechanism(mechanism)
+    installation.configure('step = "30min"', 'step = "30min"\nperiod = "hour"')
+    installation.simulate(*(days or (DAY, NEXT)))
 
 
 @pytest.fixture
-def day_of_hours(by_the_hour):
+def day_of_hours(installation):
     """A whole day and an hour of the next, released by the hour."""
-    installation = by_the_hour("Laplace")
+    by_the_hour(installation, "Laplace")
     installation.configure('restatement_share = "0"', 'restatement_share = "1/4"')
     installation.now = datetime(2016, 6, 2, 8, tzinfo=UTC)
     installation.released(*hours(DAY), Hour(NEXT, 0))
@@ -93,8 +87,9 @@ def charged(spends, first):
     return found
 
 
-def test_one_hour_goes_from_dump_to_published_rows_once(by_the_hour):
-    installation, hour = by_the_hour("PeGaSus"), Hour(DAY, 13)
+def test_one_hour_goes_from_dump_to_published_rows_once(installation):
+    by_the_hour(installation, "PeGaSus")
+    hour = Hour(DAY, 13)
     outcome = installation.ends(hour, Status.PUBLISHED)
     assert f"date={DAY}/hour=13/release-" in outcome.file
     rows = installation.rows()
@@ -114,8 +109,8 @@ def test_one_hour_goes_from_dump_to_published_rows_once(by_the_hour):
 
 
 @pytest.mark.parametrize("name", few(SERVING, 1))
-def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(by_the_hour, name):
-    installation = by_the_hour(name)
+def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(installation, name):
+    by_the_hour(installation, name)
     asked = [*hours(DAY)[20:], *hours(NEXT)[:4]]
     assert installation.statuses(*asked) == {Status.PUBLISHED}
     spends = [spend for period in asked for spend in installation.record(period).spends]
@@ -130,9 +125,9 @@ def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(by_the_hour
     assert rows.height == rows.select("date", "step", "node").n_unique() == 8 * 2 * 3
 
 
-def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
+def test_the_hours_that_a_clock_skips_and_repeats_are_released(installation):
     autumn = date(2015, 10, 25)
-    installation = by_the_hour("Laplace", autumn, date(2016, 3, 27))
+    by_the_hour(installation, "Laplace", autumn, date(2016, 3, 27))
     twice = [Hour(autumn, 2), Hour(autumn, 2, True)]
     assert installation.statuses(*twice) == {Status.PUBLISHED}
     rows = installation.rows()
@@ -147,8 +142,8 @@ def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
     assert installation.ledger.latest("two-regions", str(skipped)) is None
 
 
-def test_what_is_no_period_of_the_stream_is_refused_before_anything_is_spent(by_the_hour):
-    installation = by_the_hour("Laplace")
+def test_what_is_no_period_of_the_stream_is_refused_before_anything_is_spent(installation):
+    by_the_hour(installation, "Laplace")
     ended = installation.ends(DAY, Status.FAILED, "released by the hour", steps=STEPS[:1])
     assert chunk.groups(installation.run(), [ended]) == [[ended]]
     assert not list(installation.ledger.outlines("two-regions"))
@@ -156,8 +151,8 @@ def test_what_is_no_period_of_the_stream_is_refused_before_anything_is_spent(by_
     assert "released by the day" in installation.outcome(Hour(DAY, 3), steps=STEPS[:1]).message
 
 
-def test_what_lies_between_the_folders_of_hours_stops_those_of_its_day(by_the_hour):
-    installation = by_the_hour("Laplace")
+def test_what_lies_between_the_folders_of_hours_stops_those_of_its_day(installation):
+    by_the_hour(installation, "Laplace")
     (installation.settings.input_folder / f"region=84/date={DAY}/hour=24").mkdir()
     (installation.settings.input_folder / f"region=84/date={DAY}/hour=03B").mkdir()
     hour, other = Hour(DAY, 3), Hour(NEXT, 3)
@@ -168,8 +163,8 @@ def test_what_lies_between_the_folders_of_hours_stops_those_of_its_day(by_the_ho
     assert not isinstance(found[other], DumpError) or isinstance(found[other], LateDumpError)
 
 
-def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_is_late(by_the_hour):
-    installation = by_the_hour("Laplace")
+def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_is_late(installation):
+    by_the_hour(installation, "Laplace")
     path = installation.folder / "optstream.toml"
     path.write_text(path.read_text() + '[watch]\nfirst_day = "2016-06-01"\nlate_after = "00:30"\n')
     installation.now = datetime(2016, 6, 1, 3, 20, tzinfo=UTC)  # 05:20 in Paris: hour 4 ended 20 minutes ago
@@ -411,8 +406,9 @@ def test_a_file_of_a_day_whose_footer_tells_other_hours_is_reported_and_not_read
 
 
 @pytest.mark.parametrize("place", ["store", "signed"])
-def test_days_are_closed_and_opened_in_a_store_and_under_a_signature(by_the_hour, place):
-    installation, key = by_the_hour("Laplace", DAY), None
+def test_days_are_closed_and_opened_in_a_store_and_under_a_signature(installation, place):
+    by_the_hour(installation, "Laplace", DAY)
+    key = None
     if place == "store":
         installation.configure('"published"', f'"memory://{installation.folder.name}/public"')
     else:

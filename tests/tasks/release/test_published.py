@@ -96,9 +96,6 @@ def test_what_cannot_be_a_standard_error_is_not_known(load_text):
     assert np.isnan(known_errors(settings, None)).all()
 
 
-# Counts.
-
-
 def in_bands(rows):
     """The rows whose bands are known, once these hold the values."""
     known = rows.drop_nulls(["load_mw_low", "load_mw_high"])
@@ -200,9 +197,6 @@ def come_back(installation, path):
     return True
 
 
-# Replicates, which give the errors of any figure.
-
-
 @pytest.fixture
 def nights(learning):
     """Two nights: the first day has a new estimate after the second."""
@@ -298,9 +292,6 @@ def test_a_day_does_not_wait_for_errors_that_cannot_be_drawn(installation, monke
     assert check_files(installation.folder / "published") == []
 
 
-# Measurements.
-
-
 def wanted(installation, name="OptStream"):
     installation.configure("[published]\n", "[published]\nmeasurements = true\n")
     installation.change_mechanism(name)
@@ -373,9 +364,6 @@ def test_lost_and_damaged_measurements_come_back_whatever_is_configured_by_then(
     assert come_back(installation, file)
     assert installation.statement(FIRST)["measurements"]["file"].endswith(file.name)
     assert fits_its_schema(installation, FIRST)
-
-
-# Sums over nodes and days, with their standard errors.
 
 
 @pytest.fixture(scope="module")

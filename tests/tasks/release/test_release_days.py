@@ -153,8 +153,6 @@ def test_a_day_that_another_run_published_meanwhile_is_over(installation, is_wit
     assert installation.record(FIRST) == record
 
 
-# Days of OptStream with points that the draw chooses, around a change of the clock.
-
 DAYS = [date(2016, 3, 25) + timedelta(days=number) for number in range(5)]
 
 
@@ -188,8 +186,6 @@ def test_the_plan_knows_the_points_of_the_days_around_it_and_is_drawn_by_what_wa
         mechanism_for(l1.settings, DAYS[0]).plan(44)
     assert work.memory.state == {"points": {str(plan.level): list(plan.taken) for plan in plans}}
 
-
-# Devices whose readings may lie in several leaves at one step.
 
 ROAMING = '[stream]\nunit = "roaming"\nleaves_per_step = {}\n'
 TWO = '84 = "FR"\n11 = "FR"\n'
@@ -287,9 +283,6 @@ def test_raw_values_stay_out_of_every_value_that_a_step_returns(installation):
         assert "load_mw" not in repr(works)
         assert "shape:" not in repr(works)
     assert isinstance(works[0], Ended)
-
-
-# Dumps and published folder in an object store.
 
 
 @pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.nightly)])

@@ -35,8 +35,8 @@ DAILY = ("Laplace", "Fast", "BudgetAbsorption")
 
 
 @pytest.mark.parametrize("name", few(sorted(OTHERS, key=lambda name: name not in DAILY), len(DAILY)))
-def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_mechanism, name):
-    installation = with_mechanism(name)
+def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(installation, name):
+    installation.by(name)
     days = DAYS[:4]
     assert installation.statuses(*days) == {Status.PUBLISHED}
     budget = budget_of(installation.settings, installation.ledger)
@@ -63,8 +63,8 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_m
 
 
 @pytest.mark.parametrize("name", few(ADAPTIVE, 2))
-def test_a_day_begins_with_what_the_day_before_left_and_a_lost_memory_stops_none(with_mechanism, name):
-    installation = with_mechanism(name)
+def test_a_day_begins_with_what_the_day_before_left_and_a_lost_memory_stops_none(installation, name):
+    installation.by(name)
     installation.released(*DAYS[:2])
     first, second = installation.measured(DAYS[0]), installation.measured(DAYS[1])
     if not getattr(mechanisms, name).revises:
@@ -79,9 +79,9 @@ def test_a_day_begins_with_what_the_day_before_left_and_a_lost_memory_stops_none
     assert installation.spent <= 1
 
 
-def test_a_draw_that_died_closes_the_open_groups(with_mechanism):
+def test_a_draw_that_died_closes_the_open_groups(installation):
     """The raw state was taken before the first sample, so the redraw cannot ask the same threshold again."""
-    installation = with_mechanism("PeGaSus")
+    installation.by("PeGaSus")
     installation.release(DAYS[0])
     with death_at(draw.DrawingFile, "destroy_orphans"):
         installation.release(DAYS[1])
@@ -94,8 +94,8 @@ def test_a_draw_that_died_closes_the_open_groups(with_mechanism):
         assert min(min(groups) for groups in part.choices["groups"]) >= origin
 
 
-def test_raw_state_that_belongs_to_other_measurements_is_not_taken(with_mechanism):
-    installation = with_mechanism("PeGaSus")
+def test_raw_state_that_belongs_to_other_measurements_is_not_taken(installation):
+    installation.by("PeGaSus")
     installation.released(DAYS[0])
     (path,) = installation.raw_files()
     assert (installation.folder / path).stat().st_mode & 0o077 == 0
@@ -114,8 +114,8 @@ TURNS = {
 
 
 @pytest.mark.parametrize("change", TURNS.values(), ids=list(TURNS))
-def test_raw_state_that_nothing_goes_on_from_is_destroyed_as_the_next_day_is_drawn(with_mechanism, change):
-    installation = with_mechanism("PeGaSus")
+def test_raw_state_that_nothing_goes_on_from_is_destroyed_as_the_next_day_is_drawn(installation, change):
+    installation.by("PeGaSus")
     installation.released(*DAYS[:2])
     folder = installation.settings.measurements_of(DAYS[1], 0)
     assert list(folder.glob("*.raw"))
@@ -126,9 +126,9 @@ def test_raw_state_that_nothing_goes_on_from_is_destroyed_as_the_next_day_is_dra
     assert not list(folder.glob("*.raw"))
 
 
-def test_a_late_day_is_measured_with_the_joint_noise_that_was_kept_for_it(with_mechanism):
+def test_a_late_day_is_measured_with_the_joint_noise_that_was_kept_for_it(installation):
     """The root's noise of the day between lies, secret, with the day before it, and is used once."""
-    installation = with_mechanism("Laplace")
+    installation.by("Laplace")
     installation.released(DAYS[0])
     installation.released(DAYS[2])
     assert [path.parent.name[:10] for path in installation.raw_files()] == [str(DAYS[0]), str(DAYS[2])]
@@ -149,8 +149,8 @@ def test_a_late_day_is_measured_with_the_joint_noise_that_was_kept_for_it(with_m
     assert installation.spent <= 1
 
 
-def test_a_stream_in_rho_states_delta_and_rho(with_mechanism):
-    installation = with_mechanism("Gaussian")
+def test_a_stream_in_rho_states_delta_and_rho(installation):
+    installation.by("Gaussian")
     installation.released(*DAYS[:3])
     delta = Fraction(1, 10**6)
     for _, data in sorted(installation.files("published/manifests").items()):
@@ -164,9 +164,9 @@ def test_a_stream_in_rho_states_delta_and_rho(with_mechanism):
         assert ReleaseStatement.read(statement).to_json() == statement
 
 
-def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(with_mechanism):
+def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(installation):
     """The first owner reserved; the second takes the day over once the lease is over, and draws."""
-    installation = with_mechanism("PeGaSus")
+    installation.by("PeGaSus")
     installation.release(DAYS[0], steps=STEPS[:5])
     stale = installation.run(owner="stale")
     found = run.look_up(stale, run.Requested(DAYS[0]))

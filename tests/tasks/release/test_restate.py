@@ -102,9 +102,6 @@ def test_a_restatement_that_would_measure_nothing_is_refused(either, learning, m
     assert "revision 2 measured nothing" in problem
 
 
-# Days that are published again.
-
-
 @pytest.fixture
 def published(either):
     either.released(DAY, NEXT)

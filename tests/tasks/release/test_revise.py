@@ -190,9 +190,6 @@ def test_nothing_goes_on_from_noise_that_others_know(learning):
     assert learning.problems() == []
 
 
-# New estimates that were interrupted, and days that were taken back meanwhile.
-
-
 def half_shown(installation, n_days=2, day=FIRST):
     """A new estimate of one of the first days up to where its bytes are recorded and not shown."""
     installation.released(*DAYS[:n_days])
