@@ -153,9 +153,6 @@ def test_a_mechanism_comes_back_equal_and_nothing_else_is_ever_made(mechanism, c
         mechanism_from(document)
 
 
-# In a published folder.
-
-
 def put(folder, mechanism, day, measured, change=None):
     """Publish a day's release with the files that belong to it."""
     release, file = mechanism.estimate(measured), file_of(mechanism, day, measured)
