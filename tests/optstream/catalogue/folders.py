@@ -1,8 +1,7 @@
 """Published folders in every kind of place, looked at past the code under test."""
 
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import count
 from pathlib import Path
@@ -66,11 +65,15 @@ class Folder:
 
 def make_folder(kind: str, request: pytest.FixtureRequest) -> Folder:
     if kind in ("path", "file"):
-        path = request.getfixturevalue("tmp_path") / "published"
-        return Folder(path if kind == "path" else path.as_uri(), fsspec.filesystem("file"), str(path))
+        folder = local_folder(request.getfixturevalue("tmp_path") / "published")
+        return folder if kind == "path" else replace(folder, name=folder.name.as_uri())
     if kind == "memory":
         return memory_folder()
     return s3_folder(request.getfixturevalue("s3_bucket"))
+
+
+def local_folder(path: Path) -> Folder:
+    return Folder(path, fsspec.filesystem("file"), str(path))
 
 
 def memory_folder() -> Folder:
@@ -92,10 +95,6 @@ def copied(folder: Folder, number: object) -> str | Path:
         copy = path.replace("/before/", f"/{number}/", 1)
         folder.filesystem.pipe_file(copy, folder.filesystem.cat_file(path))
     return folder.below(str(number))
-
-
-def answer_head(head: str) -> Callable[..., str]:
-    return lambda _entry, _known: head
 
 
 def make_page(_place: Any, catalogue: Any) -> bytes:

@@ -21,7 +21,7 @@ from optstream.catalogue.rows import schema
 from optstream.catalogue.standard_errors import read_sum
 from optstream.errors import LedgerError, ParameterError, PublicationError
 from tests.optstream.catalogue.conftest import days_in, make_rows, make_statement, put, put_days, take_back
-from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, SIGNER, STREAM, answer_head, make_page
+from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, SIGNER, STREAM, local_folder, make_page
 
 EVERYWHERE = pytest.mark.parametrize("published", KINDS, indirect=True)
 """By day too: what is put, replaced, moved and removed. The rest is of the catalogue, whatever its place."""
@@ -34,11 +34,7 @@ def test_the_layout_and_its_bytes_are_the_same_everywhere(published, tmp_path):
     again = put(published.name, DAY, head="h2")
     assert (again.changed, again.entry) == (False, entry)
     put(tmp_path / "local", DAY)
-    there = {
-        path.relative_to(tmp_path / "local").as_posix(): path.read_bytes()
-        for path in (tmp_path / "local").rglob("*")
-        if path.is_file() and path.name != ".lock"
-    }
+    there = local_folder(tmp_path / "local").files()
     assert published.files() == there
     assert sorted(there) == [
         "catalogue.json",
@@ -111,8 +107,8 @@ def another_file(name):
         (lambda name: put(name, DAY, stream="another"), "belongs to another stream"),
         (lambda name: put(name, NEXT, simulated=True), "simulated"),
         (another_file, "differ from their hashes in its statement"),
-        (lambda name: withdraw(name, DAY, answer_head("h2"), stream="another"), "belongs to another stream"),
-        (lambda name: withdraw(name, DAY, answer_head(""), stream=STREAM), "ledger_head"),
+        (lambda name: withdraw(name, DAY, lambda *_: "h2", stream="another"), "belongs to another stream"),
+        (lambda name: withdraw(name, DAY, lambda *_: "", stream=STREAM), "ledger_head"),
         (lambda name: withdraw(name, DAY, refuse, stream=STREAM), "does not contain h1"),
     ],
 )

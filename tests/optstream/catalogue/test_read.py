@@ -26,7 +26,7 @@ def expected(*days, **more):
     return pl.concat(rows).cast(pl.Schema(schema("load_mw")))
 
 
-def test_releases_of_before_there_were_standard_errors_are_read_beside_others(tmp_path):
+def test_releases_of_before_there_were_standard_errors_are_read_with_others(tmp_path):
     old = make_rows(DAY).drop("load_mw_noise_se", "load_mw_se")
     stated = make_statement(DAY, standard_errors=None)
     assert "standard_errors" not in stated.to_json()

@@ -164,6 +164,10 @@ def test_a_choice_by_what_was_released_leaves_whole_windows_only():
         found = lost_over([*fixed, spend])
         assert found.composed == "plain"
         assert found.epsilon == float(found.plain)
+    plans = [[replace(step(DISTANCE, (1,), Fraction(10), 1), first_step=day)] for day in range(40)]
+    assert loss_of_days(plans, 30, (1, Fraction(1, 10))).composed == "windows"
+    with pytest.raises(ParameterError, match=r"n_days must be in 1 \.\. 40"):
+        loss_of_days(plans, 41)
 
 
 @pytest.mark.parametrize("n_windows", [4, 12])
@@ -250,14 +254,6 @@ def test_the_loss_of_any_days_in_a_row_is_none_of_their_spans_below():
     same = [plans[1]] * 9
     alone = lost_over([s for plan in same[:6] for s in plan])
     assert loss_of_days(same, 6) == alone
-
-
-def test_days_that_choose_by_what_was_released_lose_whole_windows():
-    plans = [[replace(step(DISTANCE, (1,), Fraction(10), 1), first_step=day)] for day in range(40)]
-    found = loss_of_days(plans, 30, (1, Fraction(1, 10)))
-    assert found.composed == "windows"
-    with pytest.raises(ParameterError, match=r"n_days must be in 1 \.\. 40"):
-        loss_of_days(plans, 41)
 
 
 def gaussian(first_step, *lengths):
