@@ -1,7 +1,6 @@
 """The ledger as operators meet it: shown by windows and days, exported whole, verified with all files."""
 
 import json
-import math
 import shutil
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -10,8 +9,6 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 
-from flows.cli.ledger import show_book
-from flows.cli.output import Terminal
 from optstream.errors import LedgerError
 from optstream.ledger import Key, Ledger, ReleaseState, StreamTerms
 from optstream.mechanisms import blocks
@@ -19,10 +16,9 @@ from optstream.mechanisms.blocks import choose_tree_blocks
 from optstream.privacy import PrivacyModel, StepSpend, worst_window
 from optstream.privacy.spends import spend_from_document
 from tasks.ledger.export import COLUMNS, export
-from tasks.ledger.show import Book, read_book, refused_changes
+from tasks.ledger.show import read_book, refused_changes
 from tasks.ledger.verify import verify
 from tasks.release.mechanism import mechanism_for, plan_of, planner_for, recall
-from tasks.release.outcomes import budget_of
 from tasks.release.run import terms_of
 from tests.failing import raising
 from tests.faults.judge import forge
@@ -138,20 +134,6 @@ def test_a_stream_without_releases_that_shares_its_budget_is_refused_for_what_ot
     assert known.differing(terms_of(installation.settings)) == ["hierarchy_hash"]
     assert refused_changes(installation.settings, installation.ledger) == []
     installation.run()
-
-
-def test_compromised_windows_have_nothing_left_and_are_reported(charged, capsys):
-    charged.ledger.compromise(Key("two-regions", DAY.isoformat()), "a leak", charged.now)
-    pages = read_book(charged.settings, charged.ledger)
-    assert min(one.left for one in pages[0].days) == -math.inf
-    book = Book(stream="two-regions", changed_in_configuration=[], grants=pages, horizons=())
-    show_book(book, Terminal())
-    assert "nothing: noise was compromised" in capsys.readouterr().out
-    budget = budget_of(charged.settings, charged.ledger)
-    charged = budget.to_json()
-    for document in (book.to_json(), charged):
-        json.dumps(document, allow_nan=False)
-    assert (charged["spent"], charged["spent_float"]) == ("inf", None)
 
 
 @pytest.mark.slow

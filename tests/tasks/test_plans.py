@@ -117,7 +117,6 @@ def test_every_mechanism_says_its_error_and_warns_where_bounds_are_narrower(load
 
 
 def test_it_reads_the_ledger_and_says_a_full_window_that_a_run_is_refused_for(installation):
-    """Fewer and dearer points after a day that was charged: the day is refused, and was foreseen."""
     first, second, third = (date(2016, 2, day) for day in (1, 2, 4))
     assert dry_run(installation.settings, [first]).ledger.says.startswith("there is no ledger yet")
     installation.simulate(first, second, third)
@@ -138,7 +137,6 @@ def test_it_reads_the_ledger_and_says_a_full_window_that_a_run_is_refused_for(in
 
 @pytest.mark.slow
 def test_planned_revisions_are_part_of_the_plan(small):
-    """Equal shares for three deliveries: their charges add up to those of the stream without revisions."""
     settings = small().settings
     changed = {"restatement_share": Fraction(2, 3), "revisions": 2}
     planned = settings.model_copy(update={"budget": settings.budget.model_copy(update=changed)})

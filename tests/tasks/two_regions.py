@@ -331,12 +331,8 @@ class Installation:
         return [(alarm.kind.value, alarm.day and alarm.day.day, alarm.node) for alarm in self.watch().alarms]
 
     def files(self, *places):
-        return {
-            path.relative_to(self.folder): path.read_bytes()
-            for place in places
-            for path in (self.folder / place).rglob("*")
-            if path.is_file()
-        }
+        paths = [path for place in places for path in (self.folder / place).rglob("*") if path.is_file()]
+        return {path.relative_to(self.folder): path.read_bytes() for path in paths}
 
 
 def assert_ended(outcome, status, *words):

@@ -117,7 +117,7 @@ def test_a_missing_configuration_is_one_line(empty, words, monkeypatch, capsys):
     assert stopped.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: the configuration optstream.toml cannot be read")
-    assert "optstream init" in line
+    assert "`optstream init` writes an example" in line
     assert list(empty.iterdir()) == []
 
 

@@ -164,13 +164,18 @@ def test_no_command_makes_a_ledger_where_there_is_none(installation):
     assert [one.name for one in installation.folder.iterdir()] == ["optstream.toml"]
 
 
-def test_horizon_of_compromised_days_says_that_all_is_lost(charged):
+def test_of_compromised_days_every_command_says_that_all_is_lost(charged):
     assert "of one customer lose at most epsilon" in invoke("ledger", "horizon").output
     invoke("ledger", "compromised", "--date", "2016-06-03", "--reason", "a stolen disk")
     lost = "noise was compromised, so all is lost"
     assert lost in invoke("ledger", "horizon").output
-    assert f"the 30 days to 2016-06-03: {lost}" in invoke("ledger", "show").output
-    document = json.loads(invoke("ledger", "horizon", "--json").output)
-    assert (document["plain_sum"], document["epsilon_float"]) == ("inf", None)
-    for one in (document, json.loads(invoke("ledger", "show", "--json").output)):
+    shown = invoke("ledger", "show").output
+    assert f"the 30 days to 2016-06-03: {lost}" in shown
+    assert "nothing: noise was compromised" in shown
+    commands = (("ledger", "horizon"), ("ledger", "show"), ("status",))
+    said = [json.loads(invoke(*words, "--json").output, parse_constant=pytest.fail) for words in commands]
+    for one in said:
         Draft202012Validator(schema_of(one["format"])).validate(one)
+    horizon, budget = said[0], said[2]["budget"]
+    assert (horizon["plain_sum"], horizon["epsilon_float"]) == ("inf", None)
+    assert (budget["spent"], budget["spent_float"]) == ("inf", None)

@@ -127,9 +127,7 @@ def test_a_renamed_region_and_a_skipped_day_are_alarms_of_the_scheduled_watch(ni
     assert nights.state_of(skipped) is None
 
 
-def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_later_one(
-    nights, killed, api, request
-):
+def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_later(nights, killed, api, request):
     day = killed.settings.watching.first_day
     folder = killed.settings.folder
     (stopped,) = until("a run stands still", lambda: list(folder.glob("still.[0-9]*")), 300)

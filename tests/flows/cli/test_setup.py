@@ -53,51 +53,38 @@ BY_NIGHT = [
 
 @dataclass(frozen=True)
 class Shape:
-    """Files as somebody writes them. columns: what they hold; stamps: how starts of steps are written."""
+    """Files as somebody writes them. row: by `str.format` of at, in UTC, wall, region, value and comma."""
 
     path: str
-    columns: dict[str, str]
-    stamps: str = "wall"
+    head: str
+    row: str
     by_end: bool = False
     minutes: int = 60
-    separator: str = ","
     answers: tuple[str, ...] = ()
     expected: tuple[str, ...] = ()
     marked: bool = True
 
     def write(self, folder: Path, days: list[date]) -> None:
-        files: dict[Path, list[dict[str, object]]] = {}
+        files: dict[Path, list[str]] = {}
         length = timedelta(minutes=self.minutes)
-        for day, (number, region) in product(days, enumerate(("north", "south"))):
+        for day, region in product(days, ("north", "south")):
             both = (datetime.combine(one, time(), PARIS) for one in (day, day + timedelta(days=1)))
             begins, ends = (one.astimezone(UTC) for one in both)
             for step in range((ends - begins) // length):
-                at = begins + (step + self.by_end) * length
-                stamp = at if "utc" in self.stamps else at.astimezone(PARIS)
-                value: object = float(ODD) if step == 3 else 100.0 + step
-                value = str(value).replace(".", ",") if self.separator == ";" else value
-                known = {
-                    "stamp": stamp if self.stamps == "utc instants" else stamp.replace(tzinfo=None),
-                    "date": f"{stamp:%Y-%m-%d}",
-                    "time": f"{stamp:%H:%M}",
-                    "text": stamp.isoformat().replace("+00:00", "Z"),
-                    "value": value,
-                    "region": region,
-                    "customer": f"customer {number}",
-                    "about": 1,
-                }
-                if self.columns.get("trips") and (region, step) == ("south", 5):
+                if "trips" in self.head and (region, step) == ("south", 5):
                     continue  # none, which such files leave out
-                row = {name: known[what] for name, what in self.columns.items()}
-                files.setdefault(folder / day.strftime(self.path.format(region)), []).append(row)
-        for file, rows in files.items():
+                at, value = begins + (step + self.by_end) * length, ODD if step == 3 else f"{100 + step}.0"
+                given = {"region": region, "value": value, "comma": value.replace(".", ",")}
+                line = self.row.format(at=at, wall=at.astimezone(PARIS), **given)
+                files.setdefault(folder / day.strftime(self.path.format(region)), [self.head]).append(line)
+        for file, lines in files.items():
             file.parent.mkdir(parents=True, exist_ok=True)
-            table = pl.DataFrame(rows)
+            content = "\n".join(lines).encode()
             if file.suffix == ".parquet":
-                table.write_parquet(file)
+                instants = pl.col("timestamp").str.to_datetime(time_zone="UTC")
+                pl.read_csv(content).with_columns(instants).write_parquet(file)
             else:
-                text = table.write_csv(separator=self.separator, datetime_format="%Y-%m-%d %H:%M:%S").encode()
-                file.write_bytes(gzip.compress(text) if file.suffix == ".gz" else text)
+                file.write_bytes(gzip.compress(content) if file.suffix == ".gz" else content)
             os.utime(file, (0, 0))
         if self.marked:
             (folder / "_SUCCESS").touch()
@@ -105,21 +92,22 @@ class Shape:
 
 COUNTS = ("counts = true", 'missing_rows = "zero"')
 METERED = ('stamps = "end"', 'revision = "revision"', 'schema = "metered"', 'marker = ""')
-PLAIN, INSTANTS = "usual Parquet, instants", {"timestamp": "stamp", "load_mw": "value"}
+PLAIN, INSTANTS = "usual Parquet, instants", ("timestamp,load_mw", "{at:%FT%TZ},{value}")
 RUN = "a table a day of wall clock"
 """The shape that is planned among all mechanisms and released; the days of the others are read and judged."""
 SHAPES = {
-    PLAIN: Shape("region={}/date=%Y-%m-%d/part-0.parquet", INSTANTS, "utc instants"),
+    PLAIN: Shape("region={}/date=%Y-%m-%d/part-0.parquet", *INSTANTS),
     RUN: Shape(
         "load_%Y%m%d.csv",
-        {"pickup_time": "stamp", "zone": "region", "trips": "about"},
+        "pickup_time,zone,trips",
+        "{wall:%F %T},{region},1",
         answers=("zone=Europe/Paris",),
         expected=('path = "load_{date:%Y%m%d}.csv"', 'region = "zone"', 'day = "fixed"', *COUNTS),
     ),
     "meters, ends of steps in UTC": Shape(
         "feeder-{}/%Y-%m-%d.csv.gz",
-        {"customer_id": "customer", "reading_end": "text", "energy_kwh": "value", "revision": "about"},
-        "utc",
+        "customer_id,reading_end,energy_kwh,revision",
+        "customer of {region},{at:%FT%TZ},{value},1",
         by_end=True,
         minutes=30,
         expected=('path = "{region}/{date:%Y-%m-%d}.csv.gz"', '"feeder-north" = "all"', *METERED),
@@ -127,9 +115,9 @@ SHAPES = {
     ),
     "a year of an operator": Shape(
         "load_{}_%Y.csv",
-        {"Date": "date", "Heures": "time", "Consommation": "value", "Nature": "about"},
+        "Date;Heures;Consommation;Nature",
+        "{wall:%F};{wall:%H:%M};{comma};1",
         minutes=30,
-        separator=";",
         answers=("zone=Europe/Paris",),
         expected=('path = "load_{region}_{date:%Y}.csv"', 'timestamp = ["Date", "Heures"]', 'decimal = ","'),
     ),
@@ -250,7 +238,7 @@ def test_files_that_no_configuration_describes_are_named_with_a_remedy(empty, fi
 
 def test_at_a_terminal_six_questions_are_asked_and_an_answer_counts(empty):
     """Return takes what stands in brackets; more leaves than a table is read with stand in a file."""
-    Shape("date=%Y-%m-%d/{}.parquet", INSTANTS, "utc instants").write(empty / "files", [FIRST])
+    Shape("date=%Y-%m-%d/{}.parquet", *INSTANTS).write(empty / "files", [FIRST])
     north = empty / f"files/date={FIRST}/north.parquet"
     for number in range(16):
         north.with_name(f"r{number}.parquet").write_bytes(north.read_bytes())
@@ -318,11 +306,11 @@ def test_the_first_day_of_files_of_many_days_is_a_whole_one_of_the_zone(empty, h
 
 
 @pytest.mark.usefixtures("one_plan")
-@pytest.mark.parametrize("of", ["customer", "about"])
-def test_ends_by_the_wall_clock_are_foreseen_to_be_refused_where_rows_may_be_absent(empty, of):
+@pytest.mark.parametrize(("columns", "cells"), [("customer_id,energy_kwh", "one,{value}"), ("trips", "1")])
+def test_ends_by_the_wall_clock_are_foreseen_to_be_refused_where_rows_may_be_absent(empty, columns, cells):
     """A customer's row, or one of a count of 0."""
-    value = {"customer_id": "customer", "energy_kwh": "value"} if of == "customer" else {"trips": of}
-    shape = Shape("{}/%Y-%m-%d.csv", {"interval_end": "stamp", **value}, by_end=True)
+    row = f"{{wall:%F %T}},{cells}"
+    shape = Shape("{}/%Y-%m-%d.csv", f"interval_end,{columns}", row, by_end=True)
     shape.write(empty / "files", [date(2024, 1, 15), date(2024, 1, 16)])
     said = " ".join(invoke("init", "files", "--yes", "--answer", "zone=Europe/Paris").output.split())
     assert "2024-03-31 will be refused if it is delivered as the days before" in said

@@ -29,7 +29,7 @@ from optstream.errors import PublicationError
 from optstream.mechanisms import Fourier, Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
 from optstream.storage.parquet import decode_table, encode_table
 from optstream.stream import PublicDays
-from tests.optstream.catalogue.conftest import frame_of, make_statement, nodes_of
+from tests.optstream.catalogue.conftest import make_statement, tree_frame
 
 N_STEPS, N_REPLICATES = 24, 400
 DAYS = [date(2016, 2, 1) + timedelta(days=number) for number in range(3)]
@@ -153,9 +153,6 @@ def test_a_mechanism_comes_back_equal_and_nothing_else_is_ever_made(mechanism, c
         mechanism_from(document)
 
 
-# In a published folder.
-
-
 def put(folder, mechanism, day, measured, change=None):
     """Publish a day's release with the files that belong to it."""
     release, file = mechanism.estimate(measured), file_of(mechanism, day, measured)
@@ -168,7 +165,7 @@ def put(folder, mechanism, day, measured, change=None):
         "measurements": StatedMeasurements(file_hash=of_measured),
         "errors": StatedErrors(file_hash=of_errors, of=of, replicates=N_REPLICATES),
     }
-    rows = frame_of(day, nodes_of(TREE), release.values.tolist())
+    rows = tree_frame(day, TREE, release.values.tolist())
     staged = stage(rows, make_statement(day, 0, 0, model=MODEL, **stated))
     publish(folder, [replace(staged, attachments=attachments)], lambda _: "h1")
 

@@ -18,7 +18,7 @@ from tasks.config.templates import example_of
 from tasks.operate.doctor import Case, public_facts
 from tasks.plan.dry_run import dry_run
 from tasks.release.mechanism import mechanism_for
-from tests.tasks.config.conftest import laid_over, refused
+from tests.tasks.config.test_refusals import laid_over, refused
 from tests.tasks.conftest import CONFIGURATION, PLAIN
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
 from tests.tasks.two_regions import released_by

@@ -1,17 +1,18 @@
 """What is refused with key, rule and remedy, and examples of every kind that are not."""
 
 import re
+import tomllib
 from datetime import date, timedelta
 from itertools import product
 
 import pytest
+import tomlkit
 
-from optstream.errors import ParameterError
+from optstream.errors import ConfigurationError, ParameterError
 from optstream.mechanisms import MECHANISMS, mechanism_named
 from tasks.config.load import REMOVED
 from tasks.config.schema import EVERY_HOUR
 from tasks.config.templates import example_of
-from tests.tasks.config.conftest import laid_over, refused
 
 LOAD, HISTORY = example_of(), example_of("HistoryInformed")
 HOURS, PEGASUS = example_of("PeGaSus", hourly=True), example_of("PeGaSus")
@@ -33,6 +34,26 @@ FIRST = '[[input.changes]]\nvalid_from = 2015-07-01\nvalue = "load_kw"\n'
 SECOND = FIRST.replace("2015", "2016").replace("load_kw", "load_gw")
 COUNTED = 'privacy.counts = true\nprivacy.resolution = "1"\n'
 TUNED = "how a mechanism is tuned inside"
+
+
+def refused(load, *arguments, **keys):
+    with pytest.raises(ConfigurationError) as caught:
+        load(*arguments, **keys)
+    return str(caught.value)
+
+
+def laid_over(text, piece):
+    """The configuration with the keys of another in place of its own, table by table."""
+
+    def laid(below, above):
+        for key, value in above.items():
+            both = isinstance(below.get(key), dict) and isinstance(value, dict)
+            below[key] = laid(below[key], value) if both else value
+        return below
+
+    return tomlkit.dumps(laid(tomllib.loads(text), tomllib.loads(piece)))
+
+
 CASES = {
     LOAD: [
         ('privacy.epsilon = "-1"', "privacy.epsilon must be a decimal string greater than 0"),

@@ -14,6 +14,7 @@ from tests.properties import footers
 from tests.tasks.conftest import DAY
 
 pytestmark = pytest.mark.slow
+NO_LEAF = "column 'zone': must be a leaf of the hierarchy; add it, or remove rows of others"
 
 
 @pytest.fixture
@@ -123,9 +124,6 @@ def test_a_leaf_without_rows_and_one_without_a_step_are_named(together):
 
 def with_one_more(name):
     return lambda rows: pl.concat([rows, of(name, rows[:1].drop("zone"))], how="vertical_relaxed")
-
-
-NO_LEAF = "column 'zone': must be a leaf of the hierarchy; add it, or remove rows of others"
 
 
 @pytest.mark.parametrize(

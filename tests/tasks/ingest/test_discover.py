@@ -21,7 +21,12 @@ from tests.tasks.ingest.test_pattern import PARTITIONED, table
 
 FIRST, OTHER = f"region=84/date={DAY}", f"region=11/date={DAY}"
 NO_FIT = "does not fit input.path, 'region={region}/date={date:%Y-%m-%d}/*'"
+NO_LEAF = " is not a leaf of the hierarchy of that day, which has '84', '11'; add it to"
 LOGS = ("_delta_log", "_DELTA_LOG", "_spark_metadata", ".hoodie", ".hoodie_partition_metadata", "metadata")
+XLS = (
+    f"{DAY}: {FIRST}/'part-0.txt' {NO_FIT} with files that end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, "
+    '.zip or .xls; correct one of them, move it away, or begin its name with "_", which hides it (and so f'
+)
 
 
 @pytest.fixture
@@ -74,15 +79,17 @@ def test_whatever_is_not_hidden_counts_or_stops_the_day(stream, above):
           for name in ("date=2025-1-16", "date=20250116", "Date=2025-01-16", "date=2025-01-16.tmp", "a.pq")),
         *((name, name.rpartition("/")[2])
           for name in ("region=84.parquet", "region=99/part-0.parquet", "region=99/2025-01-15")),
+        *((f"region={one}/date={DAY}/", repr(f"region={one}") + NO_LEAF)  # no escaped name is unescaped
+          for one in ("99", "FR", "..", "..%2Fx", "%38%34", "84%00", ".", " ", "84 ", "84\n2025", "\udcff")),
         *((f"{above}/{log}/", f"{log!r} is the log of a table")
           for above in (".", "region=84", "region=84/date=2025-01-15")
           for log in (*LOGS, "_started_1", "_committed_2837", "_committed_vacuum5")),
     ],
 )  # fmt: skip
-def test_a_folder_of_no_day_or_of_a_table_and_a_region_that_is_a_file_stop_the_days(stream, place, message):
+def test_what_is_no_day_leaf_or_folder_or_is_the_log_of_a_table_stops_the_days(stream, place, message):
     path = stream.settings.input_folder / place
     path.mkdir(parents=True) if place.endswith("/") else (path.parent.mkdir(exist_ok=True), path.touch())
-    assert_stopped(stream, message)
+    assert assert_stopped(stream, message).isprintable()
 
 
 @pytest.mark.parametrize("place", ["region=84", FIRST, "region=99", f"date={DAY}"])
@@ -192,14 +199,6 @@ def test_a_list_may_give_the_hash_of_each_file(small):
     assert_stopped(stream, "must have the SHA-256 of every file, or of none")
 
 
-XLS = (
-    "2025-01-15: region=84/date=2025-01-15/'part-0.txt' does not fit input.path, "
-    "'region={region}/date={date:%Y-%m-%d}/*' with files that end in .parquet, .csv, .csv.gz, .tsv, .tsv.gz, "
-    '.zip or .xls; correct one of them, move it away, or begin its name with "_", which hides it '
-    "(and so for '11')"
-)
-
-
 @pytest.mark.parametrize(
     ("change", "kind", "message"),
     [
@@ -234,16 +233,6 @@ def test_files_without_markers_count_once_they_were_left_alone_for_five_minutes(
     assert "run again in 11 min, or correct its time, which is to come" in str(stream.found())
     files["11"].unlink()
     assert "holds no Parquet or CSV file" in assert_stopped(stream, kind=LateDumpError)
-
-
-@pytest.mark.parametrize(
-    "region", ["99", "FR", "..", "..%2Fx", "%38%34", "84%00", ".", " ", "84 ", "84\n2025", "\udcff"]
-)
-def test_an_unknown_region_is_refused_not_waited_for(stream, region):
-    """An escaped name, as Hive writes it, is not unescaped."""
-    (stream.settings.input_folder / f"region={region}" / f"date={DAY}").mkdir(parents=True)
-    which = "is not a leaf of the hierarchy of that day, which has '84', '11'; add it to"
-    assert assert_stopped(stream, repr(f"region={region}"), which).isprintable()
 
 
 @pytest.mark.parametrize(

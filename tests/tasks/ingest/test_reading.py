@@ -7,7 +7,6 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from itertools import product
 from math import floor, inf, nan
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -41,6 +40,11 @@ TIES += ["-5", "1e9"]
 ODD = [None, float("nan"), float("inf"), float("-inf")]
 RULES = ["no_customer", "no_timestamp", "outside_day", "two_leaves", "duplicates", "absent"]
 RULES += ["infinite", "out_of_bounds", "steps_found"]
+near_ties = st.builds(
+    lambda units, halves, ulps: float(np.float64(units * 0.001 + halves * 0.0005) * (1 + ulps * 2.0**-52)),
+    st.integers(-10, 7000), st.integers(0, 1), st.integers(-2, 2),
+)  # fmt: skip
+decimals = st.decimals(-3, 120, allow_nan=False, places=4).map(float)
 
 
 def defined(text, bounds, resolution, factor=1):
@@ -97,13 +101,6 @@ def test_the_scale_of_a_decimal_column_does_not_decide_whether_it_is_counted(sca
 # Floats, also where floating point alone does not decide.
 
 
-near_ties = st.builds(
-    lambda units, halves, ulps: float(np.float64(units * 0.001 + halves * 0.0005) * (1 + ulps * 2.0**-52)),
-    st.integers(-10, 7000), st.integers(0, 1), st.integers(-2, 2),
-)  # fmt: skip
-decimals = st.decimals(-3, 120, allow_nan=False, places=4).map(float)
-
-
 @settings(deadline=None)
 @given(
     st.lists(near_ties | decimals | st.floats(allow_nan=True, allow_infinity=True), max_size=40),
@@ -140,44 +137,40 @@ def test_instants_and_wall_clock_say_the_same(small, days):
 # Whole metered days, row by row.
 
 
-class Row(NamedTuple):
-    """One row as delivered. reading: as a decimal of Python's, which may be infinite or NaN, or None."""
-
-    customer: str | None
-    step: int | None
-    reading: str | None
-
-
 def ingest_by_hand(leaves, n_steps, bounds, resolution):
-    """The units (n_leaves, n_steps), and how many rows of each leaf each rule is about."""
+    """The units (n_leaves, n_steps), and how many rows of each leaf each rule is about.
+
+    leaves: files of rows (customer, step, reading as a decimal, infinite or NaN), each of which may be None.
+    """
     units = [[0] * n_steps for _ in leaves]
-    counts = [Counter() for _ in leaves]
-    read = [(leaf, row) for leaf, files in enumerate(leaves) for file in files for row in file]
-    homes = {(row.customer, row.step, leaf) for leaf, row in read}
+    counts, steps = [Counter() for _ in leaves], [set() for _ in leaves]
+    rows = [(leaf, *row) for leaf, files in enumerate(leaves) for file in files for row in file]
+    homes = {(customer, step, leaf) for leaf, customer, step, _ in rows}
     n_homes = Counter((customer, step) for customer, step, _ in homes)
     seen = set()
-    for leaf, row in read:
-        counts[leaf]["no_customer"] += row.customer is None
-        if row.step is None or not 0 <= row.step < n_steps:
-            counts[leaf]["no_timestamp" if row.step is None else "outside_day"] += 1
+    for leaf, customer, step, text in rows:
+        counts[leaf]["no_customer"] += customer is None
+        if step is None or not 0 <= step < n_steps:
+            counts[leaf]["no_timestamp" if step is None else "outside_day"] += 1
             continue
-        number = Decimal(row.reading or "nan")
+        steps[leaf].add(step)
+        number = Decimal(text or "nan")
         if number.is_nan() or number.is_infinite():
             kind = "absent" if number.is_nan() else "infinite"
         else:
             kind = "sound" if bounds[0] <= Fraction(number) <= bounds[1] else "out_of_bounds"
         counts[leaf][kind] += 1
-        if row.customer is None:
+        if customer is None:
             continue  # nobody's: not counted
-        if n_homes[row.customer, row.step] > 1:
+        if n_homes[customer, step] > 1:
             counts[leaf]["two_leaves"] += 1
-        elif (row.customer, row.step) in seen:
+        elif (customer, step) in seen:
             counts[leaf]["duplicates"] += 1
         else:
-            seen.add((row.customer, row.step))
-            units[leaf][row.step] += defined(str(number), bounds, resolution)
-    for leaf, own in enumerate(counts):
-        own["steps_found"] = len({row.step for at, row in read if at == leaf and row.step in range(n_steps)})
+            seen.add((customer, step))
+            units[leaf][step] += defined(str(number), bounds, resolution)
+    for own, found in zip(counts, steps, strict=True):
+        own["steps_found"] = len(found)
     return units, counts
 
 
@@ -216,7 +209,7 @@ def as_delivered(values, rows):
     """The rows as the rules see them: a float is its shortest decimal."""
     for name, step, text in rows:
         shortest = np.float32(text) if values == pl.Float32 and text is not None else text
-        yield Row(name, step, None if text is None else str(shortest))
+        yield name, step, None if text is None else str(shortest)
 
 
 def whole_day(n_steps, region):

@@ -32,6 +32,13 @@ ROW = st.tuples(
 """One customer's row: its leaf, whether it names the customer, its stamp and its reading."""
 WORLD = st.tuples(st.lists(ROW, max_size=30), st.booleans())
 """Rows, and whether a column of nothing has no type."""
+FINE = [(part, value) for part in (0, 1) for value in (*VALUES, -30.0)]
+FINER = [
+    (own, other)
+    for own in [rows for size in range(3) for rows in itertools.product(FINE, repeat=size)]
+    for other in ((), ((0, 40.0),), ((1, 40.0), (0, 100.0)))
+]
+"""Sets of finer rows, each a part of its step and a value, where two rows make a step."""
 
 
 def leaves_of(rows):
@@ -101,15 +108,6 @@ def test_rows_that_come_or_go_move_one_leaf_by_at_most_alpha():
         assert leaves_of(one) != leaves_of(other)
 
 
-FINE = [(part, value) for part in (0, 1) for value in (*VALUES, -30.0)]
-FINER = [
-    (own, other)
-    for own in [rows for size in range(3) for rows in itertools.product(FINE, repeat=size)]
-    for other in ((), ((0, 40.0),), ((1, 40.0), (0, 100.0)))
-]
-"""The same where two rows make a step."""
-
-
 def by_sum(rows, n=1):
     """The rule of Lemma 2d: the first of each finer step, added up, or their mean of n, and then clamped."""
     firsts = [dict(reversed(own)) for own in rows]
@@ -167,7 +165,7 @@ def judged(stream, worlds, days):
 @pytest.mark.parametrize("n_examples", [2, pytest.param(20, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("folders", ["", 'region = "zone"'], ids=["a folder for each leaf", "one folder"])
 @pytest.mark.slow
-def test_of_any_rows_of_a_customer_the_day_appears_and_a_step_moves_by_a_bound(
+def test_of_any_rows_of_a_customer_the_day_appears_and_steps_move_by_a_bound(
     small, days, folders, n_examples
 ):
     """Lemma 2c and Lemma 2b, against the world without the customer; eight worlds, each on its own day."""

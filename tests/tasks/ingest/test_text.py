@@ -99,8 +99,6 @@ FAULTS = [
     (lambda lines: [f"{lines[0].split(',')[0]},", *lines[1:]], "must not be null or NaN"),
     (lambda lines: [f"{lines[0].split(',')[0]},1 MW", *lines[1:]], "must not be null or NaN"),
     (lambda lines: [lines[0].replace("Z", ""), *lines[1:]], "must not be null"),
-]
-NO_FILES = [
     ("time,load\n1,2\n", "columns 'timestamp' and 'load': must hold these columns; correct"),
     ("", "must hold these columns"),
     ("timestamp,load,customer_id\n", "must have the customer column if and only if"),
@@ -113,8 +111,7 @@ NO_FILES = [
 
 
 def test_rows_of_sums_stop_a_day_as_those_of_parquet_and_a_file_that_is_none_is_named(small, days):
-    stream, cases = small(), [*FAULTS, *NO_FILES]
-    made = dict(zip(days(len(cases)), cases, strict=True))
+    stream, made = small(), dict(zip(days(len(FAULTS)), FAULTS, strict=True))
     for day, (spoilt, _) in made.items():
         content = HEAD + "\n".join(spoilt(lines_of(stream, day=day))) if callable(spoilt) else spoilt
         write(stream, content, day=day)

@@ -88,6 +88,33 @@ BAD_FILES = [
     (lambda rows: rows.cast({"timestamp": pl.String}), f"{PART}, {STAMP}: {DATES}"),
     (lambda rows: rows.cast({"timestamp": pl.Date}), f"{PART}, {STAMP}: {DATES}"),
 ]
+ODD_READINGS = [
+    (lambda rows: changed(9, load=float("inf"))(every(rows, load=1.0)), "was infinite: clamped"),
+    (lambda rows: changed(9, load=float("-inf"))(every(rows, load=1.0)), "was infinite: clamped"),
+    (lambda rows: changed(9, load=77625.5)(every(rows, load=1.0)), "was outside the public bounds"),
+    (lambda rows: changed(9, load=-77.625)(every(rows, load=1.0)), "was outside the public bounds"),
+]
+CUSTOMER = f"{PART}, column 'customer_id', step"
+METERED = [
+    (changed(5, load=None), f"{ABSENT} was null or NaN"),
+    (changed(5, load=float("nan")), f"{ABSENT} was null or NaN"),
+    (repeated(7), f"{CUSTOMER} 7 (03:30) of 48: had several"),
+    (changed(5, customer_id="other"), f"{CUSTOMER} 5 (02:30) of 48: was in several leaves at one step"),
+]
+UNUSABLE = [
+    ("off_grid", shifted(seconds=1)),
+    ("outside_day", lambda rows: every(rows, timestamp=datetime(1970, 1, 1, tzinfo=UTC))),
+    ("outside_day", shifted(days=1)),
+    ("no_timestamp", lambda rows: every(rows, timestamp=None)),
+    ("no_customer", lambda rows: every(rows, customer_id=None)),
+    ("no_customer", lambda rows: every(rows, customer_id=0.5)),
+    ("unknown_region", lambda rows: every(rows, zone="nowhere")),
+    ("unknown_region", lambda rows: every(rows, zone=None)),
+    ("unknown_region", lambda rows: every(rows, zone=1.5)),
+    ("steps_found", lambda rows: rows[1:]),
+    ("steps_found", pl.DataFrame.clear),
+    ("absent", lambda rows: every(rows, load=None)),
+]
 
 
 def judged_together(stream, days, faults):
@@ -122,14 +149,6 @@ def test_a_copied_file_is_named_itself(small, name):
     assert str(judged.error) == said
 
 
-ODD_READINGS = [
-    (lambda rows: changed(9, load=float("inf"))(every(rows, load=1.0)), "was infinite: clamped"),
-    (lambda rows: changed(9, load=float("-inf"))(every(rows, load=1.0)), "was infinite: clamped"),
-    (lambda rows: changed(9, load=77625.5)(every(rows, load=1.0)), "was outside the public bounds"),
-    (lambda rows: changed(9, load=-77.625)(every(rows, load=1.0)), "was outside the public bounds"),
-]
-
-
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_whether_a_day_appears_does_not_depend_on_a_reading(small, days, schema):
     for judged, message in judged_together(small(schema=schema), days, ODD_READINGS):
@@ -138,15 +157,6 @@ def test_whether_a_day_appears_does_not_depend_on_a_reading(small, days, schema)
         (alarm,) = judged.alarms
         assert alarm.startswith(f"{part}, {LOAD}, step 9 (04:30) of 48: {message}")
         assert "77" not in judged.results.read_text().split('"metrics"')[1]
-
-
-CUSTOMER = f"{PART}, column 'customer_id', step"
-METERED = [
-    (changed(5, load=None), f"{ABSENT} was null or NaN"),
-    (changed(5, load=float("nan")), f"{ABSENT} was null or NaN"),
-    (repeated(7), f"{CUSTOMER} 7 (03:30) of 48: had several"),
-    (changed(5, customer_id="other"), f"{CUSTOMER} 5 (02:30) of 48: was in several leaves at one step"),
-]
 
 
 def test_metered_input_has_a_public_rule_instead(small, days):
@@ -160,22 +170,6 @@ def test_metered_input_has_a_public_rule_instead(small, days):
         assert ("(and so for '11')" in judged.alarms[0]) == ("several leaves" in message)
         assert message in judged.alarms[0]
         assert "secret" not in judged.results.read_text()
-
-
-UNUSABLE = [
-    ("off_grid", shifted(seconds=1)),
-    ("outside_day", lambda rows: every(rows, timestamp=datetime(1970, 1, 1, tzinfo=UTC))),
-    ("outside_day", shifted(days=1)),
-    ("no_timestamp", lambda rows: every(rows, timestamp=None)),
-    ("no_customer", lambda rows: every(rows, customer_id=None)),
-    ("no_customer", lambda rows: every(rows, customer_id=0.5)),
-    ("unknown_region", lambda rows: every(rows, zone="nowhere")),
-    ("unknown_region", lambda rows: every(rows, zone=None)),
-    ("unknown_region", lambda rows: every(rows, zone=1.5)),
-    ("steps_found", lambda rows: rows[1:]),
-    ("steps_found", pl.DataFrame.clear),
-    ("absent", lambda rows: every(rows, load=None)),
-]
 
 
 @pytest.mark.parametrize("folders", ["", 'region = "zone"'], ids=["a folder for each leaf", "one folder"])

@@ -95,7 +95,6 @@ def test_columns_of_time_are_those_that_can_be_read(tmp_path, head, row, columns
         ("time,zone,LCLid,kwh", "{r},M{n}", {"customer": "LCLid"}, ""),
         ("time,zone,revision,mw", "{r},{n}", {}, ""),
         ("time,zone,mw,mw", "{r},7", {}, "has several columns 'mw': rename all but one"),
-        ("time,zone,tariff_eur,load", "{r},7", {}, "which one is released: 'tariff_eur', 'load'"),
         ("time,zone,KWH/hh (per half hour),price", "{r},7", {}, ""),
         ("当日,地区,負荷", "{r}", {"timestamp": "当日", "region": "地区"}, ""),
     ],

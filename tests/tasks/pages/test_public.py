@@ -81,7 +81,6 @@ def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(many_days, tmp_
 
 
 def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path):
-    """A plan that leaves a tenth to restatements, and an older guarantee that gave more."""
     days, plan = [OLDEST, OLDEST + timedelta(days=1)], Fraction(9, 10)
     lay_out_published(tmp_path / "one", [statement_of(OLDEST, epsilon_plan=plan)])
     facts = facts_of(tmp_path / "one")

@@ -160,7 +160,6 @@ def test_the_charged_plan_is_drawn_though_later_days_were_released(installation,
 
 
 def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
-    """Enrolled under alpha 1; before it reserves, the file says 10 and another run enrols."""
     run, works = installation.through(STEPS[:4], DAY)
     installation.configure('alpha = "1"', 'alpha = "10"')
     installation.run()

@@ -132,9 +132,8 @@ def test_the_hours_that_a_clock_skips_and_repeats_are_released(installation):
     assert installation.statuses(*twice) == {Status.PUBLISHED}
     rows = installation.rows()
     midnight = datetime(2015, 10, 25, 0, tzinfo=UTC)
-    assert rows.select("step", "timestamp").unique().sort("step").rows() == [
-        (4 + number, midnight + number * timedelta(minutes=30)) for number in range(4)
-    ]
+    expected = [(4 + number, midnight + number * timedelta(minutes=30)) for number in range(4)]
+    assert rows.select("step", "timestamp").unique().sort("step").rows() == expected
     skipped = Hour(date(2016, 3, 27), 2)
     _, (refused,) = installation.through(STEPS[:1], skipped)
     assert refused.status is Status.FAILED
@@ -359,7 +358,6 @@ def changed(installation, change):
 
 @pytest.mark.parametrize("case", few(CUTS, 1))
 def test_an_hour_changes_though_the_close_before_was_cut_short(day_of_hours, case):
-    """Its own file lies where it was when the day was open, and the day's file is there."""
     (at, change), before = case, day_of_hours.rows()
     with death_at(publication, at):
         close_over(day_of_hours.run())

@@ -310,10 +310,8 @@ def test_days_are_released_published_and_read(moved):
     assert not (moved.folder / "published").exists()
     assert moved.problems() == []
     settings, budget = moved.settings, budget_of(moved.settings, moved.ledger)
-    for document in (
-        RunDocument.of(list(done.values()), settings, budget).to_json(),
-        status_document(settings, moved.watch(live=False)),
-    ):
+    status = status_document(settings, moved.watch(live=False))
+    for document in (RunDocument.of(list(done.values()), settings, budget).to_json(), status):
         assert document["published"] == url
         assert all(day["file"].startswith("data/date=") for day in document["days"])
     # the lineage names objects and keyed hashes alone
