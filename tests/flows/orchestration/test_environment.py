@@ -99,18 +99,11 @@ def test_a_flow_can_be_sent(flow):
 DAYS = [date(2016, 5, 30), date(2016, 5, 31)]
 
 
-@pytest.fixture
-def settings(tmp_path):
-    settings = configure(tmp_path, configured().replace("two-regions", "found"))
-    deliver(settings, DAYS)
-    return settings
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("n_commands", few([1, 2], 1))
-def test_run_and_backfill_find_the_server_while_it_is_served(
-    prefect_api, settings, tmp_path, monkeypatch, n_commands
-):
+def test_run_and_backfill_find_the_server_while_it_is_served(prefect_api, tmp_path, monkeypatch, n_commands):
+    settings = configure(tmp_path, configured().replace("two-regions", "found"))
+    deliver(settings, DAYS)
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
     commands = [("run", "--date", str(DAYS[0])), ("backfill", "--from", str(DAYS[1]), "--to", str(DAYS[1]))]
     Installation(tmp_path).release(DAYS[0])  # so that by day the process that runs has no dump to judge
