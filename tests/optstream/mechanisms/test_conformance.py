@@ -21,9 +21,6 @@ from optstream.stream.private_period import public_part, raw_bytes, with_raw
 from tests.optstream.mechanisms.planned_days import released, spends_of
 
 MODEL = PrivacyModel("1", 6, 1)
-RELAXED = settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 
 class Tape:
@@ -102,7 +99,7 @@ def test_a_state_goes_through_the_ledgers_stores_and_changes_nothing(make, wavy)
 
 
 @pytest.mark.slow
-@RELAXED
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_window_ever_costs_more_than_the_grant(make, data):
     """Random streams, windows and periods, released in any order, each knowing the spends of all others."""
