@@ -74,19 +74,14 @@ def leads_nowhere(site: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs")
     shutil.copy(generate.CHECKOUT / generate.CONFIGURATION, folder)
     assert generate.build(folder) == 0
-    return folder
+    return folder / generate.SITE
 
 
-@pytest.fixture(scope="module")
-def site(built: Path) -> Path:
-    return built / generate.SITE
-
-
-def test_nothing_is_fetched_when_it_is_read(site, tmp_path):
+def test_nothing_is_fetched_when_it_is_read(site):
     assert fetched_elsewhere(site) == []
     worker = site / "theme/iframe-worker.js"  # with it search works in a folder too
     assert worker.name in (site / "index.html").read_text(encoding="utf-8")

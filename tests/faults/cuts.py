@@ -4,7 +4,7 @@ import random
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,34 +23,29 @@ SERVER = "server"
 """The folder of the disk that holds PostgreSQL's data."""
 
 
-def lost(_chance: random.Random) -> Keep:
+def lost(_operation: Operation) -> None:
     """Nothing but what was synced."""
-    return lambda _operation: None
 
 
-def only_names(_chance: random.Random) -> Keep:
+def only_names(operation: Operation) -> Operation | None:
     """Files under their new names, and empty."""
-    return lambda operation: operation if operation.is_of_names else None
+    return operation if operation.is_of_names else None
 
 
-def names_of_zeros(_chance: random.Random) -> Keep:
+def names_of_zeros(operation: Operation) -> Operation:
     """Files under their new names, of their new length, and zeros wherever nothing was synced before.
 
     Never zeros in the place of what was synced: a disk has a sector as it was or as it became, and PostgreSQL
     counts on that for pages that its log does not hold whole.
     """
-
-    def keep(operation: Operation) -> Operation:
-        if operation.kind != "write":
-            return operation
-        return operation._replace(other=operation.other + len(operation.value), value=b"")
-
-    return keep
+    if operation.kind != "write":
+        return operation
+    return operation._replace(other=operation.other + len(operation.value), value=b"")
 
 
-def only_contents(_chance: random.Random) -> Keep:
+def only_contents(operation: Operation) -> Operation | None:
     """What was written, under the old names."""
-    return lambda operation: operation if operation.is_of_content else None
+    return operation if operation.is_of_content else None
 
 
 def some(chance: random.Random) -> Keep:
@@ -68,13 +63,13 @@ def some(chance: random.Random) -> Keep:
     return keep
 
 
-REMAINS: dict[str, Callable[[random.Random], Keep]] = {
+REMAINS: dict[str, Keep] = {
     "all unsynced lost": lost,
     "names without contents": only_names,
     "names of zeros": names_of_zeros,
     "contents without names": only_contents,
-    "some by chance": some,
 }
+BY_CHANCE = "some by chance"
 
 
 FIRST_FOLDER = {
@@ -147,7 +142,7 @@ class CutBench:
 
     def cut(self, recorded: Recorded, at: int, remains: str, seed: int, rules: Rules | None = None) -> Tally:
         """Cut the power before operation `at`, start the next runs, and judge."""
-        keep = REMAINS[remains](random.Random(seed))
+        keep = REMAINS.get(remains) or some(random.Random(seed))
         disk = after_cut(recorded.operations, recorded.settled, at, keep, rules or self.rules)
         self._clear()
         disk.write_to(self.disk)
@@ -226,4 +221,4 @@ def open_cuts(bench: Bench, binaries: Path | None = None) -> Iterator[CutBench]:
 def by_chance(recorded: Recorded, chance: random.Random) -> Iterator[tuple[int, str]]:
     """Anywhere, and anything left; without end."""
     while True:
-        yield chance.randint(recorded.settled, recorded.ends[-1]), chance.choice(list(REMAINS))
+        yield chance.randint(recorded.settled, recorded.ends[-1]), chance.choice([*REMAINS, BY_CHANCE])

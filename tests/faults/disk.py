@@ -289,11 +289,11 @@ class Recording:
         number = self._find(path)
         node = self._disk.nodes[number]
         accessed, modified = self._times.get(number, (0, 0))
-        links = 2 if node.is_folder else self._links(number)
+        names = [below for one in self._disk.nodes.values() for below in one.entries.values()]
         return {
             "st_ino": number,
             "st_mode": node.mode,
-            "st_nlink": links,
+            "st_nlink": 2 if node.is_folder else names.count(number),
             "st_uid": node.owner,
             "st_gid": node.group,
             "st_size": len(node.content),
@@ -302,10 +302,6 @@ class Recording:
             "st_mtime": modified,
             "st_ctime": modified,
         }
-
-    def _links(self, number: int) -> int:
-        nodes = self._disk.nodes.values()
-        return sum(below == number for node in nodes for below in node.entries.values())
 
     def readdir(self, path: str, fh: int) -> list[tuple[str, dict[str, int], int]]:
         entries = {".": fh, "..": ROOT, **self._disk.nodes[fh].entries}

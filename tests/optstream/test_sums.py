@@ -138,18 +138,21 @@ def test_a_spend_that_prices_another_query_draws_nothing():
 
 
 def test_parts_that_overlap_have_no_price():
-    with pytest.raises(ParameterError, match="disjoint"):
-        query_weights([range(0, 2), range(1, 3)], 4)
-    with pytest.raises(ParameterError, match="inside the period"):
-        query_weights([range(3, 5)], 4)
+    for parts, message in (([range(0, 2), range(1, 3)], "disjoint"), ([range(3, 5)], "inside the period")):
+        with pytest.raises(ParameterError, match=message):
+            query_weights(parts, 4)
 
 
 def period_of(units):
     return PrivatePeriod(np.asarray(units), resolution=Fraction(1), first_step=10)
 
 
-def blocks_of(units, noise, spend=IN_BLOCKS, parts=PARTS, drawn=IN_BLOCKS):
-    ordered = draw_ordered(drawn, lambda first, n_steps: drawn.parts, "here", None, simulated_noise(1))
+def ordered_noise(spend, parts, noise):
+    return draw_ordered(spend, lambda first, n_steps: parts, "here", None, noise)
+
+
+def blocks_of(units, noise, spend=IN_BLOCKS, parts=PARTS):
+    ordered = ordered_noise(IN_BLOCKS, PARTS, simulated_noise(1))
     return measure_blocks(period_of(units), parts, spend, noise, ordered)
 
 
@@ -157,7 +160,7 @@ def test_each_sum_gets_its_own_noise_of_the_stream():
     units = np.arange(18).reshape(2, 9)
     measured = blocks_of(units, simulated_noise(2))
     exact = np.stack([units[:, part.start : part.stop].sum(axis=1) for part in PARTS], axis=1)
-    drawn = draw_ordered(IN_BLOCKS, lambda first, n_steps: PARTS, "here", None, simulated_noise(1))
+    drawn = ordered_noise(IN_BLOCKS, PARTS, simulated_noise(1))
     assert np.array_equal(measured.answers.values[0] - exact, drawn.noise)
     assert measured.spends == (IN_BLOCKS,)
     assert measured.choices == {"blocks": [[part.start, part.stop] for part in PARTS], "like_group": 4}
@@ -202,11 +205,8 @@ def test_laplace_noise_of_a_scale_that_is_no_float_is_refused_before_the_draw():
 
 
 def of_tree(spends, noise):
-    ordered = {
-        spend.level: draw_ordered(spend, lambda first, n_steps: STEPS.parts, "here", None, noise)
-        for spend in spends
-        if isinstance(spend, OrderSpend)
-    }
+    joint = [spend for spend in spends if isinstance(spend, OrderSpend)]
+    ordered = {spend.level: ordered_noise(spend, STEPS.parts, noise) for spend in joint}
     return measure_points_and_sums(
         period_of(np.zeros((2, 9), dtype=np.int64)), NATION, points={0: tuple(range(9)), 1: (0, 3, 8)},
         features=[DAY], spends=spends, noise=noise, ordered=ordered,
@@ -230,14 +230,12 @@ def test_joint_noise_of_other_points_is_refused(spend):
 
 
 def covered(blocks, lengths, first_step):
-    counts, at = [], first_step
+    counts, at = np.zeros(sum(lengths), dtype=int), 0
     for length in lengths:
-        own = np.zeros(length, dtype=int)
-        for part in blocks.parts(at, length):
-            own[part.start : part.stop] += 1
-        counts.append(own)
+        for part in blocks.parts(first_step + at, length):
+            counts[at + part.start : at + part.stop] += 1
         at += length
-    return np.concatenate(counts)
+    return counts
 
 
 def fullest(counts, window):

@@ -177,7 +177,7 @@ def test_a_dump_that_claims_too_much_is_refused_unread(world, schema):
 @pytest.mark.parametrize("name", ["a\nb.parquet", "\x1b[31m.parquet", "a\udcff.parquet", "\u202ea.parquet"])
 def test_a_file_of_an_unprintable_name_is_refused_and_shown_escaped(world, name):
     world.deliver_whole_day(name)
-    found = world.found()
+    found = discover(world.settings["aggregated"], [FIRST_DAY])[FIRST_DAY]
     assert type(found) is DumpError
     assert "must have a name of printable characters" in str(found)
     assert str(found).isprintable()

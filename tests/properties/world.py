@@ -13,7 +13,7 @@ from optstream.errors import DumpError, OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
-from tasks.ingest import Dump, discover, ingest
+from tasks.ingest import discover, ingest
 from tasks.ingest.sandbox import read_apart
 from tasks.release.run import Ended, Held, Requested, Run, Status, enrol
 from tests.properties.damage import CANARY_TEXT
@@ -100,9 +100,6 @@ class World:
         part = sound(FIRST_DAY, metered=False)
         regions = (("region=84", name), ("region=11", "part-0.parquet"))
         self.deliver([[Delivered(folder, ((file, part),)) for folder, file in regions]])
-
-    def found(self) -> Dump | OptStreamError:
-        return discover(self.settings["aggregated"], [FIRST_DAY])[FIRST_DAY]
 
     def take(self, schema: str, days: Sequence[date]) -> list[str]:
         """The reading half of the flow and the reservation; the words of each day that ended."""

@@ -308,16 +308,13 @@ PLACES = {
 }
 
 
-def may_hold_readings(relative: str) -> bool:
-    return relative.startswith("dumps/") or (relative.startswith("trusted/") and relative.endswith(".raw"))
-
-
 def files_of(folder: Path) -> dict[str, list[Path]]:
     """Every file but raw ones, by place; a file that has none fails the test."""
     found: dict[str, list[Path]] = {name: [] for name in PLACES}
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder).as_posix()
-        if path.is_dir() or path.is_socket() or may_hold_readings(relative):
+        is_raw = relative.startswith("trusted/") and relative.endswith(".raw")
+        if path.is_dir() or path.is_socket() or is_raw or relative.startswith("dumps/"):
             continue
         (name, *_) = [name for name, (start, _) in PLACES.items() if relative.startswith(start)]
         found[name].append(path)

@@ -21,13 +21,6 @@ FILE_BY_NIGHT, S3_BY_NIGHT = (pytest.param(kind, marks=pytest.mark.nightly) for 
 NODES = {"FR": (None, 0), "84": ("FR", 1), "Île & ../x": ("FR", 1)}
 
 
-def nodes_of(tree: AggregationTree) -> dict[str, tuple[str | None, int]]:
-    return {
-        node: (parent, level)
-        for (node, parent), level in zip(tree.parents_by_name(), tree.depths.tolist(), strict=True)
-    }
-
-
 def frame_of(
     period: date,
     nodes: Mapping[str, tuple[str | None, int]],
@@ -47,6 +40,11 @@ def frame_of(
     kinds = {"timestamp": pl.Datetime("us", "UTC"), "parent": pl.String(), **floats}
     frame = pl.DataFrame(rows, schema=columns[:-2], schema_overrides=kinds, orient="row")
     return frame.with_columns(revision=pl.lit(revision), vintage=pl.lit(vintage))
+
+
+def tree_frame(period: date, tree: AggregationTree, values: Any) -> pl.DataFrame:
+    levels = zip(tree.parents_by_name(), tree.depths.tolist(), strict=True)
+    return frame_of(period, {node: (parent, level) for (node, parent), level in levels}, values)
 
 
 def make_rows(period: date, revision: int = 1, vintage: int = 1, shift: float = 0.0) -> pl.DataFrame:

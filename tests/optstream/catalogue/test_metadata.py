@@ -156,9 +156,6 @@ def test_croissant_loads_the_rows(folder):
     assert loaded == dict(zip(zip(*columns, strict=True), published["load_mw"], strict=True))
 
 
-# The descriptions are put.
-
-
 def test_they_are_of_the_catalogue_and_the_same_bytes_until_it_changes(published):
     assert not put_metadata(published.name, DESCRIBED), "there is nothing to describe"
     put(published.name, DAY)

@@ -35,8 +35,8 @@ def incomplete(seed: int) -> Lattice:
     return Lattice.of_tree(AggregationTree.from_parents(parents), "sector", cells)
 
 
-def random_program(seed: int, *, features: bool = False) -> tuple[LeastSquares, Lattice]:
-    """Return a program of few counts, levels measured or derived; with features, of sums of parts too."""
+def random_program(seed: int, *, features: bool = False) -> tuple[LeastSquares, Lattice, float]:
+    """Return a program of few counts, levels measured or derived, and its bound; features: of sums, too."""
     rng = np.random.default_rng(seed)
     if rng.uniform() < 0.3:
         lattice = incomplete(seed)
@@ -56,7 +56,7 @@ def random_program(seed: int, *, features: bool = False) -> tuple[LeastSquares, 
     derived[lattice.tree.n_levels - 1] = False
     weights[derived[lattice.depths]] = 0.0
     noise = rng.laplace(0, 1, weights.shape) / np.sqrt(2 * np.maximum(weights, 1e-300))
-    return LeastSquares(rows, np.where(weights > 0, truth + noise, 0.0), weights), lattice
+    return LeastSquares(rows, np.where(weights > 0, truth + noise, 0.0), weights), lattice, 0.0
 
 
 def random_case(seed: int) -> tuple[LeastSquares, AggregationTree, float]:

@@ -26,7 +26,6 @@ from tests.optstream.estimation.programs import (
     standard_errors,
 )
 
-KINDS = ("at_most", "most_change", "never_falls", "totals")
 FAMILY = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
 
 
@@ -36,7 +35,7 @@ def random_facts(rng, tree, n_steps, bound):
     leaves = leaves + np.sort(rng.gamma(0.5, 1.0, (len(tree.leaves), n_steps)), axis=1)
     known, facts = tree.add_up(leaves), []
     for number in range(1, 2 + int(rng.integers(0, 5))):
-        kind = str(rng.choice(KINDS))
+        kind = str(rng.choice(["at_most", "most_change", "never_falls", "totals"]))
         nodes = rng.choice(len(tree.nodes), min(len(tree.nodes), int(rng.integers(1, 3))), replace=False)
         signs = [1.0, float(rng.choice([-1.0, 0.5]))] if kind in ("at_most", "most_change") else [1.0, 1.0]
         weights = dict(zip(nodes.tolist(), signs, strict=False))
@@ -88,7 +87,7 @@ def case_of(seed):
     if seed % 3:
         problem, tree, bound = random_case(seed)
     else:
-        problem, tree, bound = *random_program(seed, features=seed % 2 == 0), 0.0
+        problem, tree, bound = random_program(seed, features=seed % 2 == 0)
     # weights that OSQP can take: its accuracy falls with their range
     weights = np.where(problem.weights > 0, np.clip(problem.weights, 1e-2, 1e2), 0.0)
     truth = tree.add_up(rng.poisson(0.5, (len(tree.leaves), problem.rows.shape[1])).astype(float))

@@ -34,6 +34,17 @@ CHAIN = [Feature((range(0, 3), range(3, 8)), "parts"), Feature((range(0, 8),), "
 CROSSED = [Feature((range(0, 3), range(3, 8)), "left"), Feature((range(0, 5), range(5, 8)), "right")]
 PLAIN = Measured.from_public(np.ones((6, 8)), [])
 HIDDEN = Measured.from_public(np.ones((6, 8)), [], [np.array([1, 1, 1, np.inf, 1, 1])])
+PROGRAMS = {
+    "tree": (random_case, 60, 500),
+    "lattice": (partial(random_program, features=False), 7, 500),
+    "lattice with features": (partial(random_program, features=True), 7, 7),
+}
+CASES = [
+    case
+    for kind, (_, often, every) in PROGRAMS.items()
+    for held in ((False,) if kind == "tree" else (False, True))
+    for case in few([(kind, seed, held) for seed in range(every)], often)
+]
 
 
 def noisy(tree, features, seed, level=50.0):
@@ -146,27 +157,10 @@ def test_it_is_no_farther_from_the_truth_than_what_was_measured(weights, level):
     assert max(ratios) > 0.3  # control: the measurements are not fitted away
 
 
-def lattice_case(seed, *, features):
-    return *random_program(seed, features=features), 0.0
-
-
-PROGRAMS = {
-    "tree": (random_case, 60, 500),
-    "lattice": (partial(lattice_case, features=False), 7, 500),
-    "lattice with features": (partial(lattice_case, features=True), 7, 7),
-}
-CASES = [
-    case
-    for kind, (_, often, every) in PROGRAMS.items()
-    for held in ((False,) if kind == "tree" else (False, True))
-    for case in few([(kind, seed, held) for seed in range(every)], often)
-]
-
-
 @pytest.mark.parametrize("features", [False, True])
 @pytest.mark.parametrize("seed", range(12))
 def test_without_bound_it_is_the_least_squares_of_the_normal_equations(seed, features):
-    problem, lattice = random_program(seed, features=features)
+    problem, lattice, _ = random_program(seed, features=features)
     sums, found = lattice.add_up(np.eye(len(lattice.leaves))), project(problem, lattice)
     seen = np.kron(sums, problem.rows)
     weighted = seen.T * problem.weights.ravel()
@@ -221,7 +215,7 @@ def test_what_does_not_converge_says_how_far_it_may_be(monkeypatch, rounds):
 @pytest.mark.parametrize("seed", few(range(25, 150), 15))
 def test_with_features_the_optimality_conditions_hold(seed, held):
     """The solver itself misses 1e-6 in some programs of this kind."""
-    problem, lattice = random_program(seed, features=True)
+    problem, lattice, _ = random_program(seed, features=True)
     free = project(problem, lattice)
     program = held_from_above(problem, lattice, free) if held else problem
     found, optimality = solve_bounded(program, lattice, 0.0, free)

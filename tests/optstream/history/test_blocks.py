@@ -144,8 +144,7 @@ def by_node(between, histories):
 
 def test_noise_goes_on_at_the_root_alone():
     """Of several nodes some customer may be in another one now, and would meet two orders in a window."""
-    hierarchy = DatedHierarchy(OLDEST, (TreeChange(CHANGED, merged={"12": ["1", "2"]}),))
-    between = hierarchy.map_between(CHANGED - timedelta(days=1), CHANGED)
+    between, _ = mapped(merged={"12": ["1", "2"]})
     carried = carried_levels({str(level): {"order": {"order": 0}} for level in range(3)}, between)
     assert [bool(carried[str(level)]) for level in range(3)] == [True, False, False]
 
@@ -183,15 +182,11 @@ def test_a_part_that_was_merged_before_it_was_measured_is_counted_once():
     )
     between = DatedHierarchy(OLDEST, changes).map_between(date(2016, 6, 30), date(2016, 7, 2))
     guessed = guesses(between, SINCE)
-    assert {between.after.nodes[between.after.levels[one["at"][0]][one["at"][1]]] for one in guessed} == {
-        "2a",
-        "2b",
-    }
-    carried = np.array([[100.0], [60.0], [60.0], [1000.0], [1000.0]])
+    leaves = between.after.levels[2]
+    assert {between.after.nodes[leaves[place]] for _, place in (one["at"] for one in guessed)} == {"2a", "2b"}
     order = [between.after.leaves.index(one) for one in ("12", "2a", "2b", "3", "4")]
     sums = np.zeros((5, 2))
-    sums[order, 0] = carried[:, 0]
-    sums[order, 1] = [300.0, 90.0, 30.0, 1000.0, 1000.0]
+    sums[order] = [[100, 300], [60, 90], [60, 30], [1000, 1000], [1000, 1000]]
     history = BlockHistory(np.array([0, SINCE]), np.array([2, 2]), np.array([0.1, 0.1]), sums)
     found = refined(guessed, {2: history})[2].sums[order, 0]
     assert found == pytest.approx([100, 90, 30, 1000, 1000], rel=0.01)

@@ -35,7 +35,6 @@ from optstream.stream.public_days import PublicDays
 from tests.optstream.monte_carlo import Z, agree
 
 DAYS = PublicDays.from_date(date(2024, 1, 1), 24)
-CITY = AggregationTree(("city",), (-1,))
 RAGGED = AggregationTree(("all", "a", "b", "c", "d", "e"), (-1, 0, 0, 1, 1, 2))
 LEAVES = RAGGED.leaf_indices
 TREE = AggregationTree(("city", "a", "b", *(f"z{one}" for one in range(6))), (-1, 0, 0, 1, 1, 1, 2, 2, 2))
@@ -93,7 +92,7 @@ def test_the_dispersion_of_small_leaves_is_learned(monkeypatch):
     starts = np.arange(0, (n_days - 1) * 24, 25)
     sums = np.stack([truth[:, at : at + 4].sum(axis=1) for at in starts], axis=1)
     noisy = sums + random.laplace(size=sums.shape) * 7
-    of_parent = np.zeros(n, dtype=np.int64), CITY, np.array([1.0])
+    of_parent = np.zeros(n, dtype=np.int64), AggregationTree(("city",), (-1,)), np.array([1.0])
     blocks = LeafBlocks(starts, np.full(starts.size, 4), noisy, 98.0, *of_parent)
     asked = range((n_days - 1) * 24, n_days * 24)
 

@@ -31,9 +31,6 @@ def random_spend(random, first_step, n_steps):
     return PeriodSpend(0, "joint", first_step, (Fraction(0), *rises))
 
 
-# Plans that recur are priced once.
-
-
 def guarantee_of(window_length, **more):
     return Guarantees({0: PrivacyModel("1", window_length, "1", **more)}, 0)
 
@@ -114,9 +111,6 @@ def test_covers_is_what_the_accountant_says_of_any_company():
         assert covered != dearer
         seen.add(covered)
     assert seen == {True, False}
-
-
-# Questions about windows, releases and spans.
 
 
 def history():

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from optstream.noise import simulated_noise
-
 
 class SilentNoise:
     """None at all, or one number everywhere, and a record of what was asked for: (scale, size)."""
@@ -44,15 +42,3 @@ class ListedNoise:
         if scale not in self.stock:
             return np.zeros(size, dtype=np.int64)
         return np.array([self.stock[scale].pop(0) for _ in range(size[0])], dtype=np.int64)
-
-
-class Hiding:
-    """Simulated noise that makes up for a change: at each call less what the change moved there, in turn."""
-
-    simulated = True
-
-    def __init__(self, seed, moved):
-        self._source, self._moved = simulated_noise(seed), list(moved)
-
-    def discrete_laplace(self, scale, size):
-        return self._source.discrete_laplace(scale, size) - self._moved.pop(0)

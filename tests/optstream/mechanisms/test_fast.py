@@ -116,12 +116,8 @@ def test_feedback_by_hand():
     )
 
 
-def controller(mechanism):
-    return SamplingController(mechanism, ConstantState(1.0, 3.0, {}), {})
-
-
 def test_the_next_sample_is_k_plus_the_interval_not_a_multiple_of_it():
-    steered = controller(Fast(LONG, n_samples=20, sampling="fixed"))
+    steered = SamplingController(Fast(LONG, n_samples=20, sampling="fixed"), ConstantState(1.0, 3.0, {}), {})
     assert steered.due(7)
     for measured, expected in ((7, 12), (13, 18)):
         steered.saw(measured, np.array([4]))
@@ -130,7 +126,7 @@ def test_the_next_sample_is_k_plus_the_interval_not_a_multiple_of_it():
 
 def test_the_error_is_the_mean_over_series_of_the_relative_correction():
     """Signed errors would cancel here: one series is corrected up, the other down by as much."""
-    steered = controller(ADAPTIVE)
+    steered = SamplingController(ADAPTIVE, ConstantState(1.0, 3.0, {}), {})
     steered.saw(0, np.array([100, 100]))
     steered.saw(1, np.array([170, 30]))
     moved = 4 / 7 * 70

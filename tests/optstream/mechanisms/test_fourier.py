@@ -52,10 +52,6 @@ def test_the_integers_differ_from_the_basis_by_less_than_they_say(n_steps):
     assert np.abs(error).max() < 2.0 ** -integer_bits(n_steps)
 
 
-def change_of(n_coordinates, alpha=1, per_step=1, per_period=1, window=48, shortest=48):
-    return CoordinatesChange(n_coordinates, alpha, per_step, per_period, window, shortest)
-
-
 def moved(one, other, n_coordinates):
     gap = exact_coordinates(other, n_coordinates) - exact_coordinates(one, n_coordinates)
     return int(np.abs(gap).sum())
@@ -89,7 +85,7 @@ def test_coordinates_of_the_largest_readings_and_the_longest_periods_are_exact(n
 @pytest.mark.parametrize("alpha", [1, pytest.param(7, marks=pytest.mark.nightly), 1000])
 def test_no_change_of_one_series_moves_them_further_than_the_bound(n_steps, n_coordinates, alpha):
     generator = np.random.default_rng(n_steps * alpha)
-    change, far = change_of(n_coordinates, alpha, shortest=n_steps), [0] * (n_steps + 1)
+    change, far = CoordinatesChange(n_coordinates, alpha, 1, 1, 48, n_steps), [0] * (n_steps + 1)
     for one in generator.integers(-5000, 5000, (3, 1, n_steps)):
         for signs in product((-1, 0, 1), repeat=n_steps):
             n_changed = int(np.count_nonzero(signs))
@@ -108,7 +104,7 @@ def test_no_customer_who_moves_moves_them_further_than_the_bound(n_steps, per_st
     """Random signs and places, and what makes the most of the coordinates: each place its own steps."""
     alpha, generator = 1000, np.random.default_rng(n_steps)
     n_series = per_period or per_step * n_steps
-    change = change_of(19, alpha, per_step, per_period, n_steps, n_steps)
+    change = CoordinatesChange(19, alpha, per_step, per_period, n_steps, n_steps)
     one, furthest = generator.integers(-5000, 5000, (n_series, n_steps)), 0.0
     for run in range(200):
         steps = generator.permutation(n_steps)[: generator.integers(1, n_steps, endpoint=True)]
@@ -127,7 +123,7 @@ def test_no_customer_who_moves_moves_them_further_than_the_bound(n_steps, per_st
 @pytest.mark.parametrize("window", [3, 48])
 def test_the_spend_charges_what_n_steps_move_over_the_scale_of_the_noise_on_every_coordinate(window):
     period = PrivatePeriod.from_values(np.ones((2, 6)), resolution=Fraction(1), first_step=17)
-    change, noise = change_of(3, 10, window=window, shortest=6), SilentNoise(7)
+    change, noise = CoordinatesChange(3, 10, 1, 1, window, 6), SilentNoise(7)
     measured = measure_coordinates(period, change, Fraction(25), noise)
     (spend,) = measured.spends
     assert (spend.stage, spend.first_step, spend.n_steps, spend.level) == (COORDINATES, 17, 6, 0)
@@ -209,11 +205,6 @@ def test_a_whole_period_that_is_longer_than_a_window_is_charged_for_all_of_its_s
     assert worst_window([spend], 4).epsilon == spend.charges[4]
 
 
-def days(n_series, n_steps, seed=0):
-    generator, hours = np.random.default_rng(seed), np.linspace(0, 2 * np.pi, n_steps, endpoint=False)
-    return 500 + 300 * np.sin(hours + generator.random((n_series, 1))) + generator.random((n_series, n_steps))
-
-
 def lost_by_a_roaming_device(scale, n_coefficients):
     """What a device in another leaf at each step loses: the L1 change of the coordinates over the scale."""
     flat = PrivatePeriod.from_values(np.zeros((48, 48)), resolution=ONE_DEVICE.resolution, first_step=0)
@@ -235,7 +226,8 @@ def test_a_device_in_another_leaf_at_each_step_loses_no_more_than_epsilon(n_coef
 @pytest.mark.parametrize("n_steps", [1, 2, 5, 8, 47, 48, 50])
 @pytest.mark.parametrize("n_coefficients", [1, 3, 24, 25, 60])
 def test_without_noise_it_publishes_the_low_frequencies_of_numpys_transform(n_steps, n_coefficients):
-    values = days(3, n_steps) - 400
+    generator, hours = np.random.default_rng(0), np.linspace(0, 2 * np.pi, n_steps, endpoint=False)
+    values = 100 + 300 * np.sin(hours + generator.random((3, 1))) + generator.random((3, n_steps))
     mechanism = Fourier(PrivacyModel("1", 48, 10), n_coefficients, shortest_period=1)
     released = mechanism.release(values, noise=SilentNoise()).values
     transform = np.fft.rfft(values)

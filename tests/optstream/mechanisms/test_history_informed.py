@@ -31,7 +31,6 @@ from optstream.stream import AggregationTree, Calendar
 from optstream.stream.public_days import PublicDays
 from tests.by_night import few
 from tests.optstream.mechanisms.planned_days import daily_noise, in_turn, spends_of
-from tests.optstream.mechanisms.silent_noise import Hiding
 
 SLOTS = 24
 DAYS = PublicDays.from_date(date(2025, 1, 6), SLOTS)
@@ -380,6 +379,18 @@ def test_after_another_plan_levels_share_one_headroom(before, days):
     assert worst_window(spends_of(first + second), SLOTS).epsilon <= COUNTED.epsilon
     for part in second[2].parts:
         assert part.choices["blocks"]
+
+
+class Hiding:
+    """Simulated noise that makes up for a change: at each call less what the change moved there, in turn."""
+
+    simulated = True
+
+    def __init__(self, seed, moved):
+        self._source, self._moved = simulated_noise(seed), list(moved)
+
+    def discrete_laplace(self, scale, size):
+        return self._source.discrete_laplace(scale, size) - self._moved.pop(0)
 
 
 def test_everything_but_the_noisy_sums_is_the_same_for_neighbours():

@@ -32,16 +32,13 @@ SHARES = ["1/8", "1/8", "1/4", "1/2"]
 PAIR, SIX = PrivacyModel("1", 2, 1, resolution=1), PrivacyModel("1", 6, 1)
 NESTED = [Feature((range(0, 3), range(3, 6)), "halves"), Feature((range(6),), "day")]
 PLANS = {
-    "points": {"sampling": EquallySpaced(3), "features": []},
-    "features": {"sampling": EquallySpaced(3), "features": NESTED},
-    "points by level": {"sampling": L1Sampling(3, "1"), "features": NESTED},
-    "a derived margin": {
-        "sampling": EquallySpaced(3), "features": NESTED, "level_shares": ["1/8", "1/8", "3/4", "0"]
-    },
-    "the paper's weights": {"sampling": EquallySpaced(3), "features": NESTED, "weights": "paper"},
+    "points": {"features": []},
+    "features": {},
+    "points by level": {"sampling": L1Sampling(3, "1")},
+    "a derived margin": {"level_shares": ["1/8", "1/8", "3/4", "0"]},
+    "the paper's weights": {"weights": "paper"},
     "joint noise": {
-        "sampling": EquallySpaced(6), "features": NESTED, "noise": "joint", "period_lengths": (6,),
-        "declared_leaves": 1,
+        "sampling": EquallySpaced(6), "noise": "joint", "period_lengths": (6,), "declared_leaves": 1
     },
 }  # fmt: skip
 
@@ -111,7 +108,8 @@ def test_any_pattern_adds_up_both_ways_above_its_bound_and_again_from_its_bytes(
     ids=[*PLANS, "features, complete"],
 )
 def test_optstream_adds_up_both_ways_above_its_bound_with_the_errors_of_each_drawn_number(plan, lattice):
-    mechanism = OptStream(SIX, lattice, **{"level_shares": SHARES, **PLANS[plan]})
+    given = {"sampling": EquallySpaced(3), "features": NESTED, "level_shares": SHARES} | PLANS[plan]
+    mechanism = OptStream(SIX, lattice, **given)
     release = adds_up_above_its_bound(mechanism)
     assert release.values[lattice.leaf_indices].min() == 0, "the bound is met somewhere"
     assert release.optimality.converged

@@ -33,7 +33,6 @@ SCALES = sparse_vector_scales(10, 4, Fraction(1))
 MODEL = PrivacyModel("1", 48, 1)
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
 ALMOST = 1 - Fraction(1, 2**40)
-W = 48
 DEEP = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "a": "A", "b": "A", "c": "B"})
 PARTS = Feature((range(0, 14), range(14, 24), range(24, 36), range(36, 48)), "parts")
 SIZES = np.array([4000.0, 1500.0, 600.0])
@@ -287,22 +286,14 @@ def test_without_the_window_rule_a_straddling_window_costs_1_63():
 
 def simulated_days(n_days, seed):
     """Days of the prior, at three fifths of its variances, with what the leaves share and their own."""
-    draw, at = np.random.default_rng(seed), Blocks.at(np.arange(W))
+    draw, at = np.random.default_rng(seed), Blocks.at(np.arange(48))
     shared, own = (
-        np.linalg.cholesky(0.6 * one + 1e-10 * np.eye(W))
-        for one in TemporalPrior.broad(W).covariances(at, at)
+        np.linalg.cholesky(0.6 * one + 1e-10 * np.eye(48))
+        for one in TemporalPrior.broad(48).covariances(at, at)
     )
     for _ in range(n_days):
-        together, apart = shared @ draw.normal(size=W), draw.normal(size=(3, W)) @ own.T
+        together, apart = shared @ draw.normal(size=48), draw.normal(size=(3, 48)) @ own.T
         yield SIZES[:, None] * (1.0 + together + apart)
-
-
-def seen_of(one, days):
-    """Squared errors, their expected values and those of the noise alone, (n_days, n_nodes, n_steps)."""
-    releases = in_turn(one.release, days, daily_noise(0, W))
-    missed = np.array([release.values for release in releases]) - DEEP.add_up(np.array(days))
-    expected = np.array([release.standard_errors for release in releases])
-    return missed**2, expected**2, np.array([release.noise_standard_errors for release in releases]) ** 2
 
 
 @pytest.mark.parametrize("features", [(), (PARTS,)], ids=["points", "points and sums"])
@@ -310,10 +301,14 @@ def seen_of(one, days):
 def test_errors_are_as_large_as_is_said(features, epsilon):
     """Over 60 days, at each level; a ratio below 0.6 or above 1.6 is 7 deviations of its logarithm off."""
     plan = {"sampling": EquallySpaced(10), "features": features, "level_shares": ["1/3"] * 3}
-    one = OptStream(PrivacyModel(epsilon, W, 1), DEEP, lower_bound=None, **plan)
-    missed, expected, noise = seen_of(one, list(simulated_days(60, 1)))
+    one = OptStream(PrivacyModel(epsilon, 48, 1), DEEP, lower_bound=None, **plan)
+    days = list(simulated_days(60, 1))
+    releases = in_turn(one.release, days, daily_noise(0, 48))
+    missed = np.square([release.values for release in releases] - DEEP.add_up(np.array(days)))
+    expected = np.square([release.standard_errors for release in releases])
     for level in DEEP.levels:
         own = slice(level.start, level.stop)
         assert 0.6 < missed[:, own].mean() / expected[:, own].mean() < 1.6
     if epsilon == "1000":
+        noise = np.square([release.noise_standard_errors for release in releases])
         assert missed.mean() > 10.0 * noise.mean(), "control: noise alone says next to nothing"

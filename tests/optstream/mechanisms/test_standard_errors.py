@@ -33,6 +33,15 @@ DEEP = AggregationTree.from_parents(
     {"all": None, "A": "all", "B": "all", "a": "A", "b": "A", "c": "B", "d": "B"}
 )
 DEEP_SHARES = ["1/4", "1/4", "1/2"]
+HALVES_OF_DAY = Feature((range(0, 3), range(3, 6)), "halves")
+POINTS = {"sampling": EquallySpaced(2), "features": [HALVES_OF_DAY], "level_shares": DEEP_SHARES}
+LINEAR = {
+    "Laplace": Hierarchical(Laplace(MODEL), DEEP, DEEP_SHARES),
+    "a derived root": Hierarchical(Laplace(MODEL), DEEP, ["0", "1/2", "1/2"]),
+    "Sample": Hierarchical(Sample(MODEL), DEEP, DEEP_SHARES),
+    "OptStream": OptStream(MODEL, DEEP, **POINTS),
+    "the paper's weights": OptStream(MODEL, DEEP, **POINTS, weights="paper"),
+}
 READINGS = 50.0 + np.arange(24.0).reshape(4, 6)
 QUESTIONS = [(["all"], range(6)), (["A", "c"], range(1, 5)), (["b"], [3]), (["b", "d"], [0, 5])]
 FALSE_ALARM = 1e-6
@@ -102,22 +111,6 @@ def test_it_is_the_sum_over_all_that_was_measured(make, wavy):
     assert np.allclose(found[known] ** 2, expected[known], rtol=1e-6)
     if "median" not in repr(mechanism):
         assert np.allclose(expected[~known], 0)
-
-
-def points_and_sums(**more):
-    halves = [Feature((range(0, 3), range(3, 6)), "halves")]
-    return OptStream(
-        MODEL, DEEP, sampling=EquallySpaced(2), features=halves, level_shares=DEEP_SHARES, **more
-    )
-
-
-LINEAR = {
-    "Laplace": Hierarchical(Laplace(MODEL), DEEP, DEEP_SHARES),
-    "a derived root": Hierarchical(Laplace(MODEL), DEEP, ["0", "1/2", "1/2"]),
-    "Sample": Hierarchical(Sample(MODEL), DEEP, DEEP_SHARES),
-    "OptStream": points_and_sums(),
-    "the paper's weights": points_and_sums(weights="paper"),
-}
 
 
 def within(squares, degrees, expected, n_tests):

@@ -78,11 +78,11 @@ def distribution(series, window, noise):
     return published
 
 
+@pytest.mark.parametrize(
+    ("kind", "algorithm", "jump", "share"),
+    [(BudgetAbsorption, absorption, 4, 0.3), (BudgetDistribution, distribution, 40, 0.5)],
+)
 # powers of two on either side of distribution's comparison, so that floats there are exact
-SCHEDULES = [(BudgetAbsorption, absorption, 4, 0.3), (BudgetDistribution, distribution, 40, 0.5)]
-
-
-@pytest.mark.parametrize(("kind", "algorithm", "jump", "share"), SCHEDULES)
 @pytest.mark.parametrize("window", [1, 2, 5, 16])
 def test_the_schedule_is_the_algorithms(kind, algorithm, jump, share, window):
     shares = window if kind is BudgetAbsorption else 1

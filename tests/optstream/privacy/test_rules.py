@@ -22,21 +22,11 @@ from optstream.privacy.rules import (
     Layer,
     WindowBudget,
     grains_of,
-    may_be_ordered,
     parts_with_headroom,
 )
 from optstream.privacy.spends import groups_from_document
 from optstream.stream import AggregationTree
 from tests.optstream.privacy.test_accounting import brute_force
-
-
-def test_orders_are_for_one_node_or_for_customers_who_stay_in_one_leaf():
-    customer, roaming = (PrivacyModel(1, 2, 1, 1, unit=unit) for unit in ("customer", "roaming"))
-    assert may_be_ordered(customer, 1, None)
-    assert may_be_ordered(roaming, 1, None)
-    assert may_be_ordered(customer, 2, 1)
-    assert not any(may_be_ordered(customer, 2, leaves) for leaves in (None, 2, 12))
-    assert not any(may_be_ordered(roaming, 2, leaves) for leaves in (None, 1, 2))
 
 
 @pytest.mark.parametrize("document", ["x", [["x"]], [[[0, 1, 2]]], [[[0, "1"]]], [[[0, True]]], {}])

@@ -147,17 +147,19 @@ def test_no_kind_of_answers_passes_for_another(kind, other):
                 read(measured)
 
 
-def test_public_measurements_must_fit_together():
-    with pytest.raises(ParameterError, match=r"feature_sums\[0\]"):
-        Measured.from_public(np.zeros((3, 4)), [np.zeros((2, 1))])
-    with pytest.raises(ParameterError, match="positions"):
-        Measured.from_public(np.zeros((3, 4)), [], positions=[2, 1])
-    with pytest.raises(ParameterError, match="one entry for the steps"):
-        Measured.from_public(np.zeros((3, 4)), [np.zeros((3, 1))], variances=[1.0])
-    with pytest.raises(ParameterError, match=r"variances\[0\] must be greater than 0"):
-        Measured.from_public(np.zeros((3, 4)), [], variances=[0.0])
-    with pytest.raises(ParameterError, match=r"variances\[1\] must be .* or \(3, 1\)"):
-        Measured.from_public(np.zeros((3, 4)), [np.zeros((3, 1))], variances=[1.0, np.ones((3, 4))])
+@pytest.mark.parametrize(
+    ("sums", "more", "message"),
+    [
+        ([np.zeros((2, 1))], {}, r"feature_sums\[0\]"),
+        ([], {"positions": [2, 1]}, "positions"),
+        ([np.zeros((3, 1))], {"variances": [1.0]}, "one entry for the steps"),
+        ([], {"variances": [0.0]}, r"variances\[0\] must be greater than 0"),
+        ([np.zeros((3, 1))], {"variances": [1.0, np.ones((3, 4))]}, r"variances\[1\] must be .* or \(3, 1\)"),
+    ],
+)
+def test_public_measurements_must_fit_together(sums, more, message):
+    with pytest.raises(ParameterError, match=message):
+        Measured.from_public(np.zeros((3, 4)), sums, **more)
 
 
 def test_bytes_that_are_no_measurements_are_refused():

@@ -19,7 +19,6 @@ CELLS = {"x": ["A-x", "B-x"], "y": ["A-y", "B-y"]}
 LATTICE = Lattice.of_tree(TREE, "sector", CELLS)
 LEAVES = (("21", "EAST"), ("42", "EAST"), ("53", "WEST"), ("84", "WEST"))
 FR = (("FR", None), ("EAST", "FR"), ("WEST", "FR"), *LEAVES)
-HALVES = {"a": Fraction(1), "b": Fraction(1)}
 FIRST, SECOND = date(2016, 7, 1), date(2017, 1, 1)
 DAY = timedelta(days=1)
 
@@ -196,7 +195,7 @@ def test_a_list_that_goes_on_from_another_holds_its_hashes():
     assert short.hashes[:1] == DatedHierarchy(FR).hashes
     others = [
         replace(one, valid_from=FIRST + DAY),
-        replace(one, split={"84": HALVES}),
+        replace(one, split={"84": {"a": Fraction(1), "b": Fraction(1)}}),
         replace(one, split={"84": {"b": Fraction(1), "a": Fraction(2)}}),
     ]
     assert len({DatedHierarchy(FR, (each,)).hashes[-1] for each in (one, *others)}) == 4

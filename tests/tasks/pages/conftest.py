@@ -24,7 +24,7 @@ from tasks.operate.simulate import daily_load, region_of
 from tasks.pages.published import NO_SUMMARIES, PublicFacts, public_facts
 from tasks.pages.snapshot import Night, Snapshot
 from tasks.release.outcomes import Budget
-from tests.optstream.catalogue.conftest import frame_of, make_statement, nodes_of
+from tests.optstream.catalogue.conftest import make_statement, tree_frame
 from tests.tasks.two_regions import CONFIGURATION
 
 FIRST = date(2016, 6, 1)
@@ -128,4 +128,4 @@ def _rows(day: date) -> pl.DataFrame:
     values = FRANCE.add_up(np.round(np.maximum(leaves + noise, 0.0), 3))
     n_leaves = pl.when(node="FR").then(len(LEAVES)).otherwise(1)
     noise = NOISE_MW * n_leaves.sqrt()
-    return frame_of(day, nodes_of(FRANCE), values.tolist()).with_columns(load_mw_noise_se=noise)
+    return tree_frame(day, FRANCE, values.tolist()).with_columns(load_mw_noise_se=noise)
