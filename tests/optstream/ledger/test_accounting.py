@@ -152,9 +152,7 @@ def test_windows_are_charged_as_the_accountant_says(charged, kit):
     assert charged.find(Key("load", "day 12")) is None
 
 
-def test_releases_and_events_are_listed_in_order_and_unknown_streams_have_none(
-    charged, publish, reserve, kit
-):
+def test_releases_and_events_are_listed_and_unknown_streams_have_none(charged, publish, reserve, kit):
     publish("day 60", kit.plan(60, "1/8"))
     wanted, found = charged.releases("load"), list(charged.outlines("load"))
     assert [(one.period, one.state, one.first_step, one.end) for one in found] == [

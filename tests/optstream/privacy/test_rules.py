@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
 from optstream.mechanisms.history_informed import tree_figures
 from optstream.noise import simulated_noise
-from optstream.privacy import (
-    CappedSpend,
-    OrderSpend,
-    PeriodSpend,
-    PrivacyModel,
-    StepSpend,
-    rules,
-    worst_window,
-)
-from optstream.privacy.accountant import composed, repriced
+from optstream.privacy import CappedSpend, OrderSpend, PeriodSpend, PrivacyModel, StepSpend, rules
+from optstream.privacy.accountant import composed, repriced, worst_window
 from optstream.privacy.horizon import loss_over
 from optstream.privacy.rules import Absorption, Halving, Layer, WindowBudget, grains_of, parts_with_headroom
 from optstream.privacy.spends import groups_from_document
