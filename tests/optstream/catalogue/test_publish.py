@@ -64,12 +64,15 @@ def test_what_was_published_is_read(published):
 
 
 @EVERYWHERE
-def test_a_place_without_a_catalogue(published):
+def test_a_place_without_a_catalogue_and_one_that_is_a_file(published, tmp_path):
     assert find_catalogue(published.name) is None
     sum_of_a_day = partial(read_sum, nodes=["1"], first=DAY, last=DAY)
     for reader in (read_published, read_catalogue, check_files, sum_of_a_day):
         with pytest.raises(PublicationError, match=r"there is no catalogue\.json in it; check"):
             reader(published.name)
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(PublicationError, match=r"cannot be (written|read)"):
+        put(tmp_path / "taken", DAY)
 
 
 @pytest.mark.parametrize("newer", [(1, 2), (2, 1)])
@@ -234,12 +237,6 @@ def test_cut_altered_and_stray_files_are_found(published):
     assert [line.split(":")[0] for line in problems] == [str(day) for day in FIVE[:3]]
     assert "stray.parquet" in stray
     assert f"{superseded.file_hash}.parquet' differs from the hash in its name; restore" in replaced
-
-
-def test_what_cannot_be_written_is_an_error_of_ours(tmp_path):
-    (tmp_path / "published").write_text("a file")
-    with pytest.raises(PublicationError, match=r"cannot be (written|read)"):
-        put(tmp_path / "published", DAY)
 
 
 def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path):
