@@ -178,7 +178,6 @@ def test_nothing_that_a_process_says_is_taken_for_granted(configured, monkeypatc
 # What another stream of the same people published, as a public covariate: read, and released after it.
 
 DAY, NEXT, LAST = (date(2016, 6, day) for day in (1, 2, 3))
-SAMPLING = '[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n'
 COVARIATE = """[[covariates]]
 name = "gas"
 path = "../gas/published"
@@ -192,8 +191,8 @@ def siblings(tmp_path, read_in_this_process):
     """Electricity goes by what gas has published, so gas comes first."""
     both = two_products(tmp_path)
     electricity = both["electricity"]
-    electricity.configure('name = "OptStream"', f'name = "HistoryInformed"\n{FEW_BLOCKS}')
-    electricity.configure(SAMPLING, COVARIATE)
+    electricity.change_mechanism("HistoryInformed", FEW_BLOCKS)
+    electricity.configure("[input]", f"{COVARIATE}[input]")
     for one in both.values():
         one.simulate(DAY, NEXT)
     return both

@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import sys
-from datetime import date
 from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,10 +16,8 @@ import pytest
 from tasks.trusted import files as private_files
 from tasks.trusted.covariates import private_zones
 from tasks.trusted.files import DrawingFile, destroy_raw, write_private
-from tests.failing import NoiseMeanwhile
 from tests.flows.served import gone, kill_all, until
 from tests.tasks.conftest import DAY
-from tests.tasks.two_regions import Installation
 
 REPOSITORY = str(Path(__file__).parents[2])
 
@@ -178,24 +175,19 @@ def test_rows_are_spilled_by_polars_and_not_by_us(small, tmp_path):
 
 # A process that reads or draws leaves no core dump, however it ends: real processes, ended by abort().
 
-RELEASED = date(2016, 6, 1)
 PROGRAM = """
-import sys
+import os, resource, sys
+from datetime import date
 from pathlib import Path
-from tests.tasks.test_orphans import run_until
-run_until(Path(sys.argv[1]), sys.argv[2])
+from tests.failing import NoiseMeanwhile
+from tests.tasks.two_regions import Installation
+hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+os.chdir(sys.argv[1])
+if sys.argv[2] == "before it reads":
+    os.abort()
+Installation(Path(sys.argv[1])).release(date(2016, 6, 1), noise=NoiseMeanwhile(os.abort, at=1))
 """
-
-
-def run_until(folder, end):
-    """What the process under test does: take a day's steps, and end it at this place."""
-    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
-    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
-    os.chdir(folder)
-    installation = Installation(folder)
-    if end == "before it reads":
-        os.abort()
-    installation.release(RELEASED, noise=NoiseMeanwhile(os.abort, at=1))
 
 
 @pytest.mark.skipif(

@@ -22,6 +22,7 @@ DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
 SPAN = ("--from", "2016-06-01", "--to", "2016-06-03")
 
 
+@pytest.mark.quick
 def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(installation, monkeypatch):
     for name in ("PREFECT_API_URL", "DO_NOT_TRACK", "GX_ANALYTICS_ENABLED"):
         monkeypatch.delenv(name, raising=False)
@@ -40,6 +41,7 @@ def test_a_problem_has_place_rule_and_remedy_and_exit_code_1(installation, monke
     assert "must not lie in published.folder" in finding["rule"]
 
 
+@pytest.mark.quick
 def test_an_open_trusted_folder_stops_command_and_flow_before_they_start(installation):
     trusted = installation.folder / "trusted"
     trusted.mkdir(mode=0o750)
@@ -154,6 +156,7 @@ def test_verify_is_0_for_a_whole_ledger_and_1_with_a_line_for_each_problem(charg
     assert (document["whole"], len(document["problems"])) == (False, 1)
 
 
+@pytest.mark.quick
 def test_no_command_makes_a_ledger_where_there_is_none(installation):
     result = invoke("ledger", "verify")
     assert result.exit_code == 0

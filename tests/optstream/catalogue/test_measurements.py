@@ -11,19 +11,8 @@ import numpy as np
 import pytest
 
 from optstream import AggregationTree, PrivacyModel, read_measurements, read_sum, simulated_noise
-from optstream.catalogue import StatedErrors, StatedMeasurements, check_files, publish, stage
-from optstream.catalogue.measurements import (
-    KEY,
-    LARGEST_NUMBER,
-    LIMITS,
-    MOST_ENTRIES,
-    blocks_of,
-    completed,
-    decode_measurements,
-    describe,
-    encode_measurements,
-    mechanism_from,
-)
+from optstream.catalogue import StatedErrors, StatedMeasurements, check_files, measurements, publish, stage
+from optstream.catalogue.measurements import LARGEST_NUMBER, MOST_ENTRIES, completed, decode_measurements
 from optstream.catalogue.standard_errors import Replicates, encode_replicates
 from optstream.errors import PublicationError
 from optstream.mechanisms import Fourier, Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
@@ -53,7 +42,7 @@ def measured_days(mechanism):
 
 def file_of(mechanism, day, measured):
     facts = {"period": day, "revision": 0, "rounding": "nearest", "least_units": 0}
-    return encode_measurements(measured, mechanism, **facts)
+    return measurements.encode_measurements(measured, mechanism, **facts)
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +51,10 @@ def files():
 
 
 def with_footer(file, change):
-    rows, metadata = decode_table(file, LIMITS, "a file of measurements")
-    footer = json.loads(metadata[KEY])
+    rows, metadata = decode_table(file, measurements.LIMITS, "a file of measurements")
+    footer = json.loads(metadata[measurements.KEY])
     change(footer)
-    return encode_table(rows, {KEY: json.dumps(footer).encode()})
+    return encode_table(rows, {measurements.KEY: json.dumps(footer).encode()})
 
 
 def test_the_whole_comes_back_from_the_files_of_the_days_that_it_remembers(files):
@@ -73,7 +62,7 @@ def test_the_whole_comes_back_from_the_files_of_the_days_that_it_remembers(files
     for measured, file in files:
         last = decode_measurements(file)
         assert completed(last, known).to_bytes() == measured.to_bytes()
-        blocks, known = known, known | blocks_of(last.measured, last.levels)
+        blocks, known = known, known | measurements.blocks_of(last.measured, last.levels)
     with pytest.raises(PublicationError, match="rests on measurements of earlier days"):
         completed(last, {})
     (block, sums), *_ = blocks.items()
@@ -146,11 +135,11 @@ def in_tree(**changed):
     ],
 )
 def test_a_mechanism_comes_back_equal_and_nothing_else_is_ever_made(mechanism, change):
-    document = json.loads(json.dumps(describe(mechanism)))
-    assert mechanism_from(document) == mechanism
+    document = json.loads(json.dumps(measurements.describe(mechanism)))
+    assert measurements.mechanism_from(document) == mechanism
     change(document)
     with pytest.raises(PublicationError, match="no mechanism"):
-        mechanism_from(document)
+        measurements.mechanism_from(document)
 
 
 def put(folder, mechanism, day, measured, change=None):

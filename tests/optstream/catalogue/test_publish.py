@@ -64,12 +64,15 @@ def test_what_was_published_is_read(published):
 
 
 @EVERYWHERE
-def test_a_place_without_a_catalogue(published):
+def test_a_place_without_a_catalogue_and_one_that_is_a_file(published, tmp_path):
     assert find_catalogue(published.name) is None
     sum_of_a_day = partial(read_sum, nodes=["1"], first=DAY, last=DAY)
     for reader in (read_published, read_catalogue, check_files, sum_of_a_day):
         with pytest.raises(PublicationError, match=r"there is no catalogue\.json in it; check"):
             reader(published.name)
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(PublicationError, match=r"cannot be (written|read)"):
+        put(tmp_path / "taken", DAY)
 
 
 @pytest.mark.parametrize("newer", [(1, 2), (2, 1)])
@@ -209,17 +212,6 @@ def test_heads_stand_in_the_ledgers_order(tmp_path):
     assert read_catalogue(tmp_path).ledger_head == "h6"
 
 
-def test_catalogue_and_page_have_a_largest_size(published, monkeypatch):
-    put(published.name, DAY)
-    replace_page(published.name, make_page)
-    monkeypatch.setitem(LARGEST, PAGE, 10)
-    (line,) = check_files(published.name)
-    assert line.startswith("index.html is larger than 10 bytes")
-    monkeypatch.setitem(LARGEST, CATALOGUE, 100)
-    with pytest.raises(PublicationError, match="larger than 100 bytes"):
-        read_catalogue(published.name)
-
-
 def test_cut_altered_and_stray_files_are_found(published):
     cut, altered, said, superseded = (put(published.name, day).entry for day in FIVE[:4])
     put(published.name, FIVE[3], revision=2)
@@ -234,12 +226,6 @@ def test_cut_altered_and_stray_files_are_found(published):
     assert [line.split(":")[0] for line in problems] == [str(day) for day in FIVE[:3]]
     assert "stray.parquet" in stray
     assert f"{superseded.file_hash}.parquet' differs from the hash in its name; restore" in replaced
-
-
-def test_what_cannot_be_written_is_an_error_of_ours(tmp_path):
-    (tmp_path / "published").write_text("a file")
-    with pytest.raises(PublicationError, match=r"cannot be (written|read)"):
-        put(tmp_path / "published", DAY)
 
 
 def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path):
@@ -271,7 +257,7 @@ def test_a_store_without_a_catalogue_asks_for_the_column_before_the_ledger_is_ch
     assert asked == []
 
 
-def test_a_page_is_put_gets_old_with_the_next_publication_and_goes_with_a_withdrawn_day(published):
+def test_a_page_is_put_gets_old_with_the_next_release_and_goes_with_a_withdrawn_day(published, monkeypatch):
     put(published.name, DAY)
     rows = read_published(published.name)
     assert replace_page(published.name, make_page)
@@ -293,6 +279,14 @@ def test_a_page_is_put_gets_old_with_the_next_publication_and_goes_with_a_withdr
     take_back(published.name, head="h3", last_revision=1)
     if not published.in_store:  # there a withdrawal always replaces the catalogue
         assert published.read(PAGE) == before, "a page without the day stays"
+    # page and catalogue have a largest size
+    replace_page(published.name, make_page)
+    monkeypatch.setitem(LARGEST, PAGE, 10)
+    (line,) = check_files(published.name)
+    assert line.startswith("index.html is larger than 10 bytes")
+    monkeypatch.setitem(LARGEST, CATALOGUE, 100)
+    with pytest.raises(PublicationError, match="larger than 100 bytes"):
+        read_catalogue(published.name)
 
 
 def test_answers_and_figures_of_earlier_versions_go_with_a_withdrawn_day_or_the_next_page(published):
@@ -359,9 +353,6 @@ def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, monk
     assert seen == sorted(seen), "days are only ever added"
     assert str(NEXT + timedelta(days=1)).encode() in in_store.read(PAGE)
     assert check_files(in_store.name) == []
-
-
-# Times of files.
 
 
 def times(folder):

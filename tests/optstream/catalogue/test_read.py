@@ -119,20 +119,17 @@ def test_a_catalogue_is_not_trusted(tmp_path, change, rule):
         read_published(tmp_path)
 
 
-def test_a_link_out_of_the_folder_is_not_read(tmp_path):
-    entry = put(tmp_path / "published", DAY).entry
-    path = tmp_path / "published" / entry.file
+def test_a_link_out_of_the_folder_and_another_release_are_refused_without_verify(tmp_path):
+    folder = tmp_path / "published"
+    path, other = (folder / put(folder, day).entry.file for day in (DAY, NEXT))
     path.rename(tmp_path / "away.parquet")
     path.symlink_to(tmp_path / "away.parquet")
     with pytest.raises(PublicationError, match="outside"):
-        read_published(tmp_path / "published")
-
-
-def test_another_release_under_the_name_is_refused_without_verify(tmp_path):
-    first, second = put(tmp_path, DAY).entry, put(tmp_path, NEXT).entry
-    (tmp_path / first.file).write_bytes((tmp_path / second.file).read_bytes())
+        read_published(folder)
+    path.unlink()
+    path.write_bytes(other.read_bytes())
     with pytest.raises(PublicationError, match="another release"):
-        read_published(tmp_path)
+        read_published(folder)
 
 
 @pytest.mark.parametrize(

@@ -12,20 +12,8 @@ import polars as pl
 import pytest
 
 from optstream import read_figure, read_sum
-from optstream.catalogue import standard_errors as replicates_module
-from optstream.catalogue.standard_errors import (
-    KEY,
-    LIMITS,
-    OLD_KEY,
-    OLD_SCHEMA,
-    Day,
-    Replicates,
-    decode_old_errors,
-    decode_replicates,
-    encode_replicates,
-    period_sums,
-    sum_of_days,
-)
+from optstream.catalogue import standard_errors
+from optstream.catalogue.standard_errors import Replicates, decode_replicates, encode_replicates, sum_of_days
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.parquet import decode_table, encode_table
 
@@ -57,7 +45,7 @@ def day_of(day, of="whole", n=5, noise_is_all=False):
         (pl.col("node") != "FR").cast(pl.Int32).alias("level"),
         pl.col("estimate").ceil().alias("value"),
     )
-    return Day(day, rows, of == "whole", of == "noise" or noise_is_all)
+    return standard_errors.Day(day, rows, of == "whole", of == "noise" or noise_is_all)
 
 
 def test_what_is_written_is_read_back_to_float32():
@@ -98,10 +86,10 @@ def test_errors_that_float32_would_lose_are_kept(size, spread):
     ],
 )
 def test_another_file_is_refused(change):
-    rows, metadata = decode_table(encode_replicates(file_of(SUNDAY)), LIMITS, "a file")
-    rows, footer = change(rows, json.loads(metadata[KEY]))
+    rows, metadata = decode_table(encode_replicates(file_of(SUNDAY)), standard_errors.LIMITS, "a file")
+    rows, footer = change(rows, json.loads(metadata[standard_errors.KEY]))
     with pytest.raises(PublicationError, match="no file of replicates"):
-        decode_replicates(encode_table(rows, {KEY: json.dumps(footer).encode()}))
+        decode_replicates(encode_table(rows, {standard_errors.KEY: json.dumps(footer).encode()}))
 
 
 def test_the_error_of_a_sum_is_its_spread_over_the_replicates_that_all_days_have():
@@ -146,7 +134,7 @@ def test_a_period_has_the_sum_of_its_days_and_its_spread(period, firsts):
         for day in DAYS
         for one in [file_of(day).rows]
     ]
-    found = period_sums(rows, "load_mw", period, sums)
+    found = standard_errors.period_sums(rows, "load_mw", period, sums)
     parts = [[day] for day in DAYS] if period == "day" else [DAYS[:1], DAYS[1:]]
     for place, node in enumerate(NODES):
         one = found.filter(node=node)
@@ -156,7 +144,7 @@ def test_a_period_has_the_sum_of_its_days_and_its_spread(period, firsts):
         estimates = [sum(drawn(day)[0][place].sum() for day in part) for part in parts]
         assert one["load_mw_sum_estimate"].to_list() == pytest.approx(estimates)
         assert one["load_mw_sum_noise_se"].null_count() == one.height
-    missing = period_sums(rows, "load_mw", period, sums[:1])
+    missing = standard_errors.period_sums(rows, "load_mw", period, sums[:1])
     assert missing["load_mw_sum_se"].null_count() == 3 * (len(parts) - 1), "of days without a file"
 
 
@@ -197,7 +185,7 @@ def test_a_figure_of_days_of_which_one_has_no_estimate_has_none(monkeypatch):
     without = replace(
         day_of(DAYS[1]), rows=day_of(DAYS[1]).rows.select(pl.exclude("^replicate_.*$", "estimate"))
     )
-    monkeypatch.setattr(replicates_module, "_read_days", lambda *_: [day_of(DAYS[0]), without])
+    monkeypatch.setattr(standard_errors, "_read_days", lambda *_: [day_of(DAYS[0]), without])
     found = read_figure("", lambda value: value.sum(), *DAYS[:2], by=["date", "node"])
     assert found.filter(date=DAYS[0])["estimate"].null_count() == 0
     assert found.filter(date=DAYS[1])["estimate"].null_count() == len(NODES)
@@ -216,8 +204,8 @@ def test_a_figure_of_large_values_has_its_error_in_float64(monkeypatch):
         pl.lit(None, pl.String).alias("parent"),
         pl.lit(0, pl.Int32).alias("level"),
     )
-    day = Day(SUNDAY, rows, has_whole=True, has_noise=False)
-    monkeypatch.setattr(replicates_module, "_read_days", lambda *_: [day])
+    day = standard_errors.Day(SUNDAY, rows, has_whole=True, has_noise=False)
+    monkeypatch.setattr(standard_errors, "_read_days", lambda *_: [day])
     found = read_figure("", lambda value: value.sum(), SUNDAY, SUNDAY)
     assert found["standard_error"].item() == pytest.approx(sum_of_days([day], ["FR"]).standard_error)
     above = read_figure("", lambda value: value.mean() > 5e4, SUNDAY, SUNDAY)
@@ -230,7 +218,7 @@ def test_an_old_file_with_a_pair_of_no_value_is_refused():
     rows = [(0, None, None, 0, 0, None, 1.0), (0, "FR", "FR", None, None, None, None)]
     footer = {"format": "optstream.errors/2", "period": "2016-01-31", "of": "whole"}
     footer |= {"nodes": ["FR"], "shape": [1, 1, 0]}
-    table, sink = pl.DataFrame(rows, schema=OLD_SCHEMA, orient="row"), io.BytesIO()
-    table.write_parquet(sink, metadata={OLD_KEY.decode(): json.dumps(footer)})
+    table, sink = pl.DataFrame(rows, schema=standard_errors.OLD_SCHEMA, orient="row"), io.BytesIO()
+    table.write_parquet(sink, metadata={standard_errors.OLD_KEY.decode(): json.dumps(footer)})
     with pytest.raises(PublicationError, match="no file of errors"):
-        decode_old_errors(sink.getvalue())
+        standard_errors.decode_old_errors(sink.getvalue())

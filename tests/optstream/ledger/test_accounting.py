@@ -152,7 +152,7 @@ def test_windows_are_charged_as_the_accountant_says(charged, kit):
     assert charged.find(Key("load", "day 12")) is None
 
 
-def test_releases_and_events_are_listed_counted_and_ordered(charged, publish, reserve, kit):
+def test_releases_and_events_are_listed_and_unknown_streams_have_none(charged, publish, reserve, kit):
     publish("day 60", kit.plan(60, "1/8"))
     wanted, found = charged.releases("load"), list(charged.outlines("load"))
     assert [(one.period, one.state, one.first_step, one.end) for one in found] == [
@@ -175,7 +175,12 @@ def test_releases_and_events_are_listed_counted_and_ordered(charged, publish, re
     assert everything[0].period is None
     assert charged.events_of("load", first=len(everything) - 1) == everything[-1:]
     assert charged.heads("load")["load"][0] == len(everything)
-    assert charged.events_of("load", "day 8") != charged.events_of("other", "day 60") == ()
+    assert charged.events_of("load", "day 8")
+    assert charged.events_of("nobody", "day 60") == charged.releases("nobody") == ()
+    assert charged.guarantees("nobody") == {}
+    for call in (charged.head, charged.worst):
+        with pytest.raises(LedgerError, match="enrol"):
+            call("nobody")
 
 
 def test_a_span_has_the_spends_of_its_periods_and_whether_any_was_chosen(ledger, reserve, drawn, kit):

@@ -53,13 +53,6 @@ def request_of(kit, number):
     return Key("load", f"day {number}"), kit.plan(4 * number, "1/8"), "night", kit.now, kit.lease
 
 
-def test_a_year_of_transactions_uses_one_connection(ledger, publish, kit, opened):
-    for number in range(5):
-        publish(f"day {number}", kit.plan(4 * number, "1/8"))
-        assert ledger.find(Key("load", f"day {number}"))
-    assert opened == []
-
-
 @ONLY_SQLITE
 def test_an_older_file_put_in_its_place_is_seen(ledger, url, publish, kit, tmp_path):
     publish("day 0", kit.plan(0, "1/8"))
@@ -96,13 +89,16 @@ CUT = (
 )
 
 
-@ONLY_POSTGRESQL
-def test_a_connection_that_died_meanwhile_is_replaced(ledger, kit, postgresql_cluster, opened):
-    ledger.reserve(*request_of(kit, 0))
-    postgresql_cluster.run_sql(CUT)
-    ledger.reserve(*request_of(kit, 1))
-    assert len(opened) == 1
-    assert len(ledger.releases("load")) == 2
+def test_transactions_use_one_connection_until_it_dies(request, ledger, url, publish, kit, opened):
+    for number in range(5):
+        publish(f"day {number}", kit.plan(4 * number, "1/8"))
+        assert ledger.find(Key("load", f"day {number}"))
+    assert opened == []
+    if url.startswith("postgresql"):
+        request.getfixturevalue("postgresql_cluster").run_sql(CUT)
+        ledger.reserve(*request_of(kit, 5))
+        assert len(opened) == 1
+        assert len(ledger.releases("load")) == 6
 
 
 @ONLY_POSTGRESQL

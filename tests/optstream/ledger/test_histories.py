@@ -14,25 +14,14 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from optstream import mechanisms
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import Key, ReleaseState, StreamTerms, WindowLoss, lifecycle, open_ledger
 from optstream.ledger.accounting import charges_of, losses_with
 from optstream.ledger.database import reading
 from optstream.ledger.schema import GrantRow, ReleaseRow, StreamRow
 from optstream.ledger.verify import Account, StreamCheck, grant_problems
-from optstream.mechanisms import (
-    BudgetAbsorption,
-    BudgetDistribution,
-    Fast,
-    Fourier,
-    Gaussian,
-    Hierarchical,
-    HistoryInformed,
-    HistoryInformedTree,
-    Laplace,
-    PeGaSus,
-    Sample,
-)  # fmt: skip
+from optstream.mechanisms import Fast, Fourier, Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
 from optstream.noise import simulated_noise
 from optstream.privacy import GaussianSpend, OrderSpend, PrivacyModel
 from optstream.privacy.accountant import repriced
@@ -66,19 +55,16 @@ def joint_blocks(model):
     )  # fmt: skip
 
 
+PLAIN = ("Laplace", "Sample", "PeGaSus", "BudgetDistribution", "BudgetAbsorption")
 MECHANISMS = {
-    "Laplace": Laplace,
-    "Sample": Sample,
-    "PeGaSus": PeGaSus,
-    "BudgetDistribution": BudgetDistribution,
-    "BudgetAbsorption": BudgetAbsorption,
+    **{name: getattr(mechanisms, name) for name in PLAIN},
     "Fast": lambda model: Fast(model, n_samples=min(2, model.window_length)),
     "Fourier": lambda model: Fourier(model, n_coefficients=1, shortest_period=3),
     "JointLaplace": lambda model: Laplace(model, "joint", (3, 4, 5), declared_leaves=1),
     "JointBlocks": joint_blocks,
 }
 JOINT = ("JointLaplace", "JointBlocks")
-BY_CURRENCY = {"epsilon": ("0", MECHANISMS), "rho": ("1/1000000", {"Gaussian": Gaussian})}
+BY_CURRENCY = {"epsilon": ("0", MECHANISMS), "rho": ("1/1000000", {"Gaussian": mechanisms.Gaussian})}
 """The delta of every guarantee, and the releases under it."""
 FATES = ("published", "published", "published", "redrawn", "died thrice", "raised", "given up", "reserved")
 GUARANTEE = {

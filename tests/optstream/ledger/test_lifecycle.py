@@ -134,7 +134,7 @@ def test_a_live_lease_keeps_others_out_and_after_an_old_one_nobody_draws(ledger,
     ledger.begin_draw(second, later)
 
 
-def test_a_stale_owner_cannot_write(ledger, reserve, kit):
+def test_a_stale_owner_and_one_of_another_release_cannot_write(ledger, reserve, kit):
     stale, later = reserve(), kit.now + HOUR
     ledger.begin_draw(stale, kit.now)
     fresh = reserve(owner="backfill", now=later)
@@ -152,6 +152,11 @@ def test_a_stale_owner_cannot_write(ledger, reserve, kit):
     assert ledger.find(KEY).state == ReleaseState.RESERVED
     ledger.begin_draw(fresh, later)
     ledger.record_drawn(fresh, "measured", kit.plan(0, "1/4"), later)
+    for token in (stale.fencing_token, fresh.fencing_token):
+        other = reserve("day 1", kit.plan(4, "1/8"))
+        assert other.fencing_token == token
+        with pytest.raises(LedgerError, match="the reservation is for stream 'load', period 'day 1'"):
+            ledger.record_staged(KEY, "staged", "name", later, other)
 
 
 def test_an_owner_that_lives_and_asks_again_did_not_die(ledger, reserve, kit):
@@ -176,14 +181,6 @@ def test_a_redraw_keeps_its_plan_and_what_was_never_drawn_may_change_it(ledger, 
     with pytest.raises(LedgerError, match="another plan"):
         reserve(owner="fourth", plan=kit.plan(0, "1/4"), now=kit.now + 3 * HOUR)
     assert ledger.find(KEY).spends == kit.plan(0, "1/8")
-
-
-def test_a_reservation_of_another_release_changes_nothing_here(ledger, reserve, drawn, kit):
-    """Their tokens are the same: each is the first of its release."""
-    own, other = drawn(), reserve("day 1", kit.plan(4, "1/8"))
-    assert own.fencing_token == other.fencing_token
-    with pytest.raises(LedgerError, match="the reservation is for stream 'load', period 'day 1'"):
-        ledger.record_staged(KEY, "staged", "name", kit.now, other)
 
 
 def test_a_drawn_release_is_finished_by_any_run(ledger, drawn, kit):

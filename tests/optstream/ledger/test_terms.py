@@ -66,14 +66,6 @@ def test_a_guarantee_changes_before_the_first_release_or_as_the_refusal_says(led
             ledger.amend(wanted, "another", kit.now)
 
 
-def test_unknown_names_are_refused(ledger):
-    for call in (ledger.head, ledger.worst):
-        with pytest.raises(LedgerError, match="enrol"):
-            call("nobody")
-    assert ledger.releases("nobody") == ()
-    assert ledger.guarantees("nobody") == {}
-
-
 OLDEST = (None, "tree")
 
 

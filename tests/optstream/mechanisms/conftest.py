@@ -111,8 +111,7 @@ MODEL = PrivacyModel("1", 6, 1)
 MADE = {name: make(MODEL, 6) for name, make in ALL.items()}
 ONLINE = [name for name in PLAIN if not MADE[name].revises and name not in ("Fourier", "Laplace joint")]
 """That run by single steps: no later step changes an estimate, nor the random numbers of another step."""
-
-
+ADAPTIVE = [name for name, made in MADE.items() if made.adaptive]
 DAILY_ON_TREES = ("Laplace", "Laplace joint", "Fourier", "PeGaSus", "BudgetDistribution")
 """On a tree: without memory, over a period, with raw state, with memory of outputs; others by night."""
 
@@ -124,16 +123,6 @@ def _marks(name: str) -> list[Any]:
 
 @pytest.fixture(params=[pytest.param(name, marks=_marks(name)) for name in ALL], ids=str)
 def make(request) -> Make:
-    return ALL[request.param]
-
-
-@pytest.fixture(params=ONLINE, ids=str)
-def make_online(request) -> Make:
-    return ALL[request.param]
-
-
-@pytest.fixture(params=[name for name, made in MADE.items() if made.adaptive], ids=str)
-def make_adaptive(request) -> Make:
     return ALL[request.param]
 
 

@@ -18,9 +18,8 @@ from optstream.noise.gaussian import DIGIT_BYTES
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Measured, PrivatePeriod, RawState
 from optstream.stream.private_period import public_part, raw_bytes, with_raw
+from tests.optstream.mechanisms.conftest import ADAPTIVE, ALL, MODEL, ONLINE
 from tests.optstream.mechanisms.planned_days import released, spends_of
-
-MODEL = PrivacyModel("1", 6, 1)
 
 
 class Tape:
@@ -196,9 +195,10 @@ def test_what_a_class_says_of_itself_is_so(make, wavy):
         assert np.array_equal(one, other, equal_nan=True)
 
 
-def test_a_foreign_state_is_refused(make_adaptive, wavy):
+@pytest.mark.parametrize("name", ADAPTIVE)
+def test_a_foreign_state_is_refused(name, wavy):
     """Read as "nothing was spent", it would void the guarantee in silence."""
-    mechanism = make_adaptive(MODEL, 6)
+    mechanism = ALL[name](MODEL, 6)
     for state in ({"mechanism": "another"}, {}, [1], "x"):
         with pytest.raises(ParameterError, match="state of"):
             mechanism.release(wavy(6), noise=simulated_noise(1), first_step=6, state=state)
@@ -209,8 +209,9 @@ def test_too_small_an_epsilon_is_refused_with_the_remedy(make):
         make(replace(MODEL, epsilon="1e-18"), 6)
 
 
-def test_online_and_batch_agree_with_the_same_noise(make_online, wavy):
-    mechanism, stream = make_online(MODEL, 1), wavy(40)[:1]
+@pytest.mark.parametrize("name", ONLINE)
+def test_online_and_batch_agree_with_the_same_noise(name, wavy):
+    mechanism, stream = ALL[name](MODEL, 1), wavy(40)[:1]
     batch = released(mechanism, stream, [17, 20], noise=Tape(9))
     online = released(mechanism, stream, range(1, 40), noise=Tape(9))
     values = [np.concatenate([release.values[0] for release in some]) for some in (batch, online)]

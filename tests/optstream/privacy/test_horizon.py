@@ -134,17 +134,16 @@ def of_group(moved, q, most):
 def test_a_group_moved_inside_its_cube_loses_no_more_than_one_draw():
     """Lemma 17, exact: every move, every level of the loss. Control: a draw moved by one less loses less."""
     q, shift, most = Fraction(1, 8), 2, 8
+    levels = range(-shift - 1, shift + 1)
     single, less = one_draw(shift, q), one_draw(shift - 1, q)
     corner, beyond = of_group((shift, shift), q, most)
     assert beyond < Fraction(1, 10_000)
     for moved in product(range(shift + 1), repeat=2):
         found, _ = of_group(moved, q, most)
-        for level in range(-shift - 1, shift + 1):
+        for level in levels:
             assert exact_delta(found, level, q) <= exact_delta(single, level, q)
             assert exact_delta(found, level, q) <= exact_delta(corner, level, q) + beyond * q ** -(shift + 1)
-    assert any(
-        exact_delta(corner, level, q) > exact_delta(less, level, q) for level in range(-shift - 1, shift + 1)
-    )
+    assert any(exact_delta(corner, level, q) > exact_delta(less, level, q) for level in levels)
 
 
 def test_a_choice_by_what_was_released_leaves_whole_windows_only():

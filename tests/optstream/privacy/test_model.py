@@ -61,13 +61,6 @@ def test_epsilon_is_kept_exact_and_alpha_in_units_is_rounded_up():
         assert model.alpha_units == units, resolution
 
 
-def test_what_is_within_the_budget_is_stated_as_no_more_than_its_epsilon():
-    """Rho is rounded down and its stated epsilon up, here past the epsilon that rho was made of."""
-    model = PrivacyModel("1/3", window_length=2, alpha=1, delta="1e-6")
-    assert epsilon_of(model.rho, model.delta) > model.to_epsilon(model.rho) == Fraction(1, 3)
-    assert model.to_epsilon(2 * model.rho) > Fraction(1, 3)
-
-
 @pytest.mark.parametrize("text", ["1/3", "0.1", "2", "3", "123456789.123456789", "1e-30"])
 def test_scales_round_up_by_at_most_one_float_and_roots_by_a_few(text):
     value = exact(text, "value")
@@ -200,6 +193,10 @@ def test_a_model_has_one_currency_and_a_budget_in_it_and_is_written_with_both():
     assert pure.with_budget(pure.budget / 4).epsilon == Fraction(1, 4)
     with pytest.raises(ParameterError, match="rho of PrivacyModel"):
         other.with_budget(other.budget * 2)
+    # rho is rounded down and its stated epsilon up, here past the epsilon that rho was made of
+    model = PrivacyModel("1/3", window_length=2, alpha=1, delta="1e-6")
+    assert epsilon_of(model.rho, model.delta) > model.to_epsilon(model.rho) == Fraction(1, 3)
+    assert model.to_epsilon(2 * model.rho) > Fraction(1, 3)
     # without a delta a model is written as it always was
     assert "delta" not in PrivacyModel("1", 48, 1).to_document()
     document = PrivacyModel("1", 48, 1, delta="1e-6").to_document()

@@ -12,18 +12,10 @@ from hypothesis import strategies as st
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
 from optstream.mechanisms.history_informed import tree_figures
 from optstream.noise import simulated_noise
-from optstream.privacy import CappedSpend, OrderSpend, PeriodSpend, PrivacyModel, StepSpend, worst_window
-from optstream.privacy.accountant import composed, repriced
+from optstream.privacy import CappedSpend, OrderSpend, PeriodSpend, PrivacyModel, StepSpend, rules
+from optstream.privacy.accountant import composed, repriced, worst_window
 from optstream.privacy.horizon import loss_over
-from optstream.privacy.rules import (
-    Absorption,
-    Halving,
-    Horizon,
-    Layer,
-    WindowBudget,
-    grains_of,
-    parts_with_headroom,
-)
+from optstream.privacy.rules import Absorption, Halving, Layer, WindowBudget, grains_of, parts_with_headroom
 from optstream.privacy.spends import groups_from_document
 from optstream.stream import AggregationTree
 from tests.optstream.privacy.test_accounting import brute_force
@@ -147,7 +139,7 @@ def laplace(epsilon="1", **given):
 
 
 def span(days):
-    return Horizon(WINDOW * days, DELTA)
+    return rules.Horizon(WINDOW * days, DELTA)
 
 
 def test_over_a_span_each_window_and_order_is_a_draw_of_laplace_noise():

@@ -17,7 +17,7 @@ def repeated(length, n_rows):
     return pl.DataFrame({"node": texts, "question": texts[1:] + texts[:1], "step": range(n_rows)})
 
 
-def test_a_table_comes_back_as_it_was():
+def test_a_table_comes_back_as_it_was_and_bytes_as_bytes():
     rows = pl.DataFrame(
         {"node": ["a", None, "", "a"], "step": [1, 2, None, 4], "value": [0.5, None, -1.0, 2.0]},
         schema={"node": pl.String, "step": pl.Int32, "value": pl.Float64},
@@ -29,6 +29,10 @@ def test_a_table_comes_back_as_it_was():
         assert metadata[b"key"] == b"text"
     only, _ = decode_table(encode_table(rows, {}), LIMITS, "a file", ["value", "of another file"])
     assert only.equals(rows.select("value"), null_equal=True)
+    table = pa.table({"node": pa.array([b"\xff", b"a", None]), "step": [1, 2, 3]})
+    found, _ = decode_table(written(table), LIMITS, "a file")
+    assert dict(found.schema) == {"node": pl.Binary(), "step": pl.Int64()}
+    assert found["node"].to_list() == [b"\xff", b"a", None]
 
 
 @pytest.mark.parametrize(("length", "n_rows", "most"), [(128, 4000, "512,000"), (500, 2, "1,000")])
@@ -85,13 +89,6 @@ def test_texts_of_other_types_are_refused_or_counted(monkeypatch, stored):
     monkeypatch.setattr("optstream.storage.parquet.FEW_TEXTS", 1000)
     with pytest.raises(PublicationError, match="may hold 1,280 bytes"):
         decode_table(data, LIMITS, "a file")
-
-
-def test_bytes_stay_bytes():
-    table = pa.table({"node": pa.array([b"\xff", b"a", None]), "step": [1, 2, 3]})
-    found, _ = decode_table(written(table), LIMITS, "a file")
-    assert dict(found.schema) == {"node": pl.Binary(), "step": pl.Int64()}
-    assert found["node"].to_list() == [b"\xff", b"a", None]
 
 
 @pytest.mark.parametrize("as_dictionary", [True, False])

@@ -19,17 +19,12 @@ from tasks.config.fields import ledger_database
 from tasks.config.schema import next_fire
 from tasks.config.templates import EXAMPLE, example_of
 from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
-from tests.tasks.config.test_refusals import laid_over, refused
+from tests.tasks.config.test_refusals import SECTORS, laid_over, refused
 from tests.tasks.two_regions import CONFIGURATION, POPULATION, two_products
 
 EPSILON, CUTS, N_SAMPLES = 'epsilon = "1"', '["07:00", "12:00", "18:00"]', "n_samples = 10"
 TREE = EXAMPLE[EXAMPLE.index("[hierarchy.parents]") : EXAMPLE.index("[budget]")]
 TWO = {"node": ["FR", "84"], "parent": ["", "FR"]}
-SECTORS = """
-input = { region = "region", margin = "sector" }
-hierarchy.margins.sector = ["industry", "households"]
-budget = { levels = ["1/4", "1/4", "1/4"], margins.sector = "1/4" }
-"""
 
 
 @pytest.fixture
@@ -189,30 +184,16 @@ def test_defaults_follow_what_is_written(load_text, old, new, shares, resolution
     assert settings.privacy.resolution == Fraction(resolution)
 
 
-CHANGES = """
-[[input.changes]]
-valid_from = 2015-07-01
-value = "load_kw"
-factor = "0.001"
-[[input.changes]]
-valid_from = "2016-01-01"
-timestamp = "when"
-file_list = "_FILES"
-[[input.changes]]
-valid_from = 2016-03-01
-marker = "DONE"
-"""
-
-
 def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
     """As computed before changes and factors were known: published statements go on saying it."""
     plain = small().settings.configuration_hash
     assert plain == "dccccbf7d914ae119392ac499c561f95ede10f06fd0796313afe58c76c386b5c"
     assert small(marker='factor = "1"\nchanges = []').settings.configuration_hash == plain
-    others = [CHANGES, CHANGES.replace("0.001", "0.01"), CHANGES.replace("07-01", "07-02"), 'factor = "10"']
+    change = '[[input.changes]]\nvalid_from = "2015-07-01"\nvalue = "load_kw"\nfactor = "0.001"'
+    others = [change, change.replace("0.001", "0.01"), change.replace("07-01", "07-02"), 'factor = "10"']
     hashes = {small(marker=text).settings.configuration_hash for text in others}
     assert len(hashes | {plain}) == 5
-    assert small(marker=CHANGES.replace('"0.001"', '"1/1000"')).settings.configuration_hash in hashes
+    assert small(marker=change.replace("0.001", "1/1000")).settings.configuration_hash in hashes
 
 
 def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load_text):
@@ -290,10 +271,11 @@ def test_codes_are_text_or_whole_numbers(load, tmp_path, codes):
 
 
 def test_a_leaf_may_have_some_of_the_margins_nodes_alone(load_text):
-    some = f'{SECTORS}hierarchy.cells.53 = ["households"]'
+    sectors = f'{SECTORS}input = {{ region = "region", margin = "sector" }}\n'
+    some = f'{sectors}hierarchy.cells.53 = ["households"]'
     plain, other, whole, settings = (
         load_text(laid_over(example_of("Laplace"), piece))
-        for piece in ("", SECTORS.replace("house", ""), SECTORS, some)
+        for piece in ("", sectors.replace("house", ""), sectors, some)
     )
     assert "margin" not in plain.describe_mechanism(date.min)
     tree = settings.tree_of(date.min)

@@ -1,7 +1,6 @@
 """The `[mechanism]` table: any mechanism by its name, its own keys, and which noise is joint."""
 
 import json
-import re
 from datetime import UTC, date, datetime
 from fractions import Fraction
 
@@ -75,9 +74,8 @@ def stream(load_text):
 
     def make(*pieces, name="Laplace"):
         text = CONFIGURATION.format(**PLAIN)
-        if name != "OptStream":
-            text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
-        return load_text(laid_over(text, "\n".join([f'mechanism.name = "{name}"', *pieces])))
+        text = text if name == "OptStream" else released_by(name, text)
+        return load_text(laid_over(text, "\n".join(pieces)))
 
     return make
 

@@ -18,13 +18,6 @@ LOAD, HISTORY = example_of(), example_of("HistoryInformed")
 HOURS, PEGASUS = example_of("PeGaSus", hourly=True), example_of("PeGaSus")
 METERED = example_of("PeGaSus", metered=True)
 MANY_DAYS = [date(2000, 1, 1) + timedelta(days=number) for number in range(1001)]
-LAPLACE = example_of("Laplace").replace('levels = ["1/2", "1/2"]', 'levels = ["1/4", "1/4", "1/4"]')
-TWO_DIMENSIONS = f"""{LAPLACE}
-[hierarchy.margins]
-sector = ["industry", "households"]
-[budget.margins]
-sector = "1/4"
-"""
 COLD = 'covariates = [{ name = "cold", path = "cold", source = "made up" }]'
 WARMTH = 'covariates = [{{ name = "warmth", source = "made up", {} }}]'
 HASH = "0" * 64
@@ -54,6 +47,11 @@ def laid_over(text, piece):
     return tomlkit.dumps(laid(tomllib.loads(text), tomllib.loads(piece)))
 
 
+SECTORS = """
+hierarchy.margins.sector = ["industry", "households"]
+budget = { levels = ["1/4", "1/4", "1/4"], margins.sector = "1/4" }
+"""
+TWO_DIMENSIONS = laid_over(example_of("Laplace"), SECTORS)
 CASES = {
     LOAD: [
         ('privacy.epsilon = "-1"', "privacy.epsilon must be a decimal string greater than 0"),

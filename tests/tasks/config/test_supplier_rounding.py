@@ -13,13 +13,9 @@ GRID = Fraction(1, 10)
 SUMS = [GRID * number for number in range(-40, 41)]
 
 
-def half_up(value, width):
-    return math.floor(value / width + Fraction(1, 2)) * width
-
-
 SUPPLIERS = {
     "half even": lambda value, width: round(value / width) * width,
-    "half up": half_up,
+    "half up": lambda value, width: math.floor(value / width + Fraction(1, 2)) * width,
     "down": lambda value, width: math.floor(value / width) * width,
     "up": lambda value, width: math.ceil(value / width) * width,
     "any error": lambda value, width: value + (width / 2 if value > 0 else -width / 2),
@@ -28,6 +24,7 @@ SUPPLIERS = {
 
 def most(supplier, width, alpha, resolution):
     """By how many units one customer moves a delivered sum, over all pairs of exact sums: by enumeration."""
+    half_up = SUPPLIERS["half up"]
     units = [int(half_up(supplier(value, width), resolution) / resolution) for value in SUMS]
     reach = int(alpha / GRID)
     return max(abs(a - b) for n, a in enumerate(units) for b in units[n : n + reach + 1])

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from io import BytesIO
 from pathlib import Path
 from unittest.mock import Mock
@@ -202,12 +201,6 @@ def test_the_kernel_limits_a_reader(tmp_path):
         assert one.returncode == expected if isinstance(expected, int) else expected in said, act
 
 
-def _popen_in_a_hurry(popen, command, **more):
-    act = f"import sys, {sandbox.__name__} as reader; "
-    act += "reader.seconds_of = lambda settings: 0; reader._serve_until_alone(reader.End(int(sys.argv[1])))"
-    return popen([sys.executable, "-c", act, command[-1]], **more)
-
-
 def test_a_reader_ends_itself_at_the_limit(small, monkeypatch):
     """Its asker's clock does not run: so it is where that is stopped."""
     stream = small(marker='file_list = "_FILES"')
@@ -217,7 +210,13 @@ def test_a_reader_ends_itself_at_the_limit(small, monkeypatch):
     os.truncate(path, 2**36)  # a minute of hashing, or several
     monkeypatch.setattr(sandbox, "Timer", lambda *_: Mock())
     monkeypatch.setattr(sandbox, "IDLE", [])
-    monkeypatch.setattr(sandbox.subprocess, "Popen", partial(_popen_in_a_hurry, subprocess.Popen))
+    popen, act = subprocess.Popen, f"import sys, {sandbox.__name__} as reader; "
+    act += "reader.seconds_of = lambda settings: 0; reader._serve_until_alone(reader.End(int(sys.argv[1])))"
+
+    def in_a_hurry(command, **more):
+        return popen([sys.executable, "-c", act, command[-1]], **more)
+
+    monkeypatch.setattr(sandbox.subprocess, "Popen", in_a_hurry)
     with pytest.raises(DumpError, match=r"took longer than input\.time_limit"):
         read_apart(stream.settings, dumps_of(stream, DAY, NEXT)[:1] * 2)
 

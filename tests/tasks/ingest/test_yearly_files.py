@@ -28,10 +28,10 @@ def load_of(region, day, slot):
     return f"{1000 + 700 * REGIONS.index(region) + 50 * day.timetuple().tm_yday + slot}.{slot % 3}"
 
 
-def lines_of(region, days=WEEK, load_of=load_of):
+def lines_of(region):
     """Header, four rows an hour of which two carry a reading, and the legal line with what follows it."""
     lines = ["\t".join(COLUMNS)]
-    for day in days:
+    for day in WEEK:
         for quarter in range(96):
             load = "" if quarter % 2 else load_of(region, day, quarter // 2)
             cells = region, "Données définitives", f"{day}", f"{quarter // 4:02}:{15 * (quarter % 4):02}"

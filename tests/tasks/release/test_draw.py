@@ -5,7 +5,7 @@ import hashlib
 import os
 import signal
 import threading
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
@@ -366,25 +366,19 @@ def test_a_lease_of_a_clock_that_ran_ahead_is_ended_by_a_person(either, monkeypa
     assert either.ledger.verify() == []
 
 
-@contextmanager
-def unsynced(monkeypatch, folder):
-    """Once the catalogue lists the days, no sync of this folder's own names succeeds."""
-    real, own = os.fsync, folder.stat().st_ino
+def test_days_that_are_listed_are_not_called_unpublished(either, monkeypatch):
+    """Once the catalogue lists the days, no sync of the published folder's own names succeeds."""
+    either.simulate(THIRD)
+    either.release(THIRD)
+    real, folder = os.fsync, either.folder / "published"
 
     def fsync(descriptor):
-        if os.fstat(descriptor).st_ino == own and read_catalogue(folder).entry(DAY):
+        if os.fstat(descriptor).st_ino == folder.stat().st_ino and read_catalogue(folder).entry(DAY):
             raise OSError(5, "Input/output error")
         real(descriptor)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
-        yield
-
-
-def test_days_that_are_listed_are_not_called_unpublished(either, monkeypatch):
-    either.simulate(THIRD)
-    either.release(THIRD)
-    with unsynced(monkeypatch, either.folder / "published"):
         done = either.release(DAY, NEXT)
     for day, work in done.items():
         assert_ended(work, Status.FAILED, "it is listed and readers have it")

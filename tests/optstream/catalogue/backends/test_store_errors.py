@@ -6,6 +6,7 @@ import pytest
 
 from optstream.catalogue import check_files, read_published
 from optstream.errors import PublicationError
+from tests.failing import raising
 from tests.optstream.catalogue.conftest import days_in, put, take_back
 from tests.optstream.catalogue.folders import DAY, NEXT, s3_folder
 
@@ -46,11 +47,8 @@ def failing(s3_bucket, monkeypatch):
         async def call(*_, **__):
             raise make_error()
 
-        def call_now(*_, **__):
-            raise make_error()
-
         monkeypatch.setattr("s3fs.S3FileSystem._call_s3", call)
-        monkeypatch.setattr("s3fs.S3FileSystem.call_s3", call_now)
+        monkeypatch.setattr("s3fs.S3FileSystem.call_s3", raising(make_error()))
         return folder
 
     return fail
