@@ -212,7 +212,7 @@ def test_multiples_that_add_up_are_no_further_off_than_their_floats(resolution):
 
 
 @pytest.mark.parametrize("off", ["FR", "N", "x", "N-x"])
-def test_beside_a_margin_nodes_must_add_up_both_ways(off):
+def test_nodes_of_a_margin_must_add_up_both_ways(off):
     """The root, a region, a sector and a cell: a wrong sum is found in each way of summing."""
     tree = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})
     lattice = Margin("sector", ("x", "y")).on(tree)

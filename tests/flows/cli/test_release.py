@@ -113,7 +113,7 @@ def test_ctrl_c_in_a_run_names_the_command_that_goes_on(installation, monkeypatc
 
 
 def test_a_first_release_names_the_day_that_stops_and_the_key_that_makes_it_whole(installation):
-    """Hours by the wall clock: what is said before anything is released is done, and works."""
+    """Hours by the wall clock: the remedy that is named before anything is released works."""
     installation.configure('step = "30min"', 'step = "1h"\nday = "elapsed"')
     installation.configure("window = 48", "window = 24")
     installation.simulate(date(2016, 3, 26), date(2016, 3, 27))

@@ -85,7 +85,7 @@ def test_a_second_serve_is_refused_and_says_who_runs(nights, api):
     assert f"another `optstream serve` has its server here (process {nights.process.pid})" in done.stderr
 
 
-def test_the_operators_pages_are_beside_prefect(nights, api):
+def test_the_operators_pages_are_next_to_prefect(nights, api):
     address = nights.says("operators' pages: ")
 
     def shown():

@@ -1,4 +1,4 @@
-"""What is refused with key, rule and remedy, and examples of every kind that are not."""
+"""Refusals with key, rule and remedy, and examples of every kind that are taken."""
 
 import re
 import tomllib

@@ -86,7 +86,7 @@ def test_whatever_is_not_hidden_counts_or_stops_the_day(stream, above):
           for log in (*LOGS, "_started_1", "_committed_2837", "_committed_vacuum5")),
     ],
 )  # fmt: skip
-def test_what_is_no_day_leaf_or_folder_or_is_the_log_of_a_table_stops_the_days(stream, place, message):
+def test_odd_folders_unknown_regions_and_logs_of_tables_stop_the_days(stream, place, message):
     path = stream.settings.input_folder / place
     path.mkdir(parents=True) if place.endswith("/") else (path.parent.mkdir(exist_ok=True), path.touch())
     assert assert_stopped(stream, message).isprintable()

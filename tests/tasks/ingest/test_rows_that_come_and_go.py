@@ -46,7 +46,7 @@ def leaves_of(rows):
 
 
 def without(rows):
-    """What is left if some of the rows are absent."""
+    """The sets that remain if some of the rows are absent."""
     kept = [[some for size in range(3) for some in itertools.combinations(own, size)] for own in rows]
     return set(itertools.product(*kept))
 

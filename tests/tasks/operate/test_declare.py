@@ -62,7 +62,7 @@ def test_a_draw_that_was_never_published_is_given_up(installation):
 
 
 def test_a_first_day_given_up_in_its_publication_keeps_no_other_day(installation):
-    """Its run died with the file in its place and no catalogue; what is left is an empty folder."""
+    """Its run died with the file in its place and no catalogue; an empty folder remains."""
     works = list(installation.release(DAY, steps=STAGED).values())
     with death_at("optstream.catalogue.backends.replace"):
         steps.publish_releases(installation.run(), works)

@@ -1,4 +1,4 @@
-"""Purging: what is past its retention goes, whatever is still needed stays, and once more changes nothing."""
+"""Purging: files past their retention go, whatever is still needed stays, and once more changes nothing."""
 
 import os
 import threading

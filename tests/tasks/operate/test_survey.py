@@ -227,7 +227,7 @@ def test_the_first_day_is_one_of_every_region(tmp_path):
     assert survey(tmp_path, "UTC").first == DAYS[2]
 
 
-def test_days_and_months_are_told_apart_by_the_names_of_files(tmp_path):
+def test_names_of_files_distinguish_days_and_months(tmp_path):
     write(tmp_path, row="{at:%m/%d/%Y %H:%M},{r},5", days=[date(2024, 3, 9), date(2024, 3, 10)])
     assert survey(tmp_path, "UTC").stamps.written == "%m/%d/%Y %H:%M"
 
