@@ -186,8 +186,8 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], steps_per_day
 
 
 FIRST_LEARNED_DAYS = 7  # days of blocks before anything is learned from them
-MOST_LEARNED = 252
-MOST_FITTED = 336  # blocks that one posterior looks at: its time grows with the third power
+MOST_LEARNED = 504
+MOST_FITTED = 672  # blocks that one posterior looks at: its time grows with the third power
 MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
 NEAR_DAYS = 14  # days for which a new estimate reads the newest day's state alone; later, its own state too
@@ -239,8 +239,8 @@ class FilterState:
         """Return the state as a JSON-ready document, public; covariates only where there are any."""
         known = {"covariates": [one.to_document() for one in self.covariates]} if self.covariates else {}
         learned = {"prior": self.prior.logs.tolist(), "began": self.began, "learned": self.learned}
-        parts = {"hours": self.prior.hours, "spread": self.prior.spread}
-        parts = {key: part.tolist() for key, part in parts.items() if part.size}
+        # hours and spread in any case, so that none of an earlier prior is left in a state
+        parts = {"hours": self.prior.hours.tolist(), "spread": self.prior.spread.tolist()}
         return {**learned, **parts, "events": list(self.events), **known}
 
     def refreshed(
@@ -254,7 +254,7 @@ class FilterState:
             return judged
         since, wait = self.began, FIRST_LEARNED_DAYS
         if self.learned is not None:
-            since, wait = self.learned, min(relearn_days, max(self.learned - self.began, 1))
+            since, wait = self.learned, min(relearn_days, max((self.learned - self.began) // 2, 1))
         seen = None
         if today - since >= wait:
             seen = look(_latest_of(histories, MOST_LEARNED), judged.events)
