@@ -186,8 +186,9 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], steps_per_day
 
 
 FIRST_LEARNED_DAYS = 7  # days of blocks before anything is learned from them
-MOST_LEARNED = 504
-MOST_FITTED = 672  # blocks that one posterior looks at: its time grows with the third power
+LEAST_FITTED, MOST_FITTED, MOST_ENTRIES = 336, 672, 84_000
+"""Blocks that one posterior looks at, whose time grows with the third power: the most up to so many entries,
+of nodes and blocks, for memory, but at least the least."""
 MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
 NEAR_DAYS = 14  # days for which a new estimate reads the newest day's state alone; later, its own state too
@@ -248,7 +249,7 @@ class FilterState:
     ) -> "FilterState":
         """Return the belief with which a period that begins at this step is measured. The last complete day
         is judged; the prior is learned again when due: first after `FIRST_LEARNED_DAYS`, then each time after
-        as many days as were known, at most `relearn_days`; never if that is 0."""
+        half as many days as were known, at most `relearn_days`; never if that is 0."""
         judged, today = self._judged(look, histories, first_step), self.days.day_of(first_step)
         if self.began is None or not relearn_days:
             return judged
@@ -257,7 +258,7 @@ class FilterState:
             since, wait = self.learned, min(relearn_days, max((self.learned - self.began) // 2, 1))
         seen = None
         if today - since >= wait:
-            seen = look(_latest_of(histories, MOST_LEARNED), judged.events)
+            seen = look(_latest_of(histories, 3 * n_fitted(histories) // 4), judged.events)
         if seen is None:
             return judged
         left = explained(self.prior, seen, self.covariates)[0].seen
@@ -265,7 +266,7 @@ class FilterState:
 
     def _judged(self, look: Look, histories: Histories, first_step: int) -> "FilterState":
         """Return the state, the last day before this step's added to the events if it was one."""
-        recent = _latest_of(histories, MOST_FITTED)
+        recent = _latest_of(histories, n_fitted(histories))
         history = next(iter(recent.values()))
         if not history.n_blocks:
             return self
@@ -296,19 +297,25 @@ def with_new_blocks(
     return in_sight(joined.between(newest - history_days * steps_per_day, newest + 1), steps_per_day)
 
 
-def around(history: BlockHistory, steps: range) -> BlockHistory:
-    """Return the `MOST_FITTED` blocks in a row, of a few such windows, in whose middle the steps lie best."""
-    behind = max(history.n_blocks - MOST_FITTED, 0)
+def n_fitted(histories: Histories) -> int:
+    """Return how many blocks of levels with one posterior it looks at."""
+    n_nodes = sum(len(history.sums) for history in histories.values())
+    return max(LEAST_FITTED, min(MOST_FITTED, MOST_ENTRIES // max(n_nodes, 1)))
+
+
+def around(history: BlockHistory, steps: range, most: int) -> BlockHistory:
+    """Return so many blocks in a row, of a few such windows, in whose middle the steps lie best."""
+    behind = max(history.n_blocks - most, 0)
     middle = int(np.searchsorted(history.starts, (steps.start + steps.stop) // 2))
-    moved = MOVED * max(round((behind + MOST_FITTED // 2 - middle) / MOVED), 0)
+    moved = MOVED * max(round((behind + most // 2 - middle) / MOVED), 0)
     first = max(behind - moved, 0)
-    return history.chosen(np.arange(first, min(first + MOST_FITTED, history.n_blocks)))
+    return history.chosen(np.arange(first, min(first + most, history.n_blocks)))
 
 
 def in_sight(history: BlockHistory, steps_per_day: int) -> BlockHistory:
     """Return the blocks that `around` can choose for a day at most `NEAR_DAYS` before the newest block's."""
     near = history.starts > history.starts[-1] - (NEAR_DAYS + 1) * steps_per_day
-    return latest(history, MOST_FITTED + int(near.sum()))
+    return latest(history, n_fitted({0: history}) + int(near.sum()))
 
 
 def latest(history: BlockHistory, most: int) -> BlockHistory:

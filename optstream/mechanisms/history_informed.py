@@ -25,6 +25,7 @@ from optstream.history.filter import (
     Histories,
     around,
     fit_tree,
+    n_fitted,
     nothing_measured,
     seen_tree,
     star,
@@ -137,7 +138,7 @@ class InformedMechanism(Mechanism):
         miss their predictions by more than known noise can. A level is off at twice what the prior expects,
         once it has learned; errors are wider there."""
         belief, histories = self._known(measured)
-        steps, near = period_and_nearby_blocks(measured, self._dense_only(histories))
+        steps, near = self._period_and_nearby_blocks(measured, self._dense_only(histories))
         seen = self._look(near, belief.events)
         if seen is None:
             return SelfCheck(belief.events)
@@ -216,6 +217,14 @@ class InformedMechanism(Mechanism):
         """Return the blocks of the levels that have one posterior."""
         return {level: one for level, one in histories.items() if level != self.small_level}
 
+    def _period_and_nearby_blocks(
+        self, measured: Measured, histories: Histories
+    ) -> tuple[range, dict[int, BlockHistory]]:
+        """Return the period's steps, and each level's blocks around them."""
+        steps = range(measured.first_step, measured.first_step + measured.n_steps)
+        most = n_fitted(self._dense_only(histories))
+        return steps, {level: around(history, steps, most) for level, history in histories.items()}
+
     def _belief(self, document: Mapping[str, Any] | None) -> FilterState:
         return FilterState.from_document(document, self.pattern.public_days, self.pattern.prior_components)
 
@@ -250,7 +259,7 @@ class InformedMechanism(Mechanism):
     def _fitted(
         self, measured: Measured, belief: FilterState, histories: Histories
     ) -> tuple[Estimate, Errors | None]:
-        steps, near = period_and_nearby_blocks(measured, histories)
+        steps, near = self._period_and_nearby_blocks(measured, histories)
         scale, unit = self.pattern.scale_units, float(measured.resolution)
         tree, bound = self.own_tree, getattr(self, "lower_bound", None)
         if tree and self.pattern.counts:
@@ -334,14 +343,6 @@ def _left_by(mechanism: InformedMechanism, measured: Measured) -> dict[int, Bloc
 def late_part(state: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the part of a state for new estimates of the days before."""
     return {LATE: state[LATE]} if state and LATE in state else {}
-
-
-def period_and_nearby_blocks(
-    measured: Measured, histories: Histories
-) -> tuple[range, dict[int, BlockHistory]]:
-    """Return the period's steps, and each level's blocks around them."""
-    steps = range(measured.first_step, measured.first_step + measured.n_steps)
-    return steps, {level: around(history, steps) for level, history in histories.items()}
 
 
 @dataclass(frozen=True)
