@@ -159,8 +159,16 @@ def test_nights_are_narrow_and_noons_wide_once_blocks_show_it():
     moved = np.exp(random.normal(0, 0.1, (3, 30, 1)) * noon)
     released = run(informed(model=PRECISE), (1000.0 * moved).reshape(3, -1))
     errors = released[-1].standard_errors.mean(axis=0)
-    assert released[6].measured.before.get("hours") is None
+    assert not released[6].measured.before["hours"]
     assert errors[noon][1:-1].min() > 2 * errors[~noon][1:-1].max()
+
+
+def test_hours_that_blocks_no_longer_show_are_forgotten():
+    mechanism = informed(model=PRECISE)
+    state = run(mechanism, load(10))[-1].measured.state | {"hours": [3.0] * SLOTS}
+    learned = mechanism.prepared(state, 10 * SLOTS)
+    assert learned["learned"] == 10
+    assert not learned["hours"]
 
 
 def households(seed):
