@@ -249,13 +249,13 @@ class FilterState:
     ) -> "FilterState":
         """Return the belief with which a period that begins at this step is measured. The last complete day
         is judged; the prior is learned again when due: first after `FIRST_LEARNED_DAYS`, then each time after
-        half as many days as were known, at most `relearn_days`; never if that is 0."""
+        half as many days as were known, at least as long, at most `relearn_days`; never if that is 0."""
         judged, today = self._judged(look, histories, first_step), self.days.day_of(first_step)
         if self.began is None or not relearn_days:
             return judged
         since, wait = self.began, FIRST_LEARNED_DAYS
         if self.learned is not None:
-            since, wait = self.learned, min(relearn_days, max((self.learned - self.began) // 2, 1))
+            since, wait = self.learned, min(relearn_days, max((self.learned - self.began) // 2, wait))
         seen = None
         if today - since >= wait:
             seen = look(_latest_of(histories, 3 * n_fitted(histories) // 4), judged.events)
