@@ -17,8 +17,7 @@ def find_chromium() -> str | None:
     """The browser: OPTSTREAM_CHROMIUM, or the first that is on the path; None without one, or playwright."""
     if importlib.util.find_spec("playwright") is None:
         return None
-    named = os.environ.get("OPTSTREAM_CHROMIUM")
-    return named or next(filter(None, map(shutil.which, NAMES)), None)
+    return os.environ.get("OPTSTREAM_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 @dataclass

@@ -17,9 +17,8 @@ def few(cases: Iterable[Any], n: int) -> list[Any]:
 def on_both(cases: Iterable[Any], n_on_sqlite: int, n_on_postgresql: int = 0) -> list[Any]:
     """Return pairs of a database, for the fixture `bench`, and a case; after n of each by night."""
     known = list(cases)
-    numbers = {"sqlite": n_on_sqlite, "postgresql": n_on_postgresql}
     return [
         pytest.param(database, *case.values, marks=case.marks)
-        for database, n in numbers.items()
+        for database, n in {"sqlite": n_on_sqlite, "postgresql": n_on_postgresql}.items()
         for case in few(known, n)
     ]

@@ -144,8 +144,7 @@ class Search:
         yield from self._parquet(data)
 
     def _parquet(self, data: bytes) -> Iterator[tuple[str, bytes]]:
-        marks = [match.start() for match in re.finditer(b"PAR1", data)]
-        for start, end in pairwise(marks):
+        for start, end in pairwise([match.start() for match in re.finditer(b"PAR1", data)]):
             try:
                 file = pq.ParquetFile(pa.BufferReader(data[start : end + 4]))
                 table = file.read()
@@ -171,8 +170,7 @@ def _from_base64(run: bytes) -> bytes:
 def _grouped(data: bytes) -> Iterator[bytes]:
     """Numbers as people write them, without the marks between thousands, and with a decimal point."""
     for match in GROUPED.finditer(data):
-        separator = match[1]
-        whole, comma, rest = match[0].replace(separator, b"").partition(b",")
+        whole, comma, rest = match[0].replace(match[1], b"").partition(b",")
         yield whole + (b"." if comma else b"") + rest
     for match in COMMA.finditer(data):
         yield match[1] + b"." + match[2]
@@ -206,8 +204,7 @@ def _words(data: bytes, start: int, kind: str) -> "np.ndarray":
 
 def _decompressed(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Whatever stands compressed anywhere in the bytes; garbage after a stream's end does not matter."""
-    streams = {"zstd": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18"}
-    for codec, magic in streams.items():
+    for codec, magic in {"zstd": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18"}.items():
         for match in re.finditer(re.escape(magic), data):
             yield codec, _streamed(data[match.start() :], codec)
     for name, magic, reader in (

@@ -72,10 +72,9 @@ def test_every_metric_is_shown_and_no_other_asked_for():
 
 def test_labels_and_legends_are_those_that_a_stream_has(snapshot):
     run = StreamRun("a", "Completed", AT, AT, (RunStep("draw", AT, AT),))
-    text = metrics_text([snapshot(runs=(run,))], AT).decode()
     known = {
         family.name: {label for sample in family.samples for label in sample.labels}
-        for family in text_string_to_metric_families(text)
+        for family in text_string_to_metric_families(metrics_text([snapshot(runs=(run,))], AT).decode())
     }
     for panel in DASHBOARD["panels"]:
         for target in panel["targets"]:

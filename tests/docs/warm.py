@@ -87,8 +87,7 @@ def _plan_the_example() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "optstream.toml")
         file.write_text(EXAMPLE, encoding="utf-8")
-        settings = load_settings(file)
-        mechanism.long_spans_of(settings, date(2016, 2, 1), 0)
+        mechanism.long_spans_of(load_settings(file), date(2016, 2, 1), 0)
 
 
 class Server(ForkingMixIn, UnixStreamServer):

@@ -159,8 +159,7 @@ def test_a_chunk_of_days_among_nights(bench):
 def test_a_copied_trusted_folder_run_on_two_machines_at_once(request, shared):
     """What they share, the ledger or the published folder, gives the day to one of them."""
     bench = request.getfixturevalue("postgresql_bench" if shared == "ledger" else "sqlite_bench")
-    life = live(bench, [Night()])
-    first = life.world
+    first = live(bench, [Night()]).world
     second = first.copied(first.folder.with_name(f"{first.folder.name}-copy"))
     if shared == "published":
         text, place = second.configuration.read_text(), first.settings.published_folder

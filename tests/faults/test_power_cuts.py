@@ -70,11 +70,9 @@ def test_a_name_is_as_durable_as_its_folder(tmp_path):
 
     operations = operations_of(tmp_path, work)
     assert left(operations, tmp_path) == {"in": None, "in/file": b"new"}
-    without = operations[:-1]
-    assert left(without, tmp_path) == {"in": None, "in/file": b"old"}
+    assert left(operations[:-1], tmp_path) == {"in": None, "in/file": b"old"}
     # who never synced the folder in which the other lies has nothing
-    unsynced = [one for one in operations if one.kind != "sync" or one.node != 1]
-    assert left(unsynced, tmp_path) == {}
+    assert left([one for one in operations if one.kind != "sync" or one.node != 1], tmp_path) == {}
 
 
 SEED = 20160601
@@ -115,5 +113,4 @@ def test_cuts_of_a_first_day(cuts, recorded):
 def test_a_disk_that_forgets_the_ledger_is_caught(cuts, recorded):
     """The control: without these syncs the judge finds what was lost."""
     deaf = Rules(deaf=(DEAF["sqlite"][0],))
-    result = cuts.cut(recorded, recorded.ends[-1], "all unsynced lost", SEED, deaf)
-    assert result.has_lost
+    assert cuts.cut(recorded, recorded.ends[-1], "all unsynced lost", SEED, deaf).has_lost

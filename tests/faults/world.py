@@ -114,8 +114,7 @@ def make_world(
     """
     folder.mkdir()
     changes = {"[budget]\n": f"[budget]\n{RESTATED}\n", **more}
-    text = configured(ledger or LEDGER, mechanism, dumps, **changes)
-    (folder / "optstream.toml").write_text(text)
+    (folder / "optstream.toml").write_text(configured(ledger or LEDGER, mechanism, dumps, **changes))
     return World(folder)
 
 

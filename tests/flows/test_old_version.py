@@ -81,5 +81,4 @@ def test_what_an_old_version_released_is_verified_and_continued(tmp_path, case):
     assert before <= after
     assert len(after - before) == 5
     assert len({row[:3] for row in after}) == len(after)
-    more = verify()
-    assert more["date"].n_unique() == rows["date"].n_unique() + 5 == 24
+    assert verify()["date"].n_unique() == rows["date"].n_unique() + 5 == 24

@@ -117,8 +117,7 @@ def test_the_charge_is_attained():
 
 
 def test_a_level_without_a_spend_keeps_its_values_to_itself():
-    units = np.full((3, 6), 7777)
-    measured = measure(units, simulated_noise(3), spends=spends(levels=(1, 2)))
+    measured = measure(np.full((3, 6), 7777), simulated_noise(3), spends=spends(levels=(1, 2)))
     assert not measured.points[0].any()
     assert not measured.answers.values[0][0].any()
     assert np.isinf(measured.point_variances[0]).all()

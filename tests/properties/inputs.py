@@ -77,8 +77,7 @@ def read_hierarchy(world: World, case: tuple[str, bytes]) -> str | None:
     path = world.put("optstream.toml", text.encode())
 
     def read() -> None:
-        settings = load_settings(path)
-        for node in settings.tree_of(date.min).nodes:
+        for node in load_settings(path).tree_of(date.min).nodes:
             assert "/" not in node
             assert node not in ("", ".", "..")
 

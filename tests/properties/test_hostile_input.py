@@ -34,8 +34,7 @@ def world(tmp_path_factory):
         patch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
         # Rust would look up the names of its frames at each panic of a library, which takes seconds.
         patch.setenv("RUST_BACKTRACE", "0")
-        world = World(tmp_path_factory.mktemp("world"))
-        yield world
+        yield World(tmp_path_factory.mktemp("world"))
 
 
 EXAMPLES = {"configuration": 50, "hierarchy": 50, "dumps": 2, "catalogue": 30, "measurements": 75}

@@ -61,8 +61,7 @@ def _other_statement(draw: st.DrawFn, file: bytes) -> bytes:
     body, footer = footers.split(file)
     for pair in footer[footers.KEY_VALUES][1][1]:
         if pair[1][1] == b"optstream.statement":
-            statement = changed(draw, json.loads(pair[2][1]))
-            pair[2] = (footers.BINARY, json.dumps(statement).encode())
+            pair[2] = (footers.BINARY, json.dumps(changed(draw, json.loads(pair[2][1]))).encode())
     return footers.join(body, footer)
 
 

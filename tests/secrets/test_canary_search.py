@@ -67,8 +67,7 @@ FORMS = {
 
 def parquet(codec, **columns):
     sink = pa.BufferOutputStream()
-    table = pa.table(columns or {"x": [1.0, NUMBER]})
-    pa.parquet.write_table(table, sink, compression=codec)
+    pa.parquet.write_table(pa.table(columns or {"x": [1.0, NUMBER]}), sink, compression=codec)
     return sink.getvalue().to_pybytes()
 
 

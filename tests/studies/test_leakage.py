@@ -218,8 +218,7 @@ def test_the_total_leakage_is_attained_and_a_forgetful_bound_is_not_enough():
 def test_it_is_where_iteration_ends(data, epsilon):
     loss = LossFunction(data.draw(matrices))
     found = supremum(loss, epsilon)
-    reached = backward_leakage(np.full(3000, epsilon), loss)
-    assert (reached <= found * (1 + 1e-9)).all()
+    assert (backward_leakage(np.full(3000, epsilon), loss) <= found * (1 + 1e-9)).all()
     if math.isinf(found):
         assert loss(1e6) + epsilon >= 1e6 - 1e-9  # so that no a is large enough
     else:
@@ -280,8 +279,7 @@ def test_exact_budgets_attain_alpha_at_every_step(data, alpha, n_steps):
     known = {"backward": data.draw(matrices), "forward": data.draw(matrices)}
     budgets = exact_budgets(alpha, **known)
     epsilons = [budgets.first, *[budgets.middle] * (n_steps - 2), budgets.last]
-    leakage = total_leakage(epsilons, **known)
-    np.testing.assert_allclose(leakage, alpha, rtol=1e-10)
+    np.testing.assert_allclose(total_leakage(epsilons, **known), alpha, rtol=1e-10)
     assert 0 <= budgets.middle <= min(budgets.first, budgets.last) * (1 + 1e-12) + 1e-15
 
 

@@ -98,8 +98,7 @@ CLASSES = (
 
 def jumping(generator, n_series=2, n_steps=60):
     """Counts that stand still and jump."""
-    levels = generator.integers(0, 60, (len(CLASSES), n_series, n_steps // 6))
-    return np.repeat(levels, 6, axis=2)
+    return np.repeat(generator.integers(0, 60, (len(CLASSES), n_series, n_steps // 6)), 6, axis=2)
 
 
 @pytest.mark.parametrize("kind", BOTH)

@@ -50,8 +50,7 @@ def test_it_grows_with_the_root_of_steepness_and_budget():
     for window in (10_000, 40_000):
         for steepness in (0.1, 0.5, 2.0):
             near = 1 + math.sqrt(steepness * (window - 1) * 0.5 / (3 * 2))
-            found = suggest_n_samples(window, 0.5, 2, steepness).n_samples
-            assert abs(found - near) <= 0.02 * near + 1
+            assert abs(suggest_n_samples(window, 0.5, 2, steepness).n_samples - near) <= 0.02 * near + 1
     assert suggest_n_samples(48, 1, 1, 0).n_samples == 2
     assert suggest_n_samples(48, 1, 1, 1e9).n_samples == 48
 

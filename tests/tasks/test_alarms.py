@@ -185,8 +185,7 @@ def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, c
     assert [alarm.node for alarm in wholly] == ["84"] * (SUSPECT in seen)
     assert all("restatement_share" in alarm.words for alarm in wholly)
     show_view(watched.settings, view, Terminal())
-    printed = " ".join(capsys.readouterr().out.split())
-    assert ("84: 100.0% clamped" in printed) is (SUSPECT in seen)
+    assert ("84: 100.0% clamped" in " ".join(capsys.readouterr().out.split())) is (SUSPECT in seen)
     assert ("Replaced readings" in watched.settings.report_file.read_text()) is (SUSPECT in seen)
     public = (watched.folder / "published/index.html").read_text()
     assert "clamped on" not in public

@@ -57,8 +57,7 @@ def test_the_days_that_would_be_refused_are_those_that_are(there):
     (there.folder / "optstream.toml").write_text(own)
     priced = cost_of(there.settings, there.ledger, DAYS)
     assert NEXT in priced.refused
-    done = there.release(*DAYS)
-    refused = tuple(day for day, work in done.items() if work.status is Status.REFUSED)
+    refused = tuple(day for day, work in there.release(*DAYS).items() if work.status is Status.REFUSED)
     assert refused == priced.refused
     assert priced.before == Fraction(1)
 

@@ -98,8 +98,7 @@ def test_instants_are_averaged_over_local_days(configured, tmp_path):
     """23:30 UTC is the next day in Paris."""
     times = [datetime(2016, 2, 1, 12, tzinfo=UTC), datetime(2016, 2, 1, 23, 30, tzinfo=UTC)]
     later = [datetime(2016, 2, 2, 12, tzinfo=UTC)]
-    table = pl.DataFrame({"timestamp": times + later, "degrees": [1, 2, 4]})
-    table.write_parquet(tmp_path / PARQUET)
+    pl.DataFrame({"timestamp": times + later, "degrees": [1, 2, 4]}).write_parquet(tmp_path / PARQUET)
     assert one(configured(ENTRY + 'value = "degrees"\n')).values.tolist() == [[1, 3]]
 
 

@@ -92,8 +92,7 @@ def test_every_other_mechanism_has_its_prices_and_a_band_unless_the_draw_decides
     levels = found.periods[0].levels
     assert found.fits
     assert found.to_json()["plan"]["rho" if name == "Gaussian" else "epsilon"] == str(found.epsilon)
-    known = getattr(mechanisms, name).noise_is_known
-    assert all((level.band is not None) == known for level in levels)
+    assert all((level.band is not None) == getattr(mechanisms, name).noise_is_known for level in levels)
     if name in KNOWN:
         assert levels[1].stages[0].noise[0].scale == pytest.approx(2 * KNOWN[name], rel=1e-9)
 
@@ -259,8 +258,7 @@ def test_plans_are_sorted_and_the_best_is_marked(load_text):
 @pytest.mark.slow
 def test_what_is_gained_within_the_priors_reach_changes_nothing(load_text):
     """The plan that was proposed, configured: other plans may be a little better, and none is proposed."""
-    settings = load_text(INFORMED, COARSE, ('["1/2", "1/2"]', '["19/24", "5/24"]'))
-    found = compare_plans(settings)
+    found = compare_plans(load_text(INFORMED, COARSE, ('["1/2", "1/2"]', '["19/24", "5/24"]')))
     assert found.plans[0].relative > 0.97 * found.configured.relative
     assert found.best is found.configured
 

@@ -355,8 +355,7 @@ def night(installation, *days, **changes):
 
 def revised(installation):
     run = installation.run(noise=no_noise())
-    ended = chunk.publish_revisions(run, chunk.revise_estimates(run, due(run)))
-    return {day.day: day for day in ended}
+    return {day.day: day for day in chunk.publish_revisions(run, chunk.revise_estimates(run, due(run)))}
 
 
 def listed(installation):

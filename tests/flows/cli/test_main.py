@@ -41,8 +41,7 @@ def test_init_writes_an_example_that_loads_and_never_overwrites(empty):
     with pytest.raises(OptStreamError, match="mechanism of the example must be"):
         invoke("init", "--mechanism", "Kalman")
     assert invoke("init").exit_code == 0
-    settings = load_settings(empty / "optstream.toml")
-    assert len(settings.tree_of(date.min).leaves) == 12
+    assert len(load_settings(empty / "optstream.toml").tree_of(date.min).leaves) == 12
     (empty / "optstream.toml").write_text("mine")
     with pytest.raises(OptStreamError, match="exists already"):
         invoke("init")
@@ -174,8 +173,7 @@ def test_an_example_is_taken_by_its_command(name, example):
     program, *words = shlex.split(example)
     assert program == "optstream"
     assert words[: len(name.split())] == name.split()
-    context = SINGLE[name].make_context(name, words[len(name.split()) :])
-    assert context.command is SINGLE[name]
+    assert SINGLE[name].make_context(name, words[len(name.split()) :]).command is SINGLE[name]
     shown = CliRunner().invoke(main.app, [*name.split(), "--help"], env={"COLUMNS": "120"}).output
     assert example in shown
 

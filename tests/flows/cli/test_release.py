@@ -57,8 +57,7 @@ def test_products_of_one_epsilon_are_shown_side_by_side(products):
     shown = " ".join(invoke(*DRY, "--config", "population.toml").output.split())
     said = ("electricity 1/2", "gas 1/2", "by these plans together, and may lose 1: they fit")
     assert [one for one in said if one not in shown] == []
-    together = json.loads(invoke(*DRY, "--config", "population.toml", "--json").output)
-    (budget,) = together["populations"]
+    (budget,) = json.loads(invoke(*DRY, "--config", "population.toml", "--json").output)["populations"]
     plans = [Fraction(one["plan"]["epsilon"]) for one in budget["streams"]]
     assert sum(plans) == Fraction(budget["plans"]) <= 1
     assert [states(one) for one in products.values()] == [[], []]

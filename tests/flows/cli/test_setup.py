@@ -309,8 +309,7 @@ def test_the_first_day_of_files_of_many_days_is_a_whole_one_of_the_zone(empty, h
 @pytest.mark.parametrize(("columns", "cells"), [("customer_id,energy_kwh", "one,{value}"), ("trips", "1")])
 def test_ends_by_the_wall_clock_are_foreseen_to_be_refused_where_rows_may_be_absent(empty, columns, cells):
     """A customer's row, or one of a count of 0."""
-    row = f"{{wall:%F %T}},{cells}"
-    shape = Shape("{}/%Y-%m-%d.csv", f"interval_end,{columns}", row, by_end=True)
+    shape = Shape("{}/%Y-%m-%d.csv", f"interval_end,{columns}", f"{{wall:%F %T}},{cells}", by_end=True)
     shape.write(empty / "files", [date(2024, 1, 15), date(2024, 1, 16)])
     said = " ".join(invoke("init", "files", "--yes", "--answer", "zone=Europe/Paris").output.split())
     assert "2024-03-31 will be refused if it is delivered as the days before" in said
@@ -472,8 +471,7 @@ def test_a_proposal_is_written_and_accepted(tmp_path, monkeypatch):
     result = invoke(*words)
     assert result.exit_code == 0, result.output
     assert all(one in result.stdout for one in ("best", "as configured", "is expected to err"))
-    text = proposed.read_text()
-    assert "# kW of the largest customer" in text
+    assert "# kW of the largest customer" in proposed.read_text()
     assert load_settings(proposed).mechanism.name == "HistoryInformed"
     priced = invoke("run", "--dry-run", "--date", "2025-01-15", "--config", str(proposed))
     assert priced.exit_code == 0, priced.output

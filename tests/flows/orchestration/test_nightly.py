@@ -51,8 +51,7 @@ def tagged(stream, *flows):
 
 def test_an_hours_run_has_no_runs_and_no_tasks_below_it(tmp_path, prefect_api):
     settings, _ = stream_of_hours(tmp_path / "one-run")
-    state = nightly(str(settings.file), return_state=True)
-    assert state.message.endswith(" published")
+    assert nightly(str(settings.file), return_state=True).message.endswith(" published")
     assert tagged("one-run", "optstream-backfill", "optstream-release", "optstream-nightly") == 0
     (_,), tasks = runs(name={"any_": ["one-run night"]})
     assert tasks == []
@@ -81,8 +80,7 @@ def test_one_night_releases_all_and_one_that_fails_stops_no_other(products, pref
         nights(files)
     assert [one.state.value for one in products["gas"].ledger.outlines("gas")] == ["PUBLISHED"]
     products["electricity"].configure('method = "none"', 'method = "equally_spaced"')
-    state = nights(files, return_state=True)
-    assert state.message == "looked at electricity, gas"
+    assert nights(files, return_state=True).message == "looked at electricity, gas"
     ledger = products["gas"].ledger
     assert [one.state.value for one in ledger.outlines("electricity")] == ["PUBLISHED"]
     assert ledger.worst("people").epsilon <= 1
@@ -128,8 +126,7 @@ def test_the_files_say_what_serve_registers(settings, monkeypatch):
     assert MISSED_HEARTBEATS >= 2
     # no parameter or variable is a secret
     monkeypatch.setenv("OPTSTREAM_LEDGER_URL", "postgresql://user:secret@host/ledger")
-    loaded = load_settings(settings.file)
-    assert "secret" not in str(night_document([loaded]))
+    assert "secret" not in str(night_document([load_settings(settings.file)]))
 
 
 @pytest.mark.nightly
@@ -236,7 +233,6 @@ def test_a_night_restates_a_day_of_long_ago_that_was_delivered_again(products, p
     again = one.folder / "dumps/revision=1"
     for day in sorted(one.folder.glob(f"dumps/region=*/date={old}")):
         shutil.copytree(day, again / day.relative_to(one.folder / "dumps"))
-    state = nightly(str(one.folder / "optstream.toml"), return_state=True)
-    assert f"{old} published" in state.message
+    assert f"{old} published" in nightly(str(one.folder / "optstream.toml"), return_state=True).message
     assert find_catalogue(one.settings.published_folder).entry(old).revision == 1
     assert nightly(str(one.folder / "optstream.toml"), return_state=True).message == "nothing to do"

@@ -134,8 +134,7 @@ def judged(monkeypatch):
 
 
 def outcomes_of(installation, *days, **changes):
-    run = installation.run(**changes)
-    return list(release.released(run, [Requested(day) for day in days]))
+    return list(release.released(installation.run(**changes), [Requested(day) for day in days]))
 
 
 def statuses(outcomes):

@@ -172,8 +172,7 @@ def test_what_depends_on_readings_reaches_no_channel(settings, receiver, monkeyp
     assert {alarm.kind for alarm in watched.view.alarms} == {"suspect-readings"}
     assert (watched.alarms, watched.sent) == ((), {})
     assert receiver.messages == []
-    kept = (settings.watch_folder / "told.json").read_text()
-    assert "clamped" not in kept
+    assert "clamped" not in (settings.watch_folder / "told.json").read_text()
 
 
 def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(settings, receiver):

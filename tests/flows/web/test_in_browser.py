@@ -220,8 +220,7 @@ def test_pages_forbid_themselves_to_fetch_and_to_run_what_is_planted(chromium, s
     with visit(chromium, allowed=(file.as_uri(),)) as seen:
         seen.page.goto(file.as_uri())
         assert_forbids(seen)
-    text = file.read_text()
-    file.write_text(text.replace("</body>", "<script>window.hit = 1</script></body>"))
+    file.write_text(file.read_text().replace("</body>", "<script>window.hit = 1</script></body>"))
     with visit(chromium, allowed=(file.as_uri(),)) as seen:
         seen.page.goto(file.as_uri())
         assert seen.page.evaluate("window.hit") is None

@@ -224,8 +224,7 @@ def test_what_is_not_there_or_not_what_it_was_is_refused(folder):
     refused(DAYS[0], "is missing")
     (folder / "away").rename(file)
     file.write_bytes(data)
-    stray = file.with_name("stray")
-    stray.touch()
+    file.with_name("stray").touch()
     assert any("is of no listed day" in line for line in check_files(folder))
 
 

@@ -153,8 +153,7 @@ def test_a_withdrawn_day_is_gone_and_says_what_it_cost(published):
     tombstone = read_catalogue(published.name).entry(DAY)
     assert tombstone == done.entry
     assert (tombstone.withdrawn, tombstone.file_hash, tombstone.ledger_head) == (True, last.file_hash, "h2")
-    manifest = json.loads(published.read(tombstone.manifest))
-    assert manifest["statement"]["epsilon_own"] == "2/3"
+    assert json.loads(published.read(tombstone.manifest))["statement"]["epsilon_own"] == "2/3"
     assert check_files(published.name) == []
     before = published.files()
     again = take_back(published.name)
@@ -293,8 +292,7 @@ def test_answers_and_figures_of_earlier_versions_go_with_a_withdrawn_day_or_the_
     """Answers reach the day, and nothing makes them again."""
     put(published.name, DAY)
     put(published.name, NEXT)
-    answers = ("questions.json", *(f"questions/date={day}/answers-1.parquet" for day in (DAY, NEXT)))
-    for name in answers:
+    for name in ("questions.json", *(f"questions/date={day}/answers-1.parquet" for day in (DAY, NEXT))):
         published.write(name, b"{}")
     assert check_files(published.name) == []
     for come in (lambda: replace_page(published.name, make_page), lambda: take_back(published.name, NEXT)):

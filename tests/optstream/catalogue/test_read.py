@@ -53,8 +53,7 @@ def test_data_is_one_hive_dataset_in_polars_pyarrow_and_duckdb(tmp_path):
     wanted = expected(DAY, NEXT, revision=2)
     columns = wanted.columns
 
-    polars = pl.read_parquet(data).select(columns).sort("date", "step", "node")
-    assert polars.equals(wanted)
+    assert pl.read_parquet(data).select(columns).sort("date", "step", "node").equals(wanted)
 
     typed = ds.partitioning(pa.schema([("date", pa.date32())]), flavor="hive")
     table = ds.dataset(data, partitioning=typed).to_table()
@@ -271,8 +270,7 @@ def test_what_a_new_unit_was_merged_into_is_not_the_unit_of_before(after):
     found = {one.node: one.sources for one in made_of(hierarchy, BEFORE, days[-1])}
     assert found == {"S": ("S",), "2": ("2",), "3": ("3",), "4": ("4",)}
     # and what it was merged with is all that the days before have of it
-    back = {one.node: one.sources for one in made_of(hierarchy, days[-1], BEFORE)}
-    assert back["FR"] == ("FR",)
+    assert {one.node: one.sources for one in made_of(hierarchy, days[-1], BEFORE)}["FR"] == ("FR",)
 
 
 def rows_in_tree(day):

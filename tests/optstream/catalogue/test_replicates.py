@@ -27,8 +27,7 @@ KEPT = Path(__file__).parents[2] / "fixtures" / "version-0.2.tar.xz"
 
 def drawn(day, n=5):
     """An estimate and its replicates, of which the nation is the sum of its regions."""
-    random = np.random.default_rng(day.toordinal())
-    leaves = 100.0 + random.normal(size=(n + 1, 2, 2))
+    leaves = 100.0 + np.random.default_rng(day.toordinal()).normal(size=(n + 1, 2, 2))
     every = np.concatenate([leaves.sum(axis=1, keepdims=True), leaves], axis=1)
     return every[0], every[1:]
 
@@ -93,8 +92,7 @@ def test_another_file_is_refused(change):
 
 
 def test_the_error_of_a_sum_is_its_spread_over_the_replicates_that_all_days_have():
-    days = [day_of(day) for day in DAYS]
-    found = sum_of_days(days, {"FR": 1, "84": -2}, steps=[1])
+    found = sum_of_days([day_of(day) for day in DAYS], {"FR": 1, "84": -2}, steps=[1])
     by_hand = sum(
         np.concatenate([drawn(day)[0][None], drawn(day)[1]])[:, [0, 1], 1] @ [1.0, -2.0] for day in DAYS
     )

@@ -52,8 +52,7 @@ def by_another(facts, tree, problem, start, bound):
     n_nodes, n_steps = start.shape
     sums = np.kron(tree.add_up(np.eye(len(tree.leaves))), np.eye(n_steps))
     seen = np.kron(np.eye(n_nodes), problem.rows) @ sums
-    root = np.linalg.cholesky((seen.T * problem.weights.ravel()) @ seen)
-    back = sums @ np.linalg.inv(root).T
+    back = sums @ np.linalg.inv(np.linalg.cholesky((seen.T * problem.weights.ravel()) @ seen)).T
     moved = cvxpy.Variable(back.shape[1])
     rows, most, is_equal = [np.zeros((0, n_nodes * n_steps))], [np.zeros(0)], [np.zeros(0, dtype=bool)]
     if bound is not None:

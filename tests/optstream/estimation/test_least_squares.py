@@ -246,5 +246,4 @@ def test_errors_hold_where_cells_are_hardly_known(ratio, derived):
         rows[pivot] /= rows[pivot, pivot]
         others = np.where(np.arange(6) == pivot, 0, rows[:, pivot])
         rows -= np.outer(others, rows[pivot])
-    expected = ((sums @ rows[:, 6:]) * sums).sum(axis=1)
-    assert found == pytest.approx(expected.astype(float), rel=1e-4)
+    assert found == pytest.approx(((sums @ rows[:, 6:]) * sums).sum(axis=1).astype(float), rel=1e-4)

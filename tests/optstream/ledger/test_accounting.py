@@ -105,8 +105,7 @@ def test_covers_is_what_the_accountant_says_of_any_company():
             inside = tuple(Fraction(100 * (start <= step < start + window_length)) for step in period)
             probe = StepSpend(0, "probe", period.start, inside, Fraction(1), 1)
             before = worst_window([*reserved, probe], window_length)
-            after = worst_window([*settled, probe], window_length)
-            dearer |= after.epsilon > before.epsilon
+            dearer |= worst_window([*settled, probe], window_length).epsilon > before.epsilon
         covered = covers(reserved, settled, window_length)
         assert covered != dearer
         seen.add(covered)
@@ -234,8 +233,7 @@ def test_days_in_rho_are_charged_by_windows_and_refused_above_it(ledger, publish
     ledger.enrol(terms_of(CONCENTRATED), kit.now)
     for day in range(5):
         publish(f"day {day}", [gaussian(4 * day)])
-    worst = ledger.worst("people").epsilon
-    assert RHO * (1 - DELTA) < worst <= RHO
+    assert RHO * (1 - DELTA) < ledger.worst("people").epsilon <= RHO
     with pytest.raises(BudgetError, match=r"in rho \(epsilon 1 at delta 1e-06\)"):
         reserve("late", [gaussian(2)])
     assert ledger.guarantees("load") == {0: CONCENTRATED}

@@ -66,8 +66,7 @@ def test_an_older_file_put_in_its_place_is_seen(ledger, url, publish, kit, tmp_p
     assert ledger.find(Key("load", "day 1")) is None
     assert ledger.verify() == []
     ledger.reserve(*request_of(kit, 2))
-    other = open_ledger(url)
-    assert [record.period for record in other.releases("load")] == ["day 0", "day 2"]
+    assert [record.period for record in open_ledger(url).releases("load")] == ["day 0", "day 2"]
 
 
 @ONLY_SQLITE
@@ -140,8 +139,7 @@ def mode(path):
 
 
 def test_file_and_folders_are_private(tmp_path, kit):
-    ledger = open_ledger(f"sqlite:///{tmp_path}/outer/inner/ledger.sqlite")
-    ledger.enrol(kit.terms(), kit.now)
+    open_ledger(f"sqlite:///{tmp_path}/outer/inner/ledger.sqlite").enrol(kit.terms(), kit.now)
     assert mode(tmp_path / "outer") == 0o700
     assert mode(tmp_path / "outer" / "inner") == 0o700
     # a reader keeps the write-ahead log alive so that its mode can be seen
@@ -282,8 +280,7 @@ def test_a_child_of_a_fork_in_anothers_transaction_is_refused(ledger, url, kit):
             with pytest.raises(LedgerError, match="forked while another thread used the ledger"):
                 opened().find(Key("load", "day 0"))
 
-    pid = forked(child)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert os.waitstatus_to_exitcode(os.waitpid(forked(child), 0)[1]) == 0
     go.set()
     thread.join()
     assert ledger.find(Key("load", "day 1")) is not None

@@ -369,8 +369,7 @@ HAPPENED = (
     ],
 )
 def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(request, database, currency):
-    url = request.getfixturevalue(f"{database}_url")
-    counts = run(url, HISTORIES, SEED, currency=currency)
+    counts = run(request.getfixturevalue(f"{database}_url"), HISTORIES, SEED, currency=currency)
     assert counts["histories"] == HISTORIES
     assert counts["reserved"] > 20
     assert [what for what in HAPPENED if not counts[what]] == []

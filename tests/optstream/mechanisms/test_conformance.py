@@ -145,8 +145,7 @@ def test_no_number_decides_whether_there_is_a_release(make, level):
 
 def test_huge_values_stay_finite_and_near_the_truth(make):
     """2^45 units of the resolution, a customer of 1: the noise is negligible."""
-    model = PrivacyModel("10000", 6, 1, "1")
-    for release in released(make(model, 6), np.full((2, 12), 2.0**45), [6]):
+    for release in released(make(PrivacyModel("10000", 6, 1, "1"), 6), np.full((2, 12), 2.0**45), [6]):
         assert np.allclose(release.values[-2:], 2.0**45, rtol=0.05)
 
 

@@ -48,8 +48,7 @@ def test_values_and_variances_are_the_filters():
 
 def test_a_series_that_jumps_is_sampled_sooner_than_one_that_stays():
     """Noise far below the values: the feedback is that of the series."""
-    model = PrivacyModel("1", 200, "0.001", "0.001")
-    mechanism = Fast(model, n_samples=40, integration_time=2)
+    mechanism = Fast(PrivacyModel("1", 200, "0.001", "0.001"), n_samples=40, integration_time=2)
     still = np.full((1, 200), 1000.0)
     moving = np.cumsum(np.full((1, 200), 400.0), axis=1) * np.tile([1, -1], 100)
     counts = {

@@ -60,8 +60,7 @@ def moved(one, other, n_coordinates):
 @pytest.mark.parametrize("n_steps", [1, 2, 5, 47, 48])
 @pytest.mark.parametrize("largest", [3, 10**6, 2**49])
 def test_coordinates_are_the_rounded_integer_map_whatever_their_size(n_steps, largest):
-    generator = np.random.default_rng(n_steps)
-    values = generator.integers(-largest, largest, (3, n_steps), endpoint=True)
+    values = np.random.default_rng(n_steps).integers(-largest, largest, (3, n_steps), endpoint=True)
     values[0] = largest
     basis, bits = integer_basis(n_steps, 19), integer_bits(n_steps)
     found = exact_coordinates(values, 19)
@@ -94,8 +93,7 @@ def test_no_change_of_one_series_moves_them_further_than_the_bound(n_steps, n_co
     assert all(found <= change.within(n_steps, n) for n, found in enumerate(far))
     if alpha == 1000:
         # and the bound is no idle one: a mean alone attains it, all coordinates come within a third
-        share = far[n_steps] / change.within(n_steps, n_steps)
-        assert share > (0.98 if n_coordinates == 1 else 0.66)
+        assert far[n_steps] / change.within(n_steps, n_steps) > (0.98 if n_coordinates == 1 else 0.66)
 
 
 @pytest.mark.parametrize(("per_step", "per_period"), [(1, 1), (1, 2), (1, None), (2, 2), (2, 3), (2, None)])

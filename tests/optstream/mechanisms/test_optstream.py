@@ -123,8 +123,7 @@ def test_without_noise_a_line_needs_its_ends_only_and_a_corner_becomes_a_point()
     # no step is taken unasked
     assert choose_points(line, Choice(0, 3, 5, rule(), SCALES), SilentNoise()) == (0,)
     corner = np.array([[0, 0, 0, 0, 0, 50, 100, 150, 200, 250, 300, 350]])
-    chosen = choose_points(corner, Choice(0, 4, 5, rule(), SCALES), SilentNoise())
-    assert chosen[:2] == (0, 5)
+    assert choose_points(corner, Choice(0, 4, 5, rule(), SCALES), SilentNoise())[:2] == (0, 5)
 
 
 def test_no_window_ever_holds_one_point_more_over_days_of_any_length():
@@ -149,8 +148,7 @@ def test_no_window_ever_holds_one_point_more_over_days_of_any_length():
 def test_the_rule_looks_at_later_periods_too():
     """Late data: a day released after its neighbours on both sides."""
     taken = [*range(38, 48), *range(96, 106)]
-    allowed = rule(10, 48, 48, taken, 48).allowed()
-    assert not allowed.any()
+    assert not rule(10, 48, 48, taken, 48).allowed().any()
     assert rule(10, 48, 48, taken[:10], 48).allowed().nonzero()[0].tolist() == list(range(38, 48))
 
 
@@ -182,8 +180,7 @@ def test_ablations_share_the_budget_equally_among_active_stages(sampling, post_p
     assert mechanism.stage_shares == (Fraction(1, n_stages),) * n_stages
     assert ALMOST < mechanism.epsilon <= 1
     release = mechanism.release(np.full((2, 48), 700), noise=simulated_noise(3))
-    consistent = np.allclose(release.values[0], release.values[1:].sum(axis=0))
-    assert consistent == post_processing
+    assert np.allclose(release.values[0], release.values[1:].sum(axis=0)) == post_processing
 
 
 def test_without_post_processing_a_level_without_a_share_has_no_values_and_no_errors():

@@ -73,10 +73,9 @@ def test_comparisons_by_hand(values, thresholds, deviations, starts):
 
 
 def test_each_series_has_groups_of_its_own_and_noise_in_a_fixed_order():
-    values = [[0, 0, 9, 9], [7, 7, 7, 7]]
     # thresholds: step 0 both series (limits 6 and 10), step 3 series 0; comparisons: step 1 both, step 2
     # both (the second meets its limit of 10), step 3 none, for series 1 opens again
-    starts, left = grouped(values, [0, 4, 0, 5], [0, 0, 0, 10])
+    starts, left = grouped([[0, 0, 9, 9], [7, 7, 7, 7]], [0, 4, 0, 5], [0, 0, 0, 10])
     assert starts == [[0, 0, 2, 3], [0, 0, 2, 3]]
     assert [group.limit for group in left] == [6, 11]
 

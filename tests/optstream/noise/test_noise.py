@@ -169,9 +169,8 @@ def test_uniform_integers_take_the_bits_that_they_need_and_again_until_they_are_
         assert len(given[-1]) == count
         return given[-1]
 
-    source = SecureNoise(random_bytes)
     # 5 has three bits: words are taken modulo 8, and 5, 6 and 7 are drawn again
-    assert source.uniform_below(np.full(7, 5)).tolist() == [0, 4, 2, 1, 3, 3, 2]
+    assert SecureNoise(random_bytes).uniform_below(np.full(7, 5)).tolist() == [0, 4, 2, 1, 3, 3, 2]
     assert len(given) == 3
 
 

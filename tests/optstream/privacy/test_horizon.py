@@ -217,8 +217,7 @@ def test_noise_that_serves_several_steps_is_added_up_and_a_joint_measurement_is_
     pure = lost_over(joint)
     fresh = lost_over([step(SAMPLES, (1,), Fraction(100), 10, n) for n in range(100)])
     assert fresh.epsilon < pure.epsilon < float(pure.plain) == 10
-    losses = reduce(together, [randomised_response(0.1)] * 100)
-    assert _delta_at(losses, pure.epsilon, 10) <= DELTA
+    assert _delta_at(reduce(together, [randomised_response(0.1)] * 100), pure.epsilon, 10) <= DELTA
 
 
 def test_a_change_of_many_units_is_covered_by_continuous_noise():
@@ -251,8 +250,7 @@ def test_the_loss_of_any_days_in_a_row_is_none_of_their_spans_below():
         # control: another span alone would have said too little
         assert n_days == 24 or min(one.epsilon for one in spans) < max(one.epsilon for one in spans)
     same = [plans[1]] * 9
-    alone = lost_over([s for plan in same[:6] for s in plan])
-    assert loss_of_days(same, 6) == alone
+    assert loss_of_days(same, 6) == lost_over([s for plan in same[:6] for s in plan])
 
 
 def gaussian(first_step, *lengths):
@@ -264,8 +262,7 @@ def gaussian(first_step, *lengths):
 
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_rho_adds_up_over_a_span_by_all_steps_of_each_measurement(adaptive):
-    spends = [gaussian(0, 1, 1, 2), gaussian(4, 3)]
-    found = lost_over(spends, adaptive=adaptive)
+    found = lost_over([gaussian(0, 1, 1, 2), gaussian(4, 3)], adaptive=adaptive)
     assert (found.plain, found.composed) == (Fraction(1 + 1 + 4 + 9, 200), "rho")
     assert epsilon_of(found.plain, DELTA) <= Fraction(found.epsilon)
     assert found.epsilon == pytest.approx(float(epsilon_of(found.plain, DELTA)))

@@ -134,8 +134,7 @@ WINDOW, DELTA = 48, Fraction(1, 10**6)
 
 
 def laplace(epsilon="1", **given):
-    model = PrivacyModel(epsilon, WINDOW, 1)
-    return Laplace(model, period_lengths=(WINDOW,), n_nodes=1, **given)
+    return Laplace(PrivacyModel(epsilon, WINDOW, 1), period_lengths=(WINDOW,), n_nodes=1, **given)
 
 
 def span(days):

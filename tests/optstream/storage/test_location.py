@@ -84,6 +84,5 @@ def test_a_forked_child_reads_a_store_that_its_parent_has_used(url):
 @pytest.mark.parametrize("odd", ["data//x", "data/../x", "data/./x"])
 def test_a_name_that_is_no_path_hides_no_other(url, odd):
     assert open_store(url).put_new("data/a", b"1")
-    bucket = url.text.split("/")[2]
-    filesystem().call_s3("put_object", Bucket=bucket, Key=f"published/{odd}", Body=b"1")
+    filesystem().call_s3("put_object", Bucket=url.text.split("/")[2], Key=f"published/{odd}", Body=b"1")
     assert open_store(url).names_below("data") == [odd, "data/a"]

@@ -138,8 +138,7 @@ def test_parts_stand_where_the_split_unit_stood_and_a_merged_unit_where_its_firs
     split = after(split={"42": {"42N": Fraction(2), "42S": Fraction(1)}})
     assert split.leaves == ("21", "42N", "42S", "53", "84")
     assert [split.nodes[split.parents[split.nodes.index(one)]] for one in ("42N", "42S")] == ["EAST", "EAST"]
-    merged = after(merged={"28": ("53", "84")})
-    assert merged.leaves == ("21", "42", "28")
+    assert after(merged={"28": ("53", "84")}).leaves == ("21", "42", "28")
 
 
 def test_units_come_go_and_move_with_their_parents_of_the_new_day():

@@ -95,8 +95,7 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
         [(N_SAMPLES, f'{N_SAMPLES}\nthreshold = "5"')],
         [(N_SAMPLES, f'{N_SAMPLES}\nthreshold = "6"')],
     ]
-    hashes = {load(*changes).configuration_hash for changes in other}
-    assert len(hashes | {plain}) == 7
+    assert len({load(*changes).configuration_hash for changes in other} | {plain}) == 7
 
 
 @pytest.mark.parametrize(
@@ -203,8 +202,7 @@ def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load_text)
     # the day after is the one that has no half past two
     assert late_from(settings, date(2016, 3, 26)).astimezone(UTC) == datetime(2016, 3, 27, 1, 30, tzinfo=UTC)
     assert max_runtime(settings) == timedelta(minutes=90)
-    ends = datetime(2016, 6, 4, 22, tzinfo=UTC)
-    assert raw_expires(settings, date(2016, 6, 1)) == ends
+    assert raw_expires(settings, date(2016, 6, 1)) == datetime(2016, 6, 4, 22, tzinfo=UTC)
     assert last_ended(settings, datetime(2016, 6, 1, 21, 59, tzinfo=UTC)) == date(2016, 5, 31)
     assert last_ended(settings, datetime(2016, 6, 1, 22, 0, tzinfo=UTC)) == date(2016, 6, 1)
     after = datetime(2026, 3, 28, 2, 30, tzinfo=ZoneInfo("Europe/Paris"))

@@ -192,8 +192,7 @@ def test_a_list_may_give_the_hash_of_each_file(small):
     assert ingest(stream.settings, [dump])[0].period is not None
     assert read_apart(stream.settings, [dump])[0].period is not None
     (stream.folder("84") / "_FILES").write_text(f"{'0' * 64} *part-0.parquet\n")
-    spoiled = read_apart(stream.settings, [stream.found()])[0]
-    assert spoiled.metrics["file_fault"][0] == "other_hash"
+    assert read_apart(stream.settings, [stream.found()])[0].metrics["file_fault"][0] == "other_hash"
     stream.write("84", stream.rows(1.0), name="part-1.parquet")
     (stream.folder("84") / "_FILES").write_text(f"{'0' * 64}  part-0.parquet\npart-1.parquet\n")
     assert_stopped(stream, "must have the SHA-256 of every file, or of none")

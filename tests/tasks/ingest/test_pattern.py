@@ -90,8 +90,7 @@ def test_one_file_a_month_with_a_column_of_regions(small):
     stream = small(marker="path = '{date:%Y-%m}.csv'\nregion = 'zone'")
     last = date(2025, 1, 31)
     put(stream, "2025-01.csv", text_of(stream, date(2025, 1, 1), ("84", "11"), last=last))
-    days = [date(2025, 1, 1), DAY, last]
-    assert [one.error for one in stream.judge(*days)] == [None] * 3
+    assert [one.error for one in stream.judge(date(2025, 1, 1), DAY, last)] == [None] * 3
     assert len(days_with_dumps(stream.settings)) == 31
     put(stream, "2025-01.csv", text_of(stream, date(2025, 1, 2), ("84", "11", "99"), last=DAY))
     first, second = stream.judge(date(2025, 1, 1), DAY)

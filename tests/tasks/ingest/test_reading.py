@@ -226,8 +226,7 @@ def check(stream, day, leaves):
             if stream.settings.input.region is not None:
                 folder, name = EVERY, f"part-{number}-{region}.parquet"
                 frame = frame.with_columns(zone=pl.lit(region))
-            path = stream.write(folder, frame, day, name)
-            frame.write_parquet(path, row_group_size=row_group_size)
+            frame.write_parquet(stream.write(folder, frame, day, name), row_group_size=row_group_size)
     (ingested,) = stream.ingest(day)
     by_hand = [[list(as_delivered(values, rows)) for _, values, _, rows in delivered] for delivered in leaves]
     n_steps, privacy = stream.settings.calendar.n_steps(day), stream.settings.privacy
@@ -279,7 +278,6 @@ def few_at_a_time(monkeypatch):
 
 
 def test_a_dump_delivered_twice_counts_once(stream):
-    rows = [(name, step, "0.345") for name in TEXTS for step in range(48)]
-    once = [("text", pl.Float64, 50, rows)]
+    once = [("text", pl.Float64, 50, [(name, step, "0.345") for name in TEXTS for step in range(48)])]
     check(stream, DAYS[0], [once + once, [whole_day(48, 1)]])
     check(stream, DAYS[0], [once, once])

@@ -126,8 +126,7 @@ def test_finer_rows_of_a_customer_are_added_before_they_are_clamped(small, combi
     assert counted == {rows: by_sum(rows, n) for rows in FINER}
     one_by_one = {rows: sum(1000 * min(max(value, 0.0), 100.0) for _, value in rows[0]) for rows in FINER}
     assert max(one_by_one.values()) == 2 * ALPHA, "the control"
-    in_one = [rows for rows in FINER if leaves_of(rows) <= {0}]
-    for one, other in itertools.product(in_one, repeat=2):
+    for one, other in itertools.product([rows for rows in FINER if leaves_of(rows) <= {0}], repeat=2):
         assert moved(counted.get, one, other) <= ALPHA
     changes = [(rows, fewer) for rows in FINER for fewer in without(rows) if fewer in counted]
     assert max(moved(counted.get, *change) for change in changes) == ALPHA

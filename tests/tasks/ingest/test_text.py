@@ -127,8 +127,7 @@ def test_rows_of_sums_stop_a_day_as_those_of_parquet_and_a_file_that_is_none_is_
 @pytest.mark.parametrize("end", ["", ";"])
 def test_a_text_without_its_header_shows_no_row(small, customer, end):
     stream = small(schema="metered" if customer else "aggregated")
-    rows = [f"{customer}{one}{end}" for one in lines_of(stream, ["31337.625"] * 48)]
-    write(stream, "\n".join(rows))
+    write(stream, "\n".join([f"{customer}{one}{end}" for one in lines_of(stream, ["31337.625"] * 48)]))
     stream.write("11", stream.metered("other", 2.0) if customer else stream.rows(2.0))
     judged = stream.verdict()
     assert "must hold these columns" in str(judged.error)

@@ -318,8 +318,7 @@ def test_each_day_is_read_by_its_own_layout_and_waits_for_its_own_marker(small, 
         write(stream, region, rows_of(stream, region, 2.675, day), day)
     assert all((judged.units == 2675).all() for judged in stream.judge(*DAYS))
     changed, other = DAYS[1 + late], DAYS[2 - late]
-    rows = rows_of(stream, "84", 1.0, changed).rename(NAMES[other], strict=False)
-    stream.write("84", rows, changed)
+    stream.write("84", rows_of(stream, "84", 1.0, changed).rename(NAMES[other], strict=False), changed)
     errors = {judged.day: judged.error for judged in stream.judge(*DAYS) if judged.error}
     assert [*errors] == [changed]
     assert f"date={changed}/part-0.parquet, columns {columns}: must hold these" in str(errors[changed])

@@ -240,8 +240,7 @@ def test_the_kernel_knows_who_listens_beyond_loopback(address):
 def test_a_distant_ledger_without_encryption_is_reported(opened, monkeypatch):
     def first(url):
         opened.configure(*url)
-        found = around(opened)
-        return [place for _, place, words in found if "encrypted" in words]
+        return [place for _, place, words in around(opened) if "encrypted" in words]
 
     (opened.folder / "optstream.toml").chmod(0o600)
     monkeypatch.setattr("tasks.operate.doctor.find_ledger", raising(LedgerError("does not answer")))

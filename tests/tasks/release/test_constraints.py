@@ -64,12 +64,11 @@ def test_published_values_keep_the_facts_and_say_so(facts, mechanism):
         assert max(gaps) <= said.residual + 1e-6 < 0.05
         assert said.converged
         assert 0 < said.gap < 1e-3
-        digest = sha256(TOTALS.encode()).hexdigest()
         assert said.to_json()["facts"] == [
             {"nodes": ["84"], "at_most": "6000011/20000"},
             {"nodes": 0, "most_change": "150"},
             {"nodes": {"84": "1", "11": "-1"}, "at_most": "50"},
-            {"totals_sha256": digest},
+            {"totals_sha256": sha256(TOTALS.encode()).hexdigest()},
         ]
         assert stated(facts, day).consistency is None
     assert facts.problems() == []
@@ -135,8 +134,7 @@ def test_a_file_of_totals_that_is_none_draws_nothing_and_is_not_shown(facts):
 
 
 def test_new_estimates_keep_the_facts_too(learning):
-    fact = '[[constraints]]\nnodes = 1\nmost_change = "up"\n[published]\n'
-    learning.configure("[published]\n", fact)
+    learning.configure("[published]\n", '[[constraints]]\nnodes = 1\nmost_change = "up"\n[published]\n')
     for day in DAYS[:3]:
         night(learning, day)
     assert listed(learning) == {DAYS[0]: 2, DAYS[1]: 1, DAYS[2]: 0}
@@ -153,7 +151,6 @@ def test_what_is_not_solved_to_the_end_is_stated_and_reported(facts, monkeypatch
     said = stated(facts, DAY).constraints
     assert not said.converged
     assert "was not solved to the end" in said.in_words
-    facets = facts.lineage()[-1]["run"]["facets"]["optstream_privacy"]
-    assert said.in_words in facets["estimate"]
+    assert said.in_words in facts.lineage()[-1]["run"]["facets"]["optstream_privacy"]["estimate"]
     facts.write_pages()
     assert said.in_words in (facts.folder / "published/index.html").read_text()

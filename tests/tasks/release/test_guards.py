@@ -96,8 +96,7 @@ def refused(installation, day=SECOND):
 
 
 def doctor_finds_an_older_copy(installation):
-    found = examine(installation.settings, {}, installation.now)
-    return any("older copy" in one.rule for one in found)
+    return any("older copy" in one.rule for one in examine(installation.settings, {}, installation.now))
 
 
 def with_second_witness(installation, place="second"):

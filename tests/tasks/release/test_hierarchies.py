@@ -167,5 +167,4 @@ def test_another_margin_after_a_release_is_an_amendment(cells):
     cells.ledger.amend(terms_of(cells.settings), "sectors called otherwise", cells.now)
     assert cells.status(DAYS[1]) is Status.PUBLISHED
     assert cells.problems() == []
-    rows = cells.rows()
-    assert {"homes", "households"} <= set(rows["node"])
+    assert {"homes", "households"} <= set(cells.rows()["node"])

@@ -90,8 +90,7 @@ def charged(spends, first):
 def test_one_hour_goes_from_dump_to_published_rows_once(installation):
     by_the_hour(installation, "PeGaSus")
     hour = Hour(DAY, 13)
-    outcome = installation.ends(hour, Status.PUBLISHED)
-    assert f"date={DAY}/hour=13/release-" in outcome.file
+    assert f"date={DAY}/hour=13/release-" in installation.ends(hour, Status.PUBLISHED).file
     rows = installation.rows()
     assert rows.height == 3 * 2
     assert rows.select("date", "step", "timestamp").unique().sort("step").rows() == [
@@ -128,8 +127,7 @@ def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(installatio
 def test_the_hours_that_a_clock_skips_and_repeats_are_released(installation):
     autumn = date(2015, 10, 25)
     by_the_hour(installation, "Laplace", autumn, date(2016, 3, 27))
-    twice = [Hour(autumn, 2), Hour(autumn, 2, True)]
-    assert installation.statuses(*twice) == {Status.PUBLISHED}
+    assert installation.statuses(Hour(autumn, 2), Hour(autumn, 2, True)) == {Status.PUBLISHED}
     rows = installation.rows()
     midnight = datetime(2015, 10, 25, 0, tzinfo=UTC)
     expected = [(4 + number, midnight + number * timedelta(minutes=30)) for number in range(4)]

@@ -46,8 +46,7 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(instal
     assert rows["load_mw"].min() >= 0
     wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
     assert (wide["FR"] - wide["84"] - wide["11"]).abs().max() < 1e-9
-    mechanism = mechanism_for(installation.settings, days[-1])
-    release = mechanism.estimate(installation.measured(days[-1]))
+    release = mechanism_for(installation.settings, days[-1]).estimate(installation.measured(days[-1]))
     columns = {"load_mw_noise_se": release.noise_standard_errors, "load_mw_se": release.standard_errors}
     for column, errors in columns.items():
         published = rows.filter(date=days[-1]).pivot(on="step", index="node", values=column)
@@ -172,8 +171,7 @@ def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(installation):
     found = run.look_up(stale, run.Requested(DAYS[0]))
     period = PrivatePeriod(np.zeros((2, 48), np.int64), resolution=Fraction(1), first_step=0)
     installation.later(hours=1)
-    judged = run.Judged(found.day, found.revision, period, {})
-    first = reserve(stale, judged, look_at_folders(stale))
+    first = reserve(stale, run.Judged(found.day, found.revision, period, {}), look_at_folders(stale))
     installation.later(hours=1)
     installation.release(DAYS[0], steps=STEPS[:6])
     assert installation.record(DAYS[0]).state is ReleaseState.DRAWN
