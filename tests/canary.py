@@ -1,7 +1,6 @@
 """The canary's search: recognisable numbers and words, in every form in which a program lets them slip.
 
-The forms of numbers, words and hashes, and the wrappings in which they are found, one inside another, four
-deep, are those of `tests/secrets/test_canary_search.py`.
+`tests/secrets/test_canary_search.py` has all forms and wrappings, four of which may lie in one another.
 
 Chance. A canary has 13 digits of its own, 43 bits. Among N of them a random 64-bit word hits with chance
 N/2^64, a random number of 12 digits with N/10^12, two neighbouring float32 with N²/2^64 (one alone would hit
@@ -42,7 +41,6 @@ COMMA = re.compile(rb"(?<![\d.,])(\d{4,6}),(\d{3,})(?![\d,])")
 WIDE = re.compile(rb"(?:[\x20-\x7e]\0{1,3}){6,}")
 """Text of two or four bytes a letter: UTF-16, and what NumPy keeps."""
 ESCAPED = re.compile(rb"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|&#(\d{1,3});")
-ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
 
 
 class Search:
@@ -209,7 +207,7 @@ def _decompressed(data: bytes) -> Iterator[tuple[str, bytes]]:
             yield codec, _streamed(data[match.start() :], codec)
     for name, magic, reader in (
         ("gzip", rb"\x1f\x8b\x08", lambda: zlib.decompressobj(31)),
-        ("zlib", ZLIB.pattern, zlib.decompressobj),
+        ("zlib", rb"\x78[\x01\x5e\x9c\xda]", zlib.decompressobj),
         ("bz2", rb"BZh[1-9]1AY&SY", bz2.BZ2Decompressor),
         ("xz", rb"\xfd7zXZ\x00", lzma.LZMADecompressor),
     ):

@@ -204,7 +204,6 @@ server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
-REQUIRED = ("moto", "flask", "s3fs")
 
 
 @dataclass
@@ -240,7 +239,7 @@ def filesystem() -> Any:
 
 
 def has_s3() -> bool:
-    return all(importlib.util.find_spec(name) for name in REQUIRED)
+    return all(importlib.util.find_spec(name) for name in ("moto", "flask", "s3fs"))
 
 
 @contextmanager

@@ -15,8 +15,7 @@ from tasks.pages.snapshot import RunStep, StreamRun
 from tests.tasks.pages.conftest import AT, settings, snapshot
 
 CHECKOUT = DOCS.parent
-PAPERS = {paper["key"]: paper for paper in papers()}
-ENTRIES = [(key, entry) for key, paper in PAPERS.items() for entry in paper["entry"]]
+ENTRIES = [(paper["key"], entry) for paper in papers() for entry in paper["entry"]]
 
 
 def test_what_is_named_is_there():
@@ -57,17 +56,12 @@ DASHBOARD = json.loads((Path(__file__).parents[2] / "docs/grafana.json").read_te
 ASKED = re.compile(r"(optstream_[a-z_]+)(?:\{([^}]*)\})?")
 
 
-def expressions():
-    found = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
-    return found + [
-        one["query"]["query"] for one in DASHBOARD["templating"]["list"] if isinstance(one["query"], dict)
-    ]
-
-
 def test_every_metric_is_shown_and_no_other_asked_for():
-    assert {name for text in expressions() for name, _ in ASKED.findall(text)} == {
-        f"optstream_{name}" for name in METRICS
-    }
+    asked = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+    queries = [one["query"] for one in DASHBOARD["templating"]["list"]]
+    asked += [query["query"] for query in queries if isinstance(query, dict)]
+    found = {name for text in asked for name, _ in ASKED.findall(text)}
+    assert found == {f"optstream_{name}" for name in METRICS}
 
 
 def test_labels_and_legends_are_those_that_a_stream_has(snapshot):
@@ -85,8 +79,7 @@ def test_labels_and_legends_are_those_that_a_stream_has(snapshot):
             assert labels <= known[name], target
 
 
-NOTEBOOK = Path(__file__).parents[2] / "docs/library.ipynb"
-CELLS = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+CELLS = json.loads((Path(__file__).parents[2] / "docs/library.ipynb").read_text(encoding="utf-8"))["cells"]
 
 
 @pytest.mark.slow

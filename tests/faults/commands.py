@@ -127,8 +127,7 @@ class Command:
     _gone_on: bool = False
 
     def strike(self, number: signal.Signals, *, group: bool = False) -> None:
-        """A signal to it, or to all of its session's processes that stayed in its group; SIGCONT to whatever
-        stands still."""
+        """A signal to it, or to its session's processes of its group; SIGCONT to all that stand still."""
         self.struck = self.struck or number != signal.SIGCONT
         with suppress(ProcessLookupError):
             if number == signal.SIGCONT:
@@ -285,9 +284,7 @@ def _as_from_a_terminal() -> None:
 
 @contextmanager
 def open_commands(seed: int, number: int, api: str) -> Iterator[Life]:
-    """The life of a world in which nothing has happened: databases and mechanisms in turn; every second one
-    has a Prefect server, at `api`, every second signs. Seed and number decide all that happens in it.
-    """
+    """The life of a new world; seed and number decide all of it, and if it signs or has Prefect, at `api`."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="optstream-processes-")))
         for name in ("tmp", "logs", "faults"):

@@ -35,8 +35,7 @@ def only_names(operation: Operation) -> Operation | None:
 def names_of_zeros(operation: Operation) -> Operation:
     """Files under their new names, of their new length, and zeros wherever nothing was synced before.
 
-    Never zeros in the place of what was synced: a disk has a sector as it was or as it became, and PostgreSQL
-    counts on that for pages that its log does not hold whole.
+    Never in the place of what was synced: a disk's sectors are old or new, as PostgreSQL expects.
     """
     if operation.kind != "write":
         return operation
@@ -69,7 +68,6 @@ REMAINS: dict[str, Keep] = {
     "names of zeros": names_of_zeros,
     "contents without names": only_contents,
 }
-BY_CHANCE = "some by chance"
 
 
 FIRST_FOLDER = {
@@ -221,4 +219,4 @@ def open_cuts(bench: Bench, binaries: Path | None = None) -> Iterator[CutBench]:
 def by_chance(recorded: Recorded, chance: random.Random) -> Iterator[tuple[int, str]]:
     """Anywhere, and anything left; without end."""
     while True:
-        yield chance.randint(recorded.settled, recorded.ends[-1]), chance.choice([*REMAINS, BY_CHANCE])
+        yield chance.randint(recorded.settled, recorded.ends[-1]), chance.choice([*REMAINS, "some by chance"])

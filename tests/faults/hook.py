@@ -1,6 +1,4 @@
-"""Every durable moment is a point, with a number and a name: "after fsync in _write < DrawingFile.fill, 1".
-At one of them the process dies, stands still, or is refused.
-"""
+"""Points where a process dies, stands still or is refused, by number or "after fsync in _write < fill, 1"."""
 
 import builtins
 import errno
@@ -37,9 +35,7 @@ def is_refusable(name: str) -> bool:
 
 
 def happening(act: str, point: Point, may: Callable[[], bool] = lambda: True) -> Act:
-    """A signal to this process, or a refusal of the system, once: at this point, or the first of its number
-    and later that can be refused. may: asked then.
-    """
+    """A signal or a refusal, once: at this point, or at the first from it on that `may` be refused."""
     numbers, done = count(1), list[str]()
 
     def meet(name: str) -> None:
@@ -74,9 +70,7 @@ if "{ARMED}" in os.environ and re.search(os.environ["{ARMED}_IN"], " ".join(sys.
 
 
 def armed(flag: Path, watched: Path, act: str, point: Point, words: str) -> dict[str, str]:
-    """Variables by which one process, whose command line matches `words`, meets the act at its writes below a
-    folder; the flag gets its id as suffix.
-    """
+    """Variables by which one process, of these `words`, meets the act; the flag gets its id as suffix."""
     flag.touch()
     document = {"flag": str(flag), "watched": str(watched), "act": act, "point": point}
     return {ARMED: json.dumps(document), f"{ARMED}_IN": words}

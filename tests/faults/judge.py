@@ -30,9 +30,7 @@ from tests.faults.world import STREAM, World
 
 @dataclass(frozen=True)
 class Books:
-    """Records, their new estimates by period and revision, their events; the problems of `verify`; the worst
-    window; heads that the catalogue names and the ledger does not have.
-    """
+    """A ledger's; problems are those of `verify`, missing heads those that only the catalogue has."""
 
     records: tuple[ReleaseRecord, ...] = ()
     vintages: Mapping[tuple[str, int], tuple[Vintage, ...]] = field(default_factory=dict)

@@ -1,6 +1,4 @@
-"""The one model of what may happen to a ledger, its folders and their processes: nights with a fault each,
-and one judge, who looks after each night, and at the end, when a plain run has come after the last.
-"""
+"""What may happen to a ledger, its folders and processes: judged nights with a fault each, and an end."""
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -122,10 +120,7 @@ class Life:
             self.judge.may_be_void |= {*night.dates}
 
     def end(self, runs: int = 1) -> "Life":
-        """Judge, after runs of which one completes its days.
-
-        runs: more than one where a first publication was cut short: the other days wait for its day.
-        """
+        """Judge after plain runs; a first publication that was cut short takes more than one."""
         said = self.bench.finish(self, runs)
         gone = {DAYS[day].isoformat() for day in self.given_up}
         self.broken += self.judge.at_the_end([DAYS[day] for day in self.days], said, gone)

@@ -1,6 +1,4 @@
-"""One night's run without the orchestrator: the flow's own steps, in a process that is forked from one that
-has imported everything; Polars' threads would not survive the fork.
-"""
+"""One night's run: the flow's steps in a fork of a process that has imported all, without Polars' threads."""
 
 import os
 import signal

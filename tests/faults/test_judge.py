@@ -77,10 +77,7 @@ HARMED = {
     "a longer file": (rewriting(file_of, lambda data: data + b"x"), "NOT WHOLE"),
     "an empty file": (rewriting(file_of, lambda _: b""), "NOT WHOLE"),
     "a cut catalogue": (rewriting(catalogue_of, lambda data: data[:-20]), "NOT WHOLE"),
-    "an unsigned catalogue": (
-        lambda world: new_key(world.folder / "trusted/signing.pem"),
-        "NOT WHOLE",
-    ),
+    "an unsigned catalogue": (lambda world: new_key(world.folder / "trusted/signing.pem"), "NOT WHOLE"),
     "a second live file of a day": (second_live_file, "LIVE"),
     "an entry that the ledger does not know": (
         forging("UPDATE releases SET staged_hash = 'other'"),

@@ -1,7 +1,4 @@
-"""Whatever happens on a night, no day is drawn twice, lost or half published, and the next run completes all.
-
-`make faults` tries every point of every history, `make process-faults` real command lines.
-"""
+"""Whatever happens on a night, no day is drawn twice, lost or half published; the next run completes all."""
 
 import random
 from itertools import product
@@ -15,7 +12,6 @@ from tests.faults.life import FIRST, MECHANISMS, Life, live, night_by, strike_at
 from tests.faults.night import Night
 from tests.faults.world import DAYS, mount, on_a_disk_of, why_no_mounts
 
-NO_MOUNTS = pytest.mark.skipif(why_no_mounts() is not None, reason=f"no mounts here: {why_no_mounts()}")
 PREALLOCATING = "before mkdir in make_private_folder < DrawingFile.preallocate, 1"
 BEGUN, DRAWN, STAGED = (
     f"after commit in Ledger.{method}, 1" for method in ("begin_draw", "record_drawn", "record_staged")
@@ -174,7 +170,7 @@ def test_a_copied_trusted_folder_run_on_two_machines_at_once(request, shared):
     assert shared != "ledger" or draws == 1
 
 
-@NO_MOUNTS
+@pytest.mark.skipif(why_no_mounts() is not None, reason=f"no mounts here: {why_no_mounts()}")
 @pytest.mark.parametrize("size_kb", few([150, 300], 1))
 def test_a_small_disk_that_is_full(sqlite_bench, size_kb):
     life = Life(sqlite_bench)

@@ -1,7 +1,4 @@
-"""A power cut loses what was not synced: no day is drawn twice, lost or changed by one.
-
-`make faults` cuts all histories, on both databases.
-"""
+"""A power cut loses what was not synced: no day is drawn twice, lost or changed by one."""
 
 import os
 import random
@@ -91,9 +88,7 @@ def recorded(cuts):
 
 
 def test_cuts_of_a_first_day(cuts, recorded):
-    """At every eightieth durable step, where a dead run's folder is not synced, where the making of the
-    ledger was cut off, so that its first page is zeros, and where some of what was not synced is left.
-    """
+    """At every eightieth durable step, an unsynced folder, a first page of zeros, and one of `by_chance`."""
     assert len(recorded.every_step) > 50
     gone = [operation.kind == "unname" and "-journal" in operation.name for operation in recorded.operations]
     places = [

@@ -102,16 +102,9 @@ class World:
 
 
 def make_world(
-    folder: Path,
-    dumps: Path,
-    ledger: str | None = None,
-    mechanism: str = "OptStream",
-    **more: str,
+    folder: Path, dumps: Path, ledger: str | None = None, mechanism: str = "OptStream", **more: str
 ) -> World:
-    """A world in which nothing has happened; its dumps are shared and only read. more: changes of the text.
-
-    Days may be released again.
-    """
+    """A new world that may restate; its dumps are shared and only read. more: changes of the text."""
     folder.mkdir()
     changes = {"[budget]\n": f"[budget]\n{RESTATED}\n", **more}
     (folder / "optstream.toml").write_text(configured(ledger or LEDGER, mechanism, dumps, **changes))

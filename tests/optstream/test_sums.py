@@ -24,7 +24,6 @@ from tests.optstream.mechanisms.silent_noise import SilentNoise, Undrawn
 
 TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR", "S1": "S", "S2": "S"})
 FEATURES = [Feature((range(0, 2), range(2, 6)), "parts"), Feature((range(0, 6),), "day")]
-POSITIONS = (1, 4)
 READINGS = st.lists(st.lists(st.integers(0, 50), min_size=6, max_size=6), min_size=3, max_size=3)
 """Of three leaves and six steps."""
 PARTS = (range(0, 1), range(2, 4), range(4, 5), range(5, 8), range(8, 9))
@@ -34,7 +33,6 @@ STEPS = OrderSpend(
 )
 APART = (range(0, 1), range(2, 3), range(3, 4), *PARTS[2:])
 """The same steps, one part of them as two."""
-GAUSSIAN = GaussianSpend(0, "blocks", 10, 9, PARTS, Fraction(1, 2), 1)
 STEP = StepSpend(0, "blocks", 10, query_weights(PARTS, 9), Fraction(1, 2), 1)
 NATION = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})
 DAY = Feature((range(0, 9),), "day")
@@ -56,7 +54,7 @@ def spends(scale=8, levels=(0, 1, 2)):
 def measure(units, noise, **changes):
     period = PrivatePeriod(np.asarray(units), resolution=Fraction(1), first_step=0)
     arguments = {
-        "points": dict.fromkeys(range(3), POSITIONS),
+        "points": dict.fromkeys(range(3), (1, 4)),
         "features": FEATURES,
         "spends": spends(),
         "noise": noise,
@@ -175,7 +173,7 @@ def test_each_sum_gets_its_own_noise_of_the_stream():
         (IN_BLOCKS, {"parts": PARTS[1:]}, PARTS),
         (IN_BLOCKS, {"parts": (range(0, 1), range(2, 3), *PARTS[2:])}, PARTS),
         (IN_BLOCKS, {"parts": APART}, PARTS),
-        (GAUSSIAN, {"parts": APART}, PARTS),
+        (GaussianSpend(0, "blocks", 10, 9, PARTS, Fraction(1, 2), 1), {"parts": APART}, PARTS),
         (IN_BLOCKS, {"first_step": 9}, PARTS),
         (IN_BLOCKS, {"scale": Fraction(1, 3)}, PARTS),
         (IN_BLOCKS, {"n_nodes": 1}, PARTS),
@@ -241,17 +239,14 @@ def fullest(counts, window):
     return max(int(counts[start : start + window].sum()) for start in range(len(counts)))
 
 
-def every_small_plan():
-    for window, drift in itertools.product(range(1, 11), range(4)):
-        drift = min(drift, window)
-        for n_blocks in range(1, window + 1):
-            for length in range(1, window // n_blocks + 1):
-                yield DriftingBlocks(window, n_blocks, length, drift)
-
-
 def test_no_window_holds_more_than_its_blocks_and_some_window_holds_all_of_them():
     """Brute force over every window of every small plan, with awkward periods and origins."""
-    plans = list(every_small_plan())
+    plans = [
+        DriftingBlocks(window, n_blocks, length, min(drift, window))
+        for window, drift in itertools.product(range(1, 11), range(4))
+        for n_blocks in range(1, window + 1)
+        for length in range(1, window // n_blocks + 1)
+    ]
     assert len(plans) > 350
     for blocks in plans:
         most = blocks.n_blocks * blocks.length

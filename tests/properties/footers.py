@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.properties.damage import NUMBERS, names
 
-MAGIC = b"PAR1"
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 INTEGERS = (I16, I32, I64)
 N_ROWS, ROW_GROUPS, KEY_VALUES = 3, 4, 5
@@ -31,7 +30,7 @@ def split(file: bytes) -> tuple[bytes, Struct]:
 def join(body: bytes, footer: Struct) -> bytes:
     """The file again, its footer's length as it is."""
     written = _write(STRUCT, footer)
-    return body + written + len(written).to_bytes(4, "little") + MAGIC
+    return body + written + len(written).to_bytes(4, "little") + b"PAR1"
 
 
 def places(content: Any, kind: int = STRUCT) -> Iterator[tuple[Any, Any, int]]:

@@ -96,17 +96,13 @@ CLASSES = (
 )
 
 
-def jumping(generator, n_series=2, n_steps=60):
-    """Counts that stand still and jump."""
-    return np.repeat(generator.integers(0, 60, (len(CLASSES), n_series, n_steps // 6)), 6, axis=2)
-
-
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("seed", range(8))
 def test_no_window_of_a_class_is_charged_more_than_its_epsilon_by_brute_force(kind, seed):
     generator = np.random.default_rng(seed)
     share = Fraction(int(generator.integers(1, 10)), 10)
-    found = kind(CLASSES, share).release(jumping(generator), noise=simulated_noise(seed))
+    jumping = np.repeat(generator.integers(0, 60, (len(CLASSES), 2, 10)), 6, axis=2)
+    found = kind(CLASSES, share).release(jumping, noise=simulated_noise(seed))
     assert found.published
     for own, spends in zip(CLASSES, found.spends, strict=True):
         charges = [a + b for a, b in zip(*(spend.charges for spend in spends), strict=True)]

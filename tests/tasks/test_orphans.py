@@ -19,9 +19,6 @@ from tasks.trusted.files import DrawingFile, destroy_raw, write_private
 from tests.flows.served import gone, kill_all, until
 from tests.tasks.conftest import DAY
 
-REPOSITORY = str(Path(__file__).parents[2])
-
-
 BUSY = """
 import sys
 from multiprocessing.connection import Connection
@@ -49,7 +46,7 @@ if __name__ == "__main__":
 
 def started(text, *words, **more):
     command, pipe = [sys.executable, "-c", text, *words], subprocess.PIPE
-    return subprocess.Popen(command, cwd=REPOSITORY, stdout=pipe, text=True, **more)
+    return subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=pipe, text=True, **more)
 
 
 @pytest.mark.slow

@@ -23,7 +23,6 @@ SIGNER = Signer(PRIVATE, lambda _entries: None)
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
 KINDS = ("path", "file", "memory", "s3")
-OF_THE_PUBLISHER = (".lock", ".incoming", PROBE)
 _NUMBERS = count()
 
 
@@ -49,7 +48,7 @@ class Folder:
         return {
             name: self.filesystem.cat_file(path)
             for path, name in names.items()
-            if not name.startswith(OF_THE_PUBLISHER)
+            if not name.startswith((".lock", ".incoming", PROBE))
         }
 
     def write(self, name: str, data: bytes) -> None:

@@ -37,13 +37,6 @@ def url(request):
     return request.getfixturevalue(f"{request.param}_url")
 
 
-@pytest.fixture
-def opened(ledger):
-    found = []
-    event.listen(ledger._engine, "connect", lambda connection, _: found.append(connection))
-    return found
-
-
 def files_of(url):
     file = Path(url.removeprefix("sqlite:///"))
     return file, file.with_name(f"{file.name}-wal")
@@ -88,7 +81,9 @@ CUT = (
 )
 
 
-def test_transactions_use_one_connection_until_it_dies(request, ledger, url, publish, kit, opened):
+def test_transactions_use_one_connection_until_it_dies(request, ledger, url, publish, kit):
+    opened = []
+    event.listen(ledger._engine, "connect", lambda connection, _: opened.append(connection))
     for number in range(5):
         publish(f"day {number}", kit.plan(4 * number, "1/8"))
         assert ledger.find(Key("load", f"day {number}"))

@@ -151,11 +151,7 @@ def test_bad_parameters_are_named(kind, given, message):
         kind(**given)
 
 
-@pytest.mark.parametrize(
-    "made",
-    [Fourier(MODEL), OptStream(**POINTS | SEGMENTS)],
-    ids=repr,
-)
+@pytest.mark.parametrize("made", [Fourier(MODEL), OptStream(**POINTS | SEGMENTS)], ids=repr)
 def test_a_period_shorter_than_declared_is_refused_before_anything_is_drawn(made):
     expected = f"shortest_period of {type(made).__name__} is 48, and this period has 46"
     with pytest.raises(ParameterError, match=expected):

@@ -206,11 +206,6 @@ def random_taken(generator, window, n_grains):
     return {step: int(amount) for step, amount in enumerate(budget._spent[window - 1 :][:50]) if amount}
 
 
-def headroom_by_brute_force(taken, window, n_grains, step):
-    starts = range(step - window + 1, step + 1)
-    return n_grains - max(sum(taken.get(at, 0) for at in range(s, s + window)) for s in starts)
-
-
 @pytest.mark.parametrize("window", [1, 2, 6])
 @pytest.mark.parametrize("kind", [Halving, Absorption])
 def test_offers_leave_every_window_within_its_budget(kind, window):
@@ -224,7 +219,8 @@ def test_offers_leave_every_window_within_its_budget(kind, window):
         rule = kind(budget, n_grains, 0, *late)
         free_from = late[1] if late else None
         for step in range(STEPS):
-            headroom = headroom_by_brute_force(taken, window, n_grains, FIRST + step)
+            starts = range(FIRST + step - window + 1, FIRST + step + 1)
+            headroom = n_grains - max(sum(taken.get(at, 0) for at in range(s, s + window)) for s in starts)
             shares = FIRST + step - free_from + 1 if late else None
             expected = max(min(shares, n_grains, headroom), 0) if late else headroom // 2
             assert rule.offer(step) == expected
@@ -250,7 +246,6 @@ NOTHING = [
     StepSpend(0, "distance", 10, (1,), Fraction(2), 1),
     PeriodSpend(0, "publications", 10, (Fraction(0), Fraction(1))),
 ]
-PLAN = CappedSpend(0, "publications", 30, 2, 1, (), Fraction(2), 1)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +254,7 @@ PLAN = CappedSpend(0, "publications", 30, 2, 1, (), Fraction(2), 1)
         ([FINE], 7 * 2**16, [(11, 7), (12, 3 * 2**16), (13, 7 * 2**16)]),
         ([NEAR, step_spend([1], 1, 40)], 10, [(10, 4), (12, 1), (40, 10)]),
         ([FIFTH, *NOTHING, FIFTH], 10, [(10, 4)]),
-        ([PLAN], 10, [(30, 10), (31, 10)]),
+        ([CappedSpend(0, "publications", 30, 2, 1, (), Fraction(2), 1)], 10, [(30, 10), (31, 10)]),
     ],
     ids=["exactly", "rounded up, no more than all", "added up", "never settled"],
 )

@@ -23,7 +23,6 @@ CHANGES = {
     (SANTIAGO, "autumn"): date(2025, 4, 5),
 }
 SHOWN, ADDED = "what the clock shows", "a step after the start"
-EVERY_CHANGE = pytest.mark.parametrize(("zone", "day"), [(zone, day) for (zone, _), day in CHANGES.items()])
 EITHER_CHANGE = pytest.mark.parametrize("day", [day for (zone, _), day in CHANGES.items() if zone == PARIS])
 EITHER = pytest.mark.parametrize("written", [SHOWN, ADDED])
 A_DAY = timedelta(days=1)
@@ -74,7 +73,7 @@ def write(stream, day, stamps, form="text"):
             rows.write_csv(path.with_suffix(".csv"), datetime_format="%Y-%m-%d %H:%M")
 
 
-@EVERY_CHANGE
+@pytest.mark.parametrize(("zone", "day"), [(zone, day) for (zone, _), day in CHANGES.items()])
 @EITHER
 @pytest.mark.parametrize(("minutes", "form"), [(60, "text"), (30, "falling text"), (30, "parquet")])
 def test_sums_count_at_the_slots_in_which_their_steps_began(stream_in, zone, day, written, minutes, form):

@@ -17,7 +17,6 @@ from tasks.operate.first_configuration import write_configuration
 from tasks.operate.survey import survey
 
 COLUMNS = ["Périmètre", "Nature", "Date", "Heures", "Consommation", "Thermique", ""]
-FOOTER = "RTE ne pourra être tenu responsable de rien."
 REGIONS = ("Auvergne-Rhône-Alpes", "Ile-de-France", "PACA")
 FIRST = date(2016, 3, 23)
 WEEK = [FIRST + timedelta(days=number) for number in range(7)]  # 27 March has 46 half-hours by the clock
@@ -36,7 +35,7 @@ def lines_of(region):
             load = "" if quarter % 2 else load_of(region, day, quarter // 2)
             cells = region, "Données définitives", f"{day}", f"{quarter // 4:02}:{15 * (quarter % 4):02}"
             lines.append("\t".join([*cells, load, "-", ""]))
-    return [*lines, FOOTER, "", ""]
+    return [*lines, "RTE ne pourra être tenu responsable de rien.", "", ""]
 
 
 def zipped(*members, method=zipfile.ZIP_DEFLATED):

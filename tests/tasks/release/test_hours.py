@@ -70,9 +70,6 @@ def day_of_hours(installation):
     return installation
 
 
-SERVING = [name for name in OTHERS if name not in ("Fourier", "Uniform")]
-
-
 def charged(spends, first):
     """What a window of 48 steps is charged, by hand: Lemmas 1, 16b and 20."""
     found = Fraction(0)
@@ -107,7 +104,7 @@ def test_one_hour_goes_from_dump_to_published_rows_once(installation):
     assert before == installation.files("published", "trusted/measurements")
 
 
-@pytest.mark.parametrize("name", few(SERVING, 1))
+@pytest.mark.parametrize("name", few([name for name in OTHERS if name not in ("Fourier", "Uniform")], 1))
 def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(installation, name):
     by_the_hour(installation, name)
     asked = [*hours(DAY)[20:], *hours(NEXT)[:4]]
