@@ -76,8 +76,7 @@ def _documents() -> tuple[bytes, ...]:
         Hierarchical(BudgetDistribution(model), TREE, shares),
         Hierarchical(PeGaSus(model), TREE, shares),
     )
-    values = [[1.0] * 4, [2.0] * 4]
-    return tuple(one.measure(values, noise=simulated_noise(1)).to_bytes() for one in made)
+    return tuple(one.measure([[1.0] * 4, [2.0] * 4], noise=simulated_noise(1)).to_bytes() for one in made)
 
 
 def measured() -> bytes:

@@ -210,6 +210,5 @@ def learning(installation):
 def either(request, installation):
     """The small stream with its ledger on either database; on PostgreSQL by night."""
     if request.param == "postgresql":
-        url = request.getfixturevalue("postgresql_url")
-        installation.configure("sqlite:///trusted/ledger.sqlite", url)
+        installation.configure("sqlite:///trusted/ledger.sqlite", request.getfixturevalue("postgresql_url"))
     return installation

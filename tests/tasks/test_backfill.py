@@ -165,8 +165,7 @@ def times(crons):
 
 
 def test_a_night_looks_until_its_day_is_late(load):
-    crons = backfill.looks_of(load())
-    assert crons == ("0 3,4,5,6,7,8,9,10,11,12 * * *", "30 3,4,5,6,7,8,9,10,11 * * *")
+    assert backfill.looks_of(load()) == ("0 3,4,5,6,7,8,9,10,11,12 * * *", "30 3,4,5,6,7,8,9,10,11 * * *")
 
 
 @pytest.mark.parametrize(("begins", "until"), [(150, 395), (0, 1439), (59, 60)])

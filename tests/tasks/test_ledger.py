@@ -54,8 +54,7 @@ def test_whether_a_day_is_refused_is_judged_by_the_plan_of_its_run(installation,
     settings, ledger, day = installation.settings, installation.ledger, DAY
 
     def plan(mechanism):
-        memory = recall(settings, ledger, mechanism, day, 0)
-        return plan_of(settings, mechanism, day, state=memory.state)
+        return plan_of(settings, mechanism, day, state=recall(settings, ledger, mechanism, day, 0).state)
 
     wanted = plan(mechanism_for(settings, day))
     assert plan(planner_for(settings, day)) == wanted

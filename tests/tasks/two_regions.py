@@ -296,8 +296,7 @@ class Installation:
         return read_catalogue(self.settings.published_folder).entry(day)
 
     def statement(self, day):
-        manifest = self.folder / "published" / self.entry(day).manifest
-        return json.loads(manifest.read_text())["statement"]
+        return json.loads((self.folder / "published" / self.entry(day).manifest).read_text())["statement"]
 
     def raw_files(self):
         return sorted(path for path in self.files("trusted") if path.suffix == ".raw")

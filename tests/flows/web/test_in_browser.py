@@ -290,8 +290,7 @@ def looks(tmp_path_factory):
 
 @pytest.fixture
 def client(looks):
-    app = application(looks, SECRET, looks.clock)
-    return TestClient(app, base_url="http://127.0.0.1", headers=basic())
+    return TestClient(application(looks, SECRET, looks.clock), base_url="http://127.0.0.1", headers=basic())
 
 
 def test_two_clicks_lead_from_the_overview_to_a_day_and_its_contract_pages(client, looks):

@@ -129,8 +129,7 @@ def test_the_spend_charges_what_n_steps_move_over_the_scale_of_the_noise_on_ever
     assert measured.simulated
     assert measured.points.shape == (2, 0)
     assert noise.asked == [(25.0, (2, 3))]
-    exact = exact_coordinates(np.ones((2, 6), np.int64), 3)
-    assert np.array_equal(measured.answers.values[0], exact + 7)
+    assert np.array_equal(measured.answers.values[0], exact_coordinates(np.ones((2, 6), np.int64), 3) + 7)
     assert np.all(measured.answers.variances[0] == 2 * 25.0**2)
 
 

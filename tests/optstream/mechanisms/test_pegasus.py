@@ -275,8 +275,7 @@ def closed_at(mechanism, values, cut, keep):
     groups = groups_of(parts)[:, cut:]
     if not np.all(groups[:, 0] == cut):
         return False
-    fresh = mechanism.fitted(replace(parts[1].measured, before=None)).values
-    return np.array_equal(fresh, parts[1].values)
+    return np.array_equal(mechanism.fitted(replace(parts[1].measured, before=None)).values, parts[1].values)
 
 
 def test_lost_raw_state_closes_every_group_and_nothing_is_smoothed_on():

@@ -241,8 +241,7 @@ def test_by_exact_probabilities_no_outcome_loses_more_than_epsilon(kind, n_serie
 
 
 def test_the_probabilities_that_are_enumerated_are_all():
-    mechanism = BudgetDistribution(PrivacyModel("4", 2, 1, "1"))
-    found = outcomes(mechanism, np.array([[2, 4]]), range(-12, 19))
+    found = outcomes(BudgetDistribution(PrivacyModel("4", 2, 1, "1")), np.array([[2, 4]]), range(-12, 19))
     assert sum(map(math.exp, found.values())) == pytest.approx(1, abs=1e-2)
 
 

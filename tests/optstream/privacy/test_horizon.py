@@ -213,8 +213,7 @@ def test_groups_that_go_on_from_window_to_window_leave_the_plain_sum():
 def test_noise_that_serves_several_steps_is_added_up_and_a_joint_measurement_is_pure():
     grouper = [step(GROUPER, (1,) * 4, Fraction(40), 1, 4 * n) for n in range(10)]
     assert lost_over(grouper).epsilon == pytest.approx(1)
-    joint = [PeriodSpend(0, "sampling", n, (Fraction(0), Fraction(1, 10))) for n in range(100)]
-    pure = lost_over(joint)
+    pure = lost_over([PeriodSpend(0, "sampling", n, (Fraction(0), Fraction(1, 10))) for n in range(100)])
     fresh = lost_over([step(SAMPLES, (1,), Fraction(100), 10, n) for n in range(100)])
     assert fresh.epsilon < pure.epsilon < float(pure.plain) == 10
     assert _delta_at(reduce(together, [randomised_response(0.1)] * 100), pure.epsilon, 10) <= DELTA

@@ -97,8 +97,7 @@ def test_the_operators_word_gives_it_to_all_levels_and_is_reported(stream, name)
     # by default the root alone has it
     assert kinds(stream()) == [OrderSpend, StepSpend]
     assert kinds(stream(LAPLACE)) == [StepSpend, StepSpend]
-    hashes = {stream(*keys).configuration_hash for keys in ((), (LAPLACE,), (WORD,), (WORD, JOINT))}
-    assert len(hashes) == 4
+    assert len({stream(*keys).configuration_hash for keys in ((), (LAPLACE,), (WORD,), (WORD, JOINT))}) == 4
 
 
 @pytest.mark.parametrize("word", [(), (WORD,)])

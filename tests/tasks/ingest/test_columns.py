@@ -89,8 +89,7 @@ def test_stamps_by_int96(small):
     stamps = [one.replace(tzinfo=None) for one in stream.settings.calendar.utc_times(DAY)]
     table = pa.table({"timestamp": pa.array(stamps, pa.timestamp("ns")), "load": [1.5] * 48})
     for region in ("84", "11"):
-        path = stream.write(region, stream.rows(0.0))
-        pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+        pq.write_table(table, stream.write(region, stream.rows(0.0)), use_deprecated_int96_timestamps=True)
     assert (stream.units() == 1500).all()
 
 

@@ -295,8 +295,7 @@ def upload(request, tmp_path):
                 name = path.relative_to(stream.settings.input_folder).as_posix()
                 filesystem.pipe_file(f"{root}/dumps of the day/{name}", path.read_bytes())
         file = stream.settings.file.with_name("in-store.toml")
-        text = stream.settings.file.read_text()
-        file.write_text(text.replace('folder = "dumps"', f'folder = "{url}"'))
+        file.write_text(stream.settings.file.read_text().replace('folder = "dumps"', f'folder = "{url}"'))
         moved = SmallStream(load_settings(file))
         moved.filesystem, moved.root = filesystem, f"{root}/dumps of the day"
         return moved

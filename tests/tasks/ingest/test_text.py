@@ -223,8 +223,7 @@ def test_where_the_clock_changes_metered_text_is_refused_whatever_its_rows_hold(
 def test_no_row_of_metered_input_decides_the_type_of_a_column(small, load_text, stamps, other, counted):
     """One without a number turns integers into floats, or leaves its column without a type."""
     stream = small(schema="metered")
-    text = stream.settings.file.read_text()
-    stream.settings = load_text(text, ('timestamp = "timestamp"', stamps[0]))
+    stream.settings = load_text(stream.settings.file.read_text(), ('timestamp = "timestamp"', stamps[0]))
     row = pl.DataFrame({**stamps[1], "customer_id": "x", "load": 5.0})
     stream.write("11", row)
     changed = {name: pl.lit(value) for name, value in {"customer_id": "y", **other}.items()}

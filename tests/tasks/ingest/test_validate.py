@@ -145,8 +145,7 @@ def test_a_copied_file_is_named_itself(small, name):
     original.with_name(name).write_bytes(original.read_bytes())
     os.utime(original, (1, 1))
     judged = stream.verdict()
-    said = f"{DAY}: {FOLDER}/{name} is a copy of {PART}: remove it, then run the day"
-    assert str(judged.error) == said
+    assert str(judged.error) == f"{DAY}: {FOLDER}/{name} is a copy of {PART}: remove it, then run the day"
 
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])

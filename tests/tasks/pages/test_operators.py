@@ -106,8 +106,7 @@ def test_the_metrics_of_trouble_and_of_hostile_names(snapshot):
     assert found["optstream_days", "other", "published"] == 70
     assert found["optstream_window_epsilon_charged", name] == inf
     assert found["optstream_window_epsilon_headroom", name] == -inf
-    unspent = metrics_of(snapshot(spent=Fraction(0)))
-    assert unspent["optstream_window_epsilon_headroom", "two-regions"] == 1
+    assert metrics_of(snapshot(spent=Fraction(0)))["optstream_window_epsilon_headroom", "two-regions"] == 1
 
 
 def drawn(document):

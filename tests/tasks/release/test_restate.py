@@ -121,8 +121,7 @@ def again(installation, *days):
 
 
 def bytes_of(installation):
-    found = installation.files("published")
-    return {name: data for name, data in found.items() if name.suffix != ".lock"}
+    return {name: data for name, data in installation.files("published").items() if name.suffix != ".lock"}
 
 
 def staged(installation):
