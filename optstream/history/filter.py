@@ -313,9 +313,10 @@ def around(history: BlockHistory, steps: range, most: int) -> BlockHistory:
 
 
 def in_sight(history: BlockHistory, steps_per_day: int) -> BlockHistory:
-    """Return the blocks that `around` can choose for a day at most `NEAR_DAYS` before the newest block's."""
+    """Return the blocks that `around` can choose for a day at most `NEAR_DAYS` before the newest block's. All
+    levels of a tree keep the same ones, for a change of the tree reads them together."""
     near = history.starts > history.starts[-1] - (NEAR_DAYS + 1) * steps_per_day
-    return latest(history, n_fitted({0: history}) + int(near.sum()))
+    return latest(history, MOST_FITTED + int(near.sum()))
 
 
 def latest(history: BlockHistory, most: int) -> BlockHistory:

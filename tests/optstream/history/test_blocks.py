@@ -97,6 +97,8 @@ def test_what_is_forgotten_is_no_part_of_any_window_of_the_last_days():
         history = random_history(generator, steps_per_day)
         kept, too_few = in_sight(history, steps_per_day), latest(history, MOST_FITTED)
         assert kept.n_blocks < history.n_blocks
+        wide = replace(history, sums=np.zeros((300, history.n_blocks)))  # another level of the same tree
+        assert np.array_equal(in_sight(wide, steps_per_day).starts, kept.starts)
         newest = int(history.starts[-1]) // steps_per_day
         for day in range(newest - NEAR_DAYS, newest + 1):
             steps = range(day * steps_per_day, (day + 1) * steps_per_day)

@@ -480,10 +480,10 @@ def test_once_learned_the_expected_errors_are_those_that_estimates_state():
 
 
 def test_closed_hours_are_in_their_bands_and_leaves_go_by_the_days_that_their_parents_know():
-    """Five museums, Mondays off, one simulated draw. The fit of their sum reads 14 days of 28: 336 blocks."""
+    """Five museums, Mondays off, one simulated draw. The fit of their sum reads 28 days of 56: 672 blocks."""
     tree = AggregationTree.from_parents({"all": None, **dict.fromkeys("abcde", "all")})
-    random, days = np.random.default_rng(3), np.arange(30)
-    visitors = np.array([0, 0.7, 0.7, 0.8, 1, 1.8, 1.7])[days % 7] * np.exp(random.normal(0, 0.15, 30))
+    random, days = np.random.default_rng(3), np.arange(58)
+    visitors = np.array([0, 0.7, 0.7, 0.8, 1, 1.8, 1.7])[days % 7] * np.exp(random.normal(0, 0.15, 58))
     opened = (np.arange(SLOTS) // 9 == 1) * visitors[:, None]
     truth = random.poisson(np.array([[120.0], [90], [60], [50], [130]]) * opened.ravel())
     mechanism = HistoryInformedTree(counted(scale=30.0, n_blocks=24, block_length=1), tree, ["7/8", "1/8"])
