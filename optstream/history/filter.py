@@ -186,9 +186,9 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], steps_per_day
 
 
 FIRST_LEARNED_DAYS = 7  # days of blocks before anything is learned from them
-LEAST_FITTED, MOST_FITTED, MOST_ENTRIES = 336, 672, 84_000
-"""Blocks that one posterior looks at, whose time grows with the third power: the most up to so many entries,
-of nodes and blocks, for memory, but at least the least."""
+LEAST_FITTED, MOST_FITTED = 336, 672  # blocks of one posterior: its time grows with the third power
+FITTED_VALUES = 84_000
+"""Nodes times blocks of one posterior, for memory: a large tree has fewer blocks, but `LEAST_FITTED`."""
 MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
 NEAR_DAYS = 14  # days for which a new estimate reads the newest day's state alone; later, its own state too
@@ -298,13 +298,13 @@ def with_new_blocks(
 
 
 def n_fitted(histories: Histories) -> int:
-    """Return how many blocks of levels with one posterior it looks at."""
+    """Return how many blocks the posterior of these levels has at most."""
     n_nodes = sum(len(history.sums) for history in histories.values())
-    return max(LEAST_FITTED, min(MOST_FITTED, MOST_ENTRIES // max(n_nodes, 1)))
+    return max(LEAST_FITTED, min(MOST_FITTED, FITTED_VALUES // max(n_nodes, 1)))
 
 
 def around(history: BlockHistory, steps: range, most: int) -> BlockHistory:
-    """Return so many blocks in a row, of a few such windows, in whose middle the steps lie best."""
+    """Return `most` blocks in a row: of a few such windows that whose middle is nearest to the steps."""
     behind = max(history.n_blocks - most, 0)
     middle = int(np.searchsorted(history.starts, (steps.start + steps.stop) // 2))
     moved = MOVED * max(round((behind + most // 2 - middle) / MOVED), 0)
