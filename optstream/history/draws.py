@@ -81,18 +81,26 @@ class Frequencies:
             found = found * scipy.special.ive(np.abs(self.harmonics), lengths[0] ** -2.0)
         return np.asarray(found)
 
-    def at(self, blocks: Blocks, steps_per_day: int) -> Floats:
-        """Return cosines and sines summed over blocks, weights included, (n_replicates, 2 n, n_blocks)."""
+    def at(self, blocks: Blocks, steps_per_day: int, lengths: Lengths) -> Floats:
+        """Return cosines and sines summed over unweighted blocks, of variance 1 together under these lengths,
+        (n_replicates, 2 n, n_blocks)."""
         period = PERIODS.get(self.component.kernel, 1.0)
         a_step = (2.0 * np.pi * self.harmonics / period + self.rest)[:, :, None] / steps_per_day
-        half, (lengths, place) = np.sin(0.5 * a_step), np.unique(blocks.lengths, return_inverse=True)
+        days, within = np.divmod(blocks.clock, steps_per_day)
+        kinds, kind = np.unique(np.stack([within, blocks.lengths]), axis=1, return_inverse=True)
+        days, day = np.unique(days, return_inverse=True)
+        half, (first, size) = np.sin(0.5 * a_step), kinds
         flat = np.abs(half) < 1e-7  # a sum of equal terms, to their last digits
-        sums = np.sin(0.5 * a_step * lengths) / np.where(flat, 1.0, half)
+        sums = np.sin(0.5 * a_step * size) / np.where(flat, 1.0, half)
         if flat.any():
-            sums = np.where(flat, lengths * np.cos(0.5 * a_step * (lengths - 1)), sums)
-        sums = sums[:, :, place]
-        phase = a_step * (blocks.clock + 0.5 * (blocks.lengths - 1))
-        return np.concatenate([sums * np.cos(phase), sums * np.sin(phase)], axis=1) * blocks.weight
+            sums = np.where(flat, size * np.cos(0.5 * a_step * (size - 1)), sums)
+        sums = sums * np.sqrt(self.weights(lengths))[:, :, None]
+        of_kinds = sums * np.exp(1j * (a_step * (first + 0.5 * (size - 1))))
+        of_days = np.exp(1j * (a_step * steps_per_day * days))
+        # a block's angle is that of its day and that of its place in it, and there are few of each
+        grid = (of_days[..., None] * of_kinds[:, :, None]).reshape(*of_days.shape[:2], -1)
+        place = day * kind.max(initial=0) + day + kind
+        return np.concatenate([grid.real[:, :, place], grid.imag[:, :, place]], axis=1)
 
 
 def prior_draws(prior: TemporalPrior, blocks: Blocks, n: int, *parts: tuple[int, Keys]) -> list[Floats]:
@@ -100,23 +108,21 @@ def prior_draws(prior: TemporalPrior, blocks: Blocks, n: int, *parts: tuple[int,
     found = [np.zeros((n, leaves.size, blocks.clock.size)) for _, leaves in parts]
     replicates = np.arange(n)[:, None, None]
     of_gates = {"always": np.zeros_like(blocks.kinds), "kind": blocks.kinds, "event": blocks.events}
+    strengths = prior.strengths(blocks) if prior.hours.size else np.ones(blocks.clock.size)
     for number, (one, _, *variances, lengths) in enumerate(prior.parameters):
         gates = of_gates[one.gate]
         open_gates = np.unique(gates[gates > 0] if one.gate == "event" else gates).tolist()
         if not open_gates:
             continue
-        frequencies = Frequencies.drawn(one, number, n)
-        weights = np.sqrt(np.tile(frequencies.weights(lengths), 2))
-        every = frequencies.at(blocks, prior.steps_per_day) * weights[:, :, None]  # of variance 1 together
-        if one.by_hour and prior.hours.size:
-            every = every * prior.strengths(blocks)
+        every = Frequencies.drawn(one, number, n).at(blocks, prior.steps_per_day, lengths)
+        times = blocks.weight * (strengths if one.by_hour else 1.0)
+        numbers = np.arange(every.shape[1])
         for gate in open_gates:
             at = np.flatnonzero(gates == gate)
-            waves = every[:, :, at]
-            numbers = np.arange(waves.shape[1])
+            waves = every if at.size == gates.size else every[:, :, at]
             for drawn, (part, leaves) in zip(found, parts, strict=True):
                 amplitudes = normals(part, replicates, number, gate, numbers, leaves[:, None])
-                drawn[:, :, at] += np.sqrt(variances[part]) * (amplitudes @ waves)
+                drawn[:, :, at] += np.sqrt(variances[part]) * (amplitudes @ waves) * times[at]
     return found
 
 

@@ -61,12 +61,16 @@ class Fitted:
         """Return posterior means less prior means of every node at single steps, (n_nodes, n_steps)."""
         return self._with_effect(self.posterior.means(steps), steps)
 
-    def series(self, steps: Blocks, times: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return the published posterior's `means`, and variances; of sums with weights (n_sums, n_steps)."""
-        variances = self.published.variances(steps, times=times)
+    def series(self, steps: Blocks) -> tuple[Floats, Floats]:
+        """Return the `published_means`, and variances."""
+        variances = self.published.variances(steps)
         if self.effect is not None:
-            variances = variances + self.effect.variances(steps, times)
-        return self._with_effect(self.published.means(steps), steps), self.factor * variances
+            variances = variances + self.effect.variances(steps)
+        return self.published_means(steps), self.factor * variances
+
+    def published_means(self, steps: Blocks) -> Floats:
+        """Return the published posterior's `means`."""
+        return self._with_effect(self.published.means(steps), steps)
 
     def draws(self, n: int, steps: Blocks) -> tuple[Floats, Floats]:
         """Return n draws of the leaves' errors as `ErrorDraws`, covariates included, factor left out."""
@@ -436,10 +440,16 @@ class PeriodErrors:
 
     def series(self) -> tuple[Floats, Floats]:
         """Return posterior means less prior means, and variances, of every node, (n_nodes, n_steps)."""
-        times = np.eye(self.uncertainty.size) + self._to_mean if self.is_day else None
-        means, variances = self.fitted.series(self.steps, times)
-        more = self.more[:, None] * self.uncertainty**2 if self.is_day else 0.0
-        return means, np.maximum(self.fitted.wider * variances + more, 0.0)
+        fitted, more, variances, share = self.fitted, np.zeros(1), self.variances, self._share_of_mean
+        if self.is_day:
+            more = self.more
+            of_mean = self.with_mean.mean(axis=1, keepdims=True)
+            variances = variances + share * (2.0 * self.with_mean + share * of_mean)
+        if fitted.effect is not None:
+            times = np.eye(share.size) + np.outer(share, np.full(share.size, 1.0 / share.size))
+            variances = variances + fitted.effect.variances(self.steps, times)
+        variances = fitted.wider * fitted.factor * variances + more[:, None] * self.uncertainty**2
+        return fitted.published_means(self.steps), np.maximum(variances, 0.0)
 
     def draws(self, n: int) -> Floats:
         """Return draws of the errors of every node, (n, n_nodes, n_steps)."""
@@ -447,7 +457,7 @@ class PeriodErrors:
         of_prior, of_rest = self.fitted.draws(n, self.steps)
         found = np.sqrt(self.fitted.factor) * (of_prior + of_rest)
         if self.is_day:
-            found = found + found @ self._to_mean.T
+            found = found + found.mean(axis=2, keepdims=True) * self._share_of_mean
             # those of another replicate, which are independent
             means = np.roll(of_prior, 1, axis=0).mean(axis=2)
             apart = means - means.sum(axis=1, keepdims=True) * seen.sizes / seen.sizes.sum()
@@ -455,32 +465,39 @@ class PeriodErrors:
         return np.stack([np.sqrt(self.fitted.wider) * seen.tree.add_up(one) for one in found])
 
     @property
-    def _to_mean(self) -> Floats:
-        """The share of the other steps' errors that each step's error takes on, (n_steps, n_steps)."""
-        n = self.uncertainty.size
-        return np.outer(self.uncertainty, np.full(n, (self.fitted.factor**-0.5 - 1.0) / n))
+    def _share_of_mean(self) -> Floats:
+        """The share of the day's mean error that each step's error takes on, (n_steps,)."""
+        return self.uncertainty * (self.fitted.factor**-0.5 - 1.0 if self.is_day else 0.0)
 
     @property
     def more(self) -> Floats:
         """The additional variance of day means, (n_nodes,)."""
-        known, noisier = (self._apart(one) for one in (self.fitted.published, self.fitted.noisier))
-        return MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE)
+        noisier = self.fitted.noisier
+        known = self._apart(self.fitted.published, self.with_mean)
+        less = self._apart(noisier, noisier.covariance_with_mean(self.steps))
+        return MORE_OF_DAYS * (known - (less - known) / MORE_NOISE)
 
-    def _apart(self, posterior: TreePosterior) -> Floats:
+    def _apart(self, posterior: TreePosterior, with_mean: Floats) -> Floats:
         """Return the variance of each node's mean, apart from its share of the root's, (n_nodes,)."""
-        n = self.uncertainty.size
-        means = np.full((1, n), 1.0 / n)
-        variances = posterior.variances(self.steps, times=means)[:, 0]
+        variances, n = with_mean.mean(axis=1), self.steps.clock.size
         share = posterior.weights[:, 0] / posterior.weights[0, 0]
-        with_root = posterior.covariance_with_root(self.steps, means[0])
+        with_root = posterior.covariance_with_root(self.steps, np.full(n, 1.0 / n))
         return np.asarray(variances - 2.0 * share * with_root + share**2 * variances[0])
+
+    @cached_property
+    def variances(self) -> Floats:
+        """The published posterior's variances, covariates left out, (n_nodes, n_steps)."""
+        return self.fitted.published.variances(self.steps)
+
+    @cached_property
+    def with_mean(self) -> Floats:
+        """Its covariances with the mean of the day, (n_nodes, n_steps)."""
+        return self.fitted.published.covariance_with_mean(self.steps)
 
     @cached_property
     def uncertainty(self) -> Floats:
         """The step's share of the mean of leaves' posterior standard deviations, (n_steps,), of mean 1."""
-        posterior = self.fitted.published
-        variances = posterior.variances(self.steps, posterior.seen.tree.leaf_indices)
-        found = np.sqrt(variances).mean(axis=0)
+        found = np.sqrt(self.variances[self.fitted.published.seen.tree.leaf_indices]).mean(axis=0)
         return np.asarray(found / found.mean() if found.any() else np.ones(found.size))
 
 

@@ -96,11 +96,17 @@ def _most_likely(start: TemporalPrior, seen: Seen, most_iterations: int) -> tupl
         return value, values - root.T @ likelihood_gradient(posterior, tables)
 
     first = np.linalg.solve(root, np.append(start.logs - medians, np.log(start.hours)))
-    before = objective(first)[0]
+    known = {first.tobytes(): objective(first)}
+    before = known[first.tobytes()][0]
     options = {"maxiter": most_iterations, "ftol": ENOUGH / max(abs(before), 1.0)}
     bounds = [(-FARTHEST, FARTHEST)] * first.size
     found = scipy.optimize.minimize(
-        objective, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        lambda values: known.get(values.tobytes()) or objective(values),
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options=options,
     )
     if np.isfinite(found.fun) and found.fun <= before:
         return prior_of(np.asarray(found.x)), float(found.fun)

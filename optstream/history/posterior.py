@@ -211,15 +211,17 @@ class TreePosterior:
         (residual, load), (pull, self.loads) = self.passed.means, self.passed.pulls
         self.precision = (self.weights * self.loads).sum(axis=0)
         first = (self.weights * pull).sum(axis=0)
-        n = self.spectrum.size
         root = np.sqrt(np.maximum(self.precision, 1e-300))
-        factor = scipy.linalg.cholesky(
-            np.eye(n) + root[:, None] * self.rotation.shared * root[None, :], lower=True
-        )
-        # the lower half of the product's inverse; its diagonal is above 0
+        system = root[:, None] * self.rotation.shared
+        system *= root
+        system[np.diag_indices_from(system)] += 1.0
+        factor = scipy.linalg.cholesky(system, lower=True)
+        # (1 - 1 / system) / root / root, of which LAPACK computes the lower half
         half, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-        inverse = half + np.tril(half, -1).T
-        self.kept = (np.eye(n) - inverse) / root[:, None] / root[None, :]
+        half /= -root[:, None]
+        half /= root
+        half[np.diag_indices_from(half)] += root**-2
+        self.kept = np.tril(half) + np.tril(half, -1).T
         factor_mean = self.kept @ first
         self.log_likelihood = float(
             self.passed.log_density + 0.5 * first @ factor_mean - np.sum(np.log(np.diag(factor)))
@@ -328,18 +330,13 @@ class TreePosterior:
         joint = (self.weights * pulls).sum(axis=1) @ (shared @ self.basis).T
         return np.asarray(self.weights * joint[:, None] + own_pulls @ (own @ self.basis).T)
 
-    def variances(self, steps: Blocks, nodes: Integers | None = None, times: Floats | None = None) -> Floats:
-        """Return posterior variances of nodes at these steps, or of sums with weights (n_sums, n_steps)."""
+    def variances(self, steps: Blocks, nodes: Integers | None = None) -> Floats:
+        """Return posterior variances of nodes at these steps, (n_nodes, n_steps)."""
         chosen = slice(None) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
         of_shared, of_own = self.prior.variances(steps)
-        if times is not None:
-            shared, own = times @ shared, times @ own
-            of_shared, of_own = (
-                np.einsum("st,tu,su->s", times, part, times) for part in self.prior.covariances(steps, steps)
-            )
         squares = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2)
-        known = np.einsum("tk,kl,tl->t", shared, self.shared_precision, shared, optimize=True)
+        known = ((shared @ self.shared_precision) * shared).sum(axis=1)
         shared_kept = (shared * self.precision) @ self.kept
         found = self.weights[chosen] ** 2 * (of_shared - known) + squares[chosen] * of_own
         loads = self.own_loads[chosen]
@@ -348,3 +345,18 @@ class TreePosterior:
         spanned = self.spanned_own_loads if nodes is None else SpannedRows.of(loads)
         explained -= spanned.squares(own, self.kept)
         return np.asarray(np.maximum(found - 2.0 * self.weights[chosen] * cross - explained, 0.0))
+
+    def covariance_with_mean(self, steps: Blocks) -> Floats:
+        """Return every node's posterior covariance at each step with its mean of them, (n_nodes, n_steps)."""
+        shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
+        of_shared, of_own = (part.mean(axis=1) for part in self.prior.covariances(steps, steps))
+        mean_shared, mean_own = shared.mean(axis=0), own.mean(axis=0)
+        squares = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2)
+        known = shared @ (self.shared_precision @ mean_shared)
+        left = shared - (shared * self.precision) @ self.kept
+        found = self.weights**2 * (of_shared - known) + squares * of_own
+        spanned = self.spanned_own_loads
+        kept = spanned.weights @ ((spanned.span * mean_own) @ self.kept)
+        cross = self.own_loads @ (left * mean_own).T + (self.own_loads * left.mean(axis=0)) @ own.T
+        explained = (self.own_precision * mean_own - self.own_loads * kept) @ own.T
+        return np.asarray(found - self.weights * cross - explained)

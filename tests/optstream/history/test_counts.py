@@ -225,8 +225,9 @@ def test_single_counts_err_as_their_rows_say(kind):
 def test_sums_over_a_day_err_as_its_steps_do_together():
     """Expectations as the posterior, sizes alike at all steps, counts alone. False alarm below 1e-6."""
     shared, fit, _ = fits_of("no blocks in the day")
-    blocks, day, found = step_blocks(STEPS, shared.days), np.ones((1, len(STEPS))), shared.found
-    of_expectations = found.factor * shared.factors * found.published.variances(blocks, times=day)[:, 0]
+    blocks, found = step_blocks(STEPS, shared.days), shared.found
+    of_day = found.published.covariance_with_mean(blocks).mean(axis=1) * len(STEPS) ** 2
+    of_expectations = found.factor * shared.factors * of_day
     of_sizes = shared.excess_variances[:, 0] * shared.shape(fit.means).sum() ** 2
     expected = of_expectations + of_sizes + TREE.add_up(np.maximum(fit.means, 0.0)[3:]).sum(axis=1)
     squares = fit.draws(N).sum(axis=2) ** 2

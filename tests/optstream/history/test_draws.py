@@ -88,13 +88,13 @@ def test_a_draw_is_a_function_of_leaf_and_time_alone():
 def test_waves_are_summed_over_blocks_step_by_step():
     """Also those of whole turns a step, of half a turn, and of none."""
     harmonics, rest = np.array([[0, 3, 12, 24, 6, 12]]), np.array([[0.0, 0.2, 0.0, 1e-7, 0.0, 0.01]])
-    blocks = some_blocks()
-    found = Frequencies(COMPONENTS[3], harmonics, rest).at(blocks, SLOTS)[0]
+    blocks, one = some_blocks(), COMPONENTS[3]
+    found = Frequencies(one, harmonics, rest).at(blocks, SLOTS, one.lengths)[0] * np.sqrt(6.0)
     a_step = (2.0 * np.pi * harmonics[0] + rest[0]) / SLOTS
     for block, (first, n) in enumerate(zip(blocks.clock, blocks.lengths, strict=True)):
         turned = np.outer(a_step, np.arange(first, first + n))
         expected = np.concatenate([np.cos(turned).sum(axis=1), np.sin(turned).sum(axis=1)])
-        np.testing.assert_allclose(found[:, block], expected * blocks.weight[block], atol=1e-6)
+        np.testing.assert_allclose(found[:, block], expected, atol=1e-6)
 
 
 def test_an_event_keeps_its_draws_when_another_one_is_forgotten():
@@ -211,7 +211,7 @@ def test_draws_vary_as_the_closed_form_says(name):
     assert off(drawn, variances).max() < Z
     assert off(drawn * 1.3, variances).max() > Z, "the control: three tenths more"
     over_day = np.full((1, n), 1.0 / n)
-    of_means = known.published.variances(errors.steps, times=over_day)[:, 0]
+    of_means = known.published.covariance_with_mean(errors.steps).mean(axis=1)
     if known.effect is not None:
         of_means += known.effect.variances(errors.steps, over_day)[:, 0]
     of_means = of_means + errors.more if errors.is_day else FACTOR * of_means
@@ -236,18 +236,19 @@ def test_more_is_of_what_the_prior_leaves_open_of_the_day(noise):
 
 @pytest.mark.parametrize("noise_name", NOISES)
 @pytest.mark.parametrize("tree_name", TREES)
-def test_sums_over_steps_have_the_variances_of_the_dense_process(tree_name, noise_name):
+def test_steps_and_their_mean_have_the_covariances_of_the_dense_process(tree_name, noise_name):
     prior, seen, steps = case(tree_name, noise_name)
     posterior, nodes = TreePosterior(prior, seen), len(seen.tree.nodes)
-    times = np.random.default_rng(5).normal(size=(4, 12))
-    for at, weights in ((steps, times), (blocks_of(np.random.default_rng(7), 6), times[:, :6])):
+    times = np.random.default_rng(5).normal(size=12)
+    for at, weights in ((steps, times), (blocks_of(np.random.default_rng(7), 6), times[:6])):
         whole = Dense(prior, seen).spread(at).reshape(nodes, at.clock.size, nodes, at.clock.size)
-        exact = np.einsum("qs,isjt,qt->qij", weights, whole, weights)
-        found, least = posterior.variances(at, times=weights), 1e-8 * exact.max()
-        np.testing.assert_allclose(found.T, np.einsum("qii->qi", exact), rtol=1e-7, atol=least)
-        some = np.array([0, nodes - 1])
-        np.testing.assert_allclose(
-            posterior.variances(at, some, times=weights), found[some], rtol=1e-7, atol=least
-        )
-        with_root = posterior.covariance_with_root(at, weights[0])
-        np.testing.assert_allclose(with_root, exact[0, :, 0], rtol=1e-7, atol=least)
+        exact = np.einsum("isit->ist", whole).mean(axis=2)
+        found, least = posterior.covariance_with_mean(at), 1e-8 * np.abs(exact).max()
+        np.testing.assert_allclose(found, exact, rtol=1e-7, atol=least)
+        with_root = posterior.covariance_with_root(at, weights)
+        of_sums = np.einsum("s,isjt,t->ij", weights, whole, weights)
+        np.testing.assert_allclose(with_root, of_sums[0], rtol=1e-7, atol=1e-8 * of_sums.max())
+    some, every = np.array([0, nodes - 1]), posterior.variances(steps)
+    np.testing.assert_allclose(
+        posterior.variances(steps, some), every[some], rtol=1e-7, atol=1e-8 * every.max()
+    )
