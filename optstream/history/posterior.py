@@ -218,9 +218,9 @@ class TreePosterior:
         factor = scipy.linalg.cholesky(system, lower=True)
         # (1 - 1 / system) / root / root, of which LAPACK computes the lower half
         half, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
+        half[np.diag_indices_from(half)] -= 1.0
         half /= -root[:, None]
         half /= root
-        half[np.diag_indices_from(half)] += root**-2
         self.kept = np.tril(half) + np.tril(half, -1).T
         factor_mean = self.kept @ first
         self.log_likelihood = float(
