@@ -278,10 +278,6 @@ class TreePosterior:
         return SpannedRows.of(self.loads)
 
     @cached_property
-    def spanned_alone(self) -> SpannedRows:
-        return SpannedRows.of(self.alone)
-
-    @cached_property
     def spanned_own_loads(self) -> SpannedRows:
         return SpannedRows.of(self.own_loads)  # all days of an estimate need them
 

@@ -15,7 +15,7 @@ def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats
     Score tests of a shift of these values alone: a = Sigma^-1 r there and C the same part of Sigma^-1, so the
     squares add up to a chi-squared statistic; 0 for a node that was not measured."""
     basis, count = posterior.basis[chosen], int(chosen.sum())
-    alone, loads = posterior.spanned_alone, posterior.spanned_loads
+    alone, loads = SpannedRows.of(posterior.alone), posterior.spanned_loads
     of_alone = alone.weighed(basis).reshape(-1, count * count)
     of_loads = loads.products(basis, posterior.kept).reshape(-1, count * count)
     known, a_part = np.flatnonzero(posterior.known), max(1, AT_ONCE // (count * count))

@@ -59,9 +59,8 @@ def exact_from_text(text: object) -> Fraction:
     return _fraction(text)
 
 
-@lru_cache(2**12)  # a year of hours says the same few numbers tens of thousands of times
-def _fraction(text: str) -> Fraction:
-    return Fraction(text)
+# a year of hours says the same few numbers tens of thousands of times
+_fraction = lru_cache(2**12)(Fraction)
 
 
 def whole(value: object, name: str, least: int, most: int | None = None) -> int:
