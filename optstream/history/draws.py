@@ -98,9 +98,8 @@ class Frequencies:
         of_kinds = sums * np.exp(1j * (a_step * (first + 0.5 * (size - 1))))
         of_days = np.exp(1j * (a_step * steps_per_day * days))
         # a block's angle is that of its day and that of its place in it, and there are few of each
-        grid = (of_days[..., None] * of_kinds[:, :, None]).reshape(*of_days.shape[:2], -1)
-        place = day * kind.max(initial=0) + day + kind
-        return np.concatenate([grid.real[:, :, place], grid.imag[:, :, place]], axis=1)
+        waves = of_days[:, :, day] * of_kinds[:, :, kind]
+        return np.concatenate([waves.real, waves.imag], axis=1)
 
 
 def prior_draws(prior: TemporalPrior, blocks: Blocks, n: int, *parts: tuple[int, Keys]) -> list[Floats]:
