@@ -351,8 +351,8 @@ class TreePosterior:
         known = shared @ (self.shared_precision @ mean_shared)
         left = shared - (shared * self.precision) @ self.kept
         found = self.weights**2 * (of_shared - known) + squares * of_own
-        spanned = self.spanned_own_loads
+        loads, spanned = self.own_loads, self.spanned_own_loads
         kept = spanned.weights @ ((spanned.span * mean_own) @ self.kept)
-        cross = self.own_loads @ (left * mean_own).T + (self.own_loads * left.mean(axis=0)) @ own.T
-        explained = (self.own_precision * mean_own - self.own_loads * kept) @ own.T
+        cross = loads @ (left * mean_own).T + (loads * left.mean(axis=0)) @ own.T
+        explained = (self.own_precision * mean_own - loads * kept) @ own.T
         return np.asarray(found - self.weights * cross - explained)
